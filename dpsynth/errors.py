@@ -1,0 +1,47 @@
+"""Every exception that dpsynth raises on purpose.
+
+::
+
+    DpsynthError
+    ├── InputError (ValueError)      the caller can mend it; the command line exits with 2
+    │   ├── SchemaError              a schema is wrong or incomplete
+    │   ├── DataError                a table does not fit its schema, or a file cannot be read
+    │   └── ConfigError              a run configuration is wrong
+    ├── PrivacyError                 the request would void or exceed the guarantee; exits with 2
+    ├── NotFittedError (ValueError, AttributeError)
+    └── RunError                     a run failed although its input was right; exits with 1
+"""
+
+from __future__ import annotations
+
+
+class DpsynthError(Exception):
+    """Base of all exceptions raised by dpsynth."""
+
+
+class InputError(DpsynthError, ValueError):
+    """An argument, a column or a row is wrong; the message names it and its value."""
+
+
+class SchemaError(InputError):
+    """A schema is wrong or incomplete."""
+
+
+class DataError(InputError):
+    """A table does not fit its schema, or a file cannot be read."""
+
+
+class ConfigError(InputError):
+    """A run configuration is wrong."""
+
+
+class PrivacyError(DpsynthError):
+    """The request would void the privacy guarantee or exceed its budget."""
+
+
+class NotFittedError(DpsynthError, ValueError, AttributeError):
+    """A method that needs a fitted model was called before ``fit``."""
+
+
+class RunError(DpsynthError):
+    """A run failed although its input was right."""
