@@ -1,0 +1,61 @@
+"""Checks of arguments at the boundary of :mod:`dpsynth.accounting`: one clear sentence for each fault."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+from dpsynth.errors import InputError
+
+
+def in_range(
+    name: str, value: object, low: float, high: float, *, low_open: bool = False, high_open: bool = False
+) -> float:
+    """Return ``value`` as a float after checking that it lies between ``low`` and ``high``.
+
+    Raises
+    ------
+    InputError
+        If it is no number, NaN, or outside; the message names the argument, the range and the value.
+
+    Examples
+    --------
+    >>> in_range("delta", 0.5, 0.0, 1.0)
+    0.5
+    """
+    interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+        raise InputError(f"{name} must be a number in {interval}, not {value!r}")
+    number = float(value)
+    below = number < low or (low_open and number == low)
+    above = number > high or (high_open and number == high)
+    if below or above:
+        raise InputError(f"{name} must lie in {interval}, not {number:g}")
+    return number
+
+
+def positive(name: str, value: object) -> float:
+    """Return ``value`` as a float after checking that it is greater than 0; infinity is allowed."""
+    return in_range(name, value, 0.0, math.inf, low_open=True)
+
+
+def whole(name: str, value: object, low: int = 1) -> int:
+    """Return ``value`` as an int after checking that it is a whole number of at least ``low``.
+
+    Raises
+    ------
+    InputError
+        If it is not; ``2.0`` is refused as well, because a count is never measured.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
+        raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")
+    return int(value)
+
+
+def text(name: str, value: object, may_be_empty: bool = False) -> str:
+    """Return ``value`` after checking that it is a text, and not an empty one unless that is allowed."""
+    if not isinstance(value, str) or (not value and not may_be_empty):
+        raise InputError(
+            f"{name} must be a text{'' if may_be_empty else ' that is not empty'}, not {value!r}"
+        )
+    return value

@@ -1,0 +1,91 @@
+"""What a ledger says to people: one sentence of guarantee, and the cost of each entry.
+
+The true and false positive rates of the sentence are those of Jia 2023, "Total variation distance privacy":
+their difference is at most the total variation of the outputs on neighbouring tables.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dpsynth.accounting.atoms import ADD_REMOVE, normal_form
+from dpsynth.accounting.events import describe_event
+from dpsynth.accounting.profile import Profile
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.ledger import Ledger
+
+
+def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> str:
+    """Return the guarantee of a ledger in plain words; see :meth:`Ledger.guarantee`."""
+    profile = profile or ledger.profile()
+    epsilon = profile.epsilon(delta)
+    bare = [e.name for e in ledger.entries if not normal_form([e.event], ledger.adjacency).private]
+    if bare:
+        verb = "was" if len(bare) == 1 else "were"
+        text = f"NOT PRIVATE: {', '.join(bare)} {verb} released without any guarantee."
+    elif math.isinf(epsilon):
+        text = f"NOT PRIVATE at delta {delta:.3g}: no finite epsilon holds there."
+    else:
+        change = "adding or removing" if ledger.adjacency == ADD_REMOVE else "replacing"
+        text = (
+            f"({_round_up(epsilon)}, {delta:.3g})-differentially private for {change} one record: "
+            "no test of whether one person's record is in the table has a true positive rate that "
+            f"exceeds its false positive rate by more than {_round_up(profile.tv())}."
+        )
+    if ledger.seeded:
+        text = f"NOT PRIVATE to anyone who knows or guesses the seed of the noise. To all others: {text}"
+    if ledger.excluded:
+        text += f" The guarantee does not cover: {'; '.join(ledger.excluded)}."
+    return text
+
+
+def summary(ledger: Ledger, delta: float) -> dict[str, Any]:
+    """Return the cost of a ledger as a whole and entry by entry; see :meth:`Ledger.summary`."""
+    profile = ledger.profile()
+    epsilon = profile.epsilon(delta)
+    failure = ledger.failure_probability
+    return {
+        "epsilon": epsilon,
+        "delta": float(delta),
+        "tv": profile.tv(),
+        "advantage": profile.advantage(),
+        "attack_accuracy_bound": profile.attack_accuracy(),
+        "adjacency": ledger.adjacency,
+        "not_private": ledger.not_private,
+        "seeded": ledger.seeded,
+        "excluded": list(ledger.excluded),
+        "failure_probability": failure,
+        "overflow_delta": min(1.0, failure * (1 + math.exp(min(epsilon, 700.0)))),
+        "guarantee": guarantee(ledger, delta, profile),
+        "entries": [_line(ledger, i, delta) for i in range(len(ledger.entries))],
+    }
+
+
+def _line(ledger: Ledger, index: int, delta: float) -> dict[str, Any]:
+    entry = ledger.entries[index]
+    so_far = Profile(
+        [e.event for e in ledger.entries[: index + 1]],
+        adjacency=ledger.adjacency,
+        failure_probability=ledger.failure_probability,
+    )
+    return {
+        "name": entry.name,
+        "event": describe_event(entry.event),
+        "sensitivity": entry.sensitivity,
+        "detail": entry.detail,
+        "epsilon_alone": Profile([entry.event], adjacency=ledger.adjacency).epsilon(delta),
+        "epsilon_cumulative": so_far.epsilon(delta),
+    }
+
+
+def _round_up(value: float) -> str:
+    """Four significant figures, never below the value: a guarantee is not rounded in its own favour."""
+    if value == 0.0:
+        return "0"
+    places = 3 - math.floor(math.log10(value))
+    text = f"{value:.4g}"
+    if float(text) < value:
+        text = f"{round(value, places) + 10.0**-places:.4g}"
+    return text
