@@ -1,0 +1,1 @@
+"""What is sampled, what noise is added, and the event that describes both."""

@@ -1,0 +1,133 @@
+"""One frozen object that joins sampler, sensitivity, noise and the event that describes them.
+
+A training run reads its sampling probability, its noise and its number of steps from the plan, and the
+ledger posts the plan's event, so the two cannot disagree. No TensorFlow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from dpsynth.accounting.events import non_private_event, training_event
+from dpsynth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+NoiseShape = Literal["spherical", "layerwise", "proportional", "optimal"]
+#: The noise shapes by name; `dpsynth.mechanism.allocation` says what they are.
+NOISE_SHAPES: tuple[str, ...] = get_args(NoiseShape)
+_ADJACENCIES = ("add/remove", "replace-one")
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ConfigError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the private steps of one training run sample, release and cost.
+
+    Each step takes every record independently with probability ``sampling_prob`` and releases
+    ``sum_i (g_i - c) + expected_batch * c + noise_multiplier * std * N(0, 1)`` with centre and std from
+    `dpsynth.mechanism.allocation.allocate`, for which one record's contribution has norm at most 1 in units
+    of the stds. Adding ``expected_batch * c`` back is post-processing because it is public.
+
+    Parameters
+    ----------
+    sampling_prob : float
+        q in (0, 1].
+    expected_batch : float
+        Public B = q * n with the public or privately counted n, never with the length of the table.
+    steps : int
+        Number of noisy sums T, at least 1.
+    noise_multiplier : float or None
+        z > 0: noise std over the sensitivity to adding or removing one record. None adds no noise, and the
+        event then says that nothing is private.
+    noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
+    centred : bool
+        Whether boxes are centred, which halves their sensitivity.
+    adjacency : {"add/remove", "replace-one"}
+        Of the guarantee. The event's multiplier is the one under add/remove in both cases, as everywhere in
+        `dpsynth.accounting`, which doubles the sensitivity under replace-one itself.
+
+    Raises
+    ------
+    ConfigError
+        If a field is out of range; the message names it and its value.
+
+    Examples
+    --------
+    >>> plan = Plan(sampling_prob=0.05, expected_batch=100.0, steps=500, noise_multiplier=2.0)
+    >>> plan.event.count, plan.event.event.event
+    (500, GaussianDpEvent(noise_multiplier=2.0))
+    >>> Plan.from_dict(plan.to_dict()) == plan
+    True
+    """
+
+    sampling_prob: float
+    expected_batch: float
+    steps: int
+    noise_multiplier: float | None
+    noise_shape: NoiseShape = "optimal"
+    centred: bool = True
+    adjacency: Literal["add/remove", "replace-one"] = "add/remove"
+
+    def __post_init__(self) -> None:
+        q = _number("sampling_prob", self.sampling_prob)
+        if not 0.0 < q <= 1.0:
+            raise ConfigError(f"sampling_prob must lie in (0, 1], got {self.sampling_prob!r}")
+        batch = _number("expected_batch", self.expected_batch)
+        if batch <= 0.0:
+            raise ConfigError(f"expected_batch must be > 0, got {self.expected_batch!r}")
+        if isinstance(self.steps, bool) or not isinstance(self.steps, Integral) or self.steps < 1:
+            raise ConfigError(f"steps must be a whole number >= 1, got {self.steps!r}")
+        if self.noise_multiplier is not None:
+            z = _number("noise_multiplier", self.noise_multiplier)
+            if z <= 0.0:
+                raise ConfigError(
+                    f"noise_multiplier must be > 0 (None for no noise), got {self.noise_multiplier!r}"
+                )
+            object.__setattr__(self, "noise_multiplier", z)
+        if self.noise_shape not in NOISE_SHAPES:
+            raise ConfigError(
+                f"noise_shape must be one of {', '.join(NOISE_SHAPES)}, got {self.noise_shape!r}"
+            )
+        if not isinstance(self.centred, bool):
+            raise ConfigError(f"centred must be true or false, got {self.centred!r}")
+        if self.adjacency not in _ADJACENCIES:
+            raise ConfigError(f"adjacency must be one of {', '.join(_ADJACENCIES)}, got {self.adjacency!r}")
+        object.__setattr__(self, "sampling_prob", q)
+        object.__setattr__(self, "expected_batch", batch)
+        object.__setattr__(self, "steps", int(self.steps))
+
+    @property
+    def event(self) -> DpEvent:
+        """What the whole run costs, for the ledger."""
+        if self.noise_multiplier is None:
+            return non_private_event()
+        return training_event(self.noise_multiplier, self.sampling_prob, self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as text formats hold them."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Plan:
+        """Inverse of `to_dict`.
+
+        Raises
+        ------
+        ConfigError
+            If a field is missing, unknown or out of range.
+        """
+        names = {field.name for field in fields(cls)}
+        if set(record) != names:
+            raise ConfigError(f"a plan has the fields {sorted(names)}, got {sorted(map(str, record))}")
+        return cls(**record)

@@ -1,0 +1,138 @@
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpsynth.errors import InputError, RunError
+from dpsynth.mechanism.noise import NoiseStream, secure_generator, standard_normals
+
+
+def test_normals_are_standard():
+    """Catches a wrong scale: the test accepts the right one and rejects 2/3 and 3/2 of it."""
+    draws = standard_normals(np.random.default_rng(3), (40, 50)).ravel()
+    assert draws.dtype == np.float32
+    assert stats.kstest(draws, "norm").pvalue > 0.01
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(wrong * draws, "norm").pvalue < 1e-6
+
+
+def test_slabs_join_without_seam():
+    """Catches a slab that is skipped, repeated or cast wrongly: the stream equals one plain draw."""
+    size = 3 * 65536 + 17
+    got = standard_normals(np.random.default_rng(8), size)
+    want = np.random.default_rng(8).standard_normal(size).astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+    assert standard_normals(np.random.default_rng(8), 0).size == 0
+
+
+def test_tails_reach_beyond_six_sigma():
+    """Catches draws made in float32: fed the rarest bits, the float64 algorithm goes beyond 9 sigma.
+
+    A draw beyond 6 sigma has probability 2e-9, so the bits that lead to one are handed to NumPy's own
+    algorithm (Marsaglia's tail: index 0, beyond the last layer, then two exponentials).
+    """
+    randomgen = pytest.importorskip("randomgen", reason="needs randomgen to feed chosen bits")
+    exponential = int((1.0 - np.exp(-6.0 / 0.2737)) * 2**53) << 11
+    bits = iter([0xFFFF_FFFF_FFFF_F000 & ~(1 << 8) & ~0xFF, exponential, 0xFFFF_FFFF_FFFF_FFFF])
+    rng = np.random.Generator(randomgen.UserBitGenerator(lambda _: next(bits), 64))
+    assert abs(standard_normals(rng, 1)[0]) > 9.0
+
+
+@pytest.mark.slow
+def test_tails_beyond_five_sigma_have_their_frequency():
+    """Catches a cut tail by counting: 1e8 draws, 57 expected beyond 5 sigma, 3.8 beyond 5.5."""
+    rng, beyond = np.random.default_rng(2), np.zeros(2, int)
+    for _ in range(50):
+        size = np.abs(standard_normals(rng, 2_000_000))
+        beyond += [(size > 5.0).sum(), (size > 5.5).sum()]
+    for count, sigma in zip(beyond, (5.0, 5.5), strict=True):
+        law = stats.poisson(1e8 * 2 * stats.norm.sf(sigma))
+        assert law.ppf(1e-4) <= count <= law.ppf(1 - 1e-4)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_secure_generators_differ(monkeypatch, installed):
+    """Catches a fixed seed, with the optional cryptographic generator and without it."""
+    if installed:
+        pytest.importorskip("randomgen", reason="the optional generator is not installed")
+    else:
+        monkeypatch.setitem(sys.modules, "randomgen", None)
+    first, second = secure_generator(), secure_generator()
+    expected = "AESCounter" if installed else "PCG64DXSM"
+    assert type(first.bit_generator).__name__ == expected
+    assert not (first.integers(0, 2**63, 4) == second.integers(0, 2**63, 4)).any()
+    assert stats.kstest(standard_normals(first, 2000), "norm").pvalue > 1e-6
+
+
+def test_stream_is_the_sequence_of_draws():
+    """Catches chunks out of order, lost or repeated."""
+
+    def draw(rng):
+        return {"noise": standard_normals(rng, 5), "rows": rng.integers(0, 9, 3)}
+
+    with NoiseStream(draw, np.random.default_rng(4), ahead=2) as stream:
+        got = [next(stream) for _ in range(6)]
+    rng = np.random.default_rng(4)
+    for chunk in got:
+        want = draw(rng)
+        np.testing.assert_array_equal(chunk["noise"], want["noise"])
+        np.testing.assert_array_equal(chunk["rows"], want["rows"])
+
+
+def test_draws_ahead_but_not_without_end():
+    """Catches a queue without bound (memory), and a stream that draws only when asked (no overlap)."""
+    drawn = []
+    with NoiseStream(lambda rng: drawn.append(1) or len(drawn), np.random.default_rng(0), ahead=2) as stream:
+        deadline = time.monotonic() + 5
+        while len(drawn) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        assert len(drawn) == 3
+        assert next(stream) == 1
+
+
+def test_failures_reach_the_reader():
+    """Catches a reader that waits for ever for a thread that died."""
+
+    def draw(rng):
+        if rng.random() >= 0:
+            raise ZeroDivisionError("no more noise")
+
+    with NoiseStream(draw, np.random.default_rng(0)) as stream:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError, match="no more noise"):
+                next(stream)
+
+
+def test_closing_ends_the_thread_whatever_happens():
+    """Catches a thread left behind: at once, after a draw, with a full queue, and after an error inside."""
+    before = threading.active_count()
+    for reads in range(3):
+        with NoiseStream(lambda rng: rng.random(3), np.random.default_rng(0)) as stream:
+            for _ in range(reads):
+                next(stream)
+    with (
+        pytest.raises(KeyError),
+        NoiseStream(lambda rng: rng.random(3), np.random.default_rng(0)) as stream,
+    ):
+        next(stream)
+        raise KeyError("interrupted")
+    assert threading.active_count() == before
+
+
+def test_refuses_use_outside_its_block():
+    """Catches a stream that would wait for ever before it is opened or after it is closed."""
+    stream = NoiseStream(lambda rng: rng.random(), np.random.default_rng(0))
+    with pytest.raises(RunError, match="not open"):
+        next(stream)
+    with stream:
+        next(stream)
+    with pytest.raises(RunError, match="not open"):
+        next(stream)
+    with pytest.raises(RunError, match="once"), stream:
+        pass
+    with pytest.raises(InputError, match="ahead"):
+        NoiseStream(lambda rng: rng.random(), np.random.default_rng(0), ahead=0)

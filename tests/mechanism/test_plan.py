@@ -1,0 +1,81 @@
+import json
+import subprocess
+import sys
+
+import dp_accounting
+import pytest
+
+from dpsynth.errors import ConfigError
+from dpsynth.mechanism.plan import Plan
+
+FIELDS = {"sampling_prob": 0.1, "expected_batch": 50.0, "steps": 20, "noise_multiplier": 1.5}
+
+
+def test_event_is_what_the_fields_say():
+    """Catches an event that disagrees with the sampler, the noise or the number of steps."""
+    gaussian = dp_accounting.GaussianDpEvent(1.5)
+    sampled = dp_accounting.PoissonSampledDpEvent(0.1, gaussian)
+    assert Plan(**FIELDS).event == dp_accounting.SelfComposedDpEvent(sampled, 20)
+    assert Plan(**FIELDS | {"sampling_prob": 1.0, "steps": 1}).event == gaussian
+
+
+def test_no_noise_is_no_privacy():
+    """Catches a noiseless run with a finite epsilon."""
+    assert Plan(**FIELDS | {"noise_multiplier": None}).event == dp_accounting.NonPrivateDpEvent()
+
+
+@pytest.mark.parametrize("multiplier", [1.5, None])
+def test_round_trip_through_json(multiplier):
+    """Catches a field that is lost or changed when a plan is saved."""
+    plan = Plan(
+        **FIELDS | {"noise_multiplier": multiplier},
+        noise_shape="layerwise",
+        centred=False,
+        adjacency="replace-one",
+    )
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sampling_prob", 0.0),
+        ("sampling_prob", 1.1),
+        ("sampling_prob", float("nan")),
+        ("sampling_prob", "0.1"),
+        ("sampling_prob", True),
+        ("expected_batch", 0.0),
+        ("expected_batch", float("inf")),
+        ("steps", 0),
+        ("steps", 2.0),
+        ("steps", True),
+        ("noise_multiplier", 0.0),
+        ("noise_multiplier", -1.0),
+        ("noise_multiplier", float("inf")),
+        ("noise_shape", "round"),
+        ("centred", 1),
+        ("adjacency", "substitute"),
+    ],
+)
+def test_refuses_values_out_of_range(name, value):
+    """Catches a plan that cannot be accounted for; the message must name the field."""
+    with pytest.raises(ConfigError, match=name):
+        Plan(**FIELDS | {name: value})
+
+
+def test_is_frozen_and_refuses_unknown_fields():
+    """Catches a plan changed after its event was posted, and saved plans of another version."""
+    plan = Plan(**FIELDS)
+    with pytest.raises(AttributeError):
+        plan.steps = 1
+    with pytest.raises(ConfigError, match="fields"):
+        Plan.from_dict(plan.to_dict() | {"seed": 1})
+    with pytest.raises(ConfigError, match="fields"):
+        Plan.from_dict({"steps": 1})
+
+
+def test_loads_no_tensorflow():
+    """Catches an import that makes planning and accounting wait for TensorFlow."""
+    code = "import sys, dpsynth.mechanism.plan, dpsynth.mechanism.sampling, dpsynth.mechanism.noise; "
+    code += "sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
