@@ -1,0 +1,38 @@
+"""Files that are either wholly there or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replaced(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside ``path``; put it in ``path``'s place if the block ends well.
+
+    If the block raises, the temporary file is removed and a file that was at ``path`` stays as it was. The
+    parent folder must exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replaced(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     (Path(folder) / "a.txt").read_text()
+    'whole'
+    """
+    target = Path(path)
+    # in the same folder, since a rename is atomic only within one file system; the suffix is kept because
+    # some writers choose their format by it
+    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(6)}.tmp{target.suffix}")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,244 @@
+"""One column of a table: its kind and the public facts that the mechanism may rely on.
+
+Bounds, steps, categories and the number of histogram cells decide how much one record can move a released
+histogram and where its cells lie. They must be known without looking at the records (theory.md 1.6): from
+clinical sense, a data dictionary or the design of the study. Whatever was read off the records instead is
+named in ``unreviewed`` until somebody answers for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainValidator,
+    StrictBool,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
+from dpsynth.errors import SchemaError
+from dpsynth.text import one_sentence
+
+# no control characters, line separators or halves of surrogate pairs; no blanks at either end
+_PLAIN_TEXT = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+(?<!\s)\Z")
+
+Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
+Scale = Literal["linear", "log"]
+
+
+def _category(value: Any) -> bool | int | float | str:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"a category must be text, a finite number or true/false, got {value!r}")
+
+
+Category = Annotated[bool | int | float | str, PlainValidator(_category)]
+
+#: dtype of text columns: pandas 3 has its own, earlier versions use ``object``
+TEXT_DTYPE = pd.Series(["text"]).dtype
+
+#: beyond this float64, in which bounds are kept, skips whole numbers
+EXACT_INTEGERS = 2.0**53
+
+
+class Column(BaseModel):
+    """A frozen description of one column.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
+    lower, upper : float
+        Public bounds, in the column's unit; required for continuous and integer columns and only there.
+        Values outside are clipped.
+    step : float, optional
+        Released values lie on ``lower + k * step``; 1 by default for integers. ``upper - lower`` must be a
+        whole number of steps.
+    decimals : int, optional
+        The same as ``step = 10**-decimals``; give one or the other.
+    scale : {"linear", "log"}
+        Spacing of the public histogram cells; ``"log"`` (skewed laboratory values) needs ``lower > 0``.
+    cells : int, optional
+        Public number of histogram cells of a numeric column.
+    categories : tuple of str, int, bool or float
+        Every value that can occur, one type throughout; for ordinal columns in ascending order; two for
+        binary columns.
+    unit, description : str, optional
+    missing : bool
+        Whether a value may be absent.
+    unreviewed : tuple of str
+        Fields that were read off the data and that nobody has answered for yet.
+
+    Raises
+    ------
+    SchemaError
+        If the fields do not fit each other; one sentence that names the column and the field.
+
+    Examples
+    --------
+    >>> Column(name="creatinine", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log").resolution
+    0.1
+    >>> Column(name="sex", kind="binary", categories=("F", "M")).is_categorical
+    True
+    >>> Column(name="age", kind="integer", lower=90, upper=18)
+    Traceback (most recent call last):
+    dpsynth.errors.SchemaError: column 'age': lower must be less than upper, got 90 and 18
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: StrictStr
+    kind: Kind
+    lower: float | None = None
+    upper: float | None = None
+    step: float | None = None
+    decimals: int | None = None
+    scale: Scale = "linear"
+    cells: int | None = None
+    categories: tuple[Category, ...] = ()
+    unit: str | None = None
+    description: str | None = None
+    missing: StrictBool = False
+    unreviewed: tuple[str, ...] = ()
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            raise SchemaError(
+                f"column {fields.get('name', '?')!r}: {one_sentence(problem, tuple(type(self).model_fields))}"
+            ) from None
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> Column:
+        if not self.name.strip():
+            raise ValueError("name must not be empty")
+        unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
+        if unknown:
+            raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
+        if self.is_numeric:
+            self._check_numeric()
+        else:
+            self._check_categories()
+        return self
+
+    def _check_numeric(self) -> None:
+        if self.categories:
+            raise ValueError(f"categories are not allowed for kind {self.kind!r}")
+        if self.lower is None or self.upper is None:
+            absent = "lower" if self.lower is None else "upper"
+            raise ValueError(f"{absent} is required for kind {self.kind!r}")
+        if not self.lower < self.upper:
+            raise ValueError(f"lower must be less than upper, got {self.lower:g} and {self.upper:g}")
+        if self.scale == "log" and self.lower <= 0:
+            raise ValueError(f"lower must be greater than 0 on the log scale, got {self.lower:g}")
+        if self.cells is not None and self.cells < 1:
+            raise ValueError(f"cells must be at least 1, got {self.cells}")
+        if self.step is not None and self.decimals is not None:
+            raise ValueError("step and decimals say the same thing; give one of them")
+        if self.decimals is not None and not 0 <= self.decimals <= 15:
+            raise ValueError(f"decimals must be from 0 to 15, got {self.decimals}")
+        if self.step is not None and self.step <= 0:
+            raise ValueError(f"step must be greater than 0, got {self.step:g}")
+        if self.kind == "integer":
+            for field in ("lower", "upper", "step"):
+                value = getattr(self, field)
+                if value is not None and (value != math.floor(value) or abs(value) > EXACT_INTEGERS):
+                    raise ValueError(
+                        f"{field} must be a whole number up to 2**53 for kind 'integer', got {value:g}"
+                    )
+            if self.decimals:
+                raise ValueError(f"decimals must be 0 for kind 'integer', got {self.decimals}")
+        resolution = self.resolution
+        if resolution is not None:
+            steps = (self.upper - self.lower) / resolution
+            if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * max(1.0, steps * 1e-6):
+                raise ValueError(
+                    f"upper must lie a whole number of steps of {resolution:g} above lower, "
+                    f"got {self.lower:g} and {self.upper:g}"
+                )
+
+    def _check_categories(self) -> None:
+        for field in ("lower", "upper", "step", "decimals", "cells"):
+            if getattr(self, field) is not None:
+                raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
+        if self.scale != "linear":
+            raise ValueError(f"scale is not allowed for kind {self.kind!r}")
+        if not self.categories:
+            raise ValueError(f"categories are required for kind {self.kind!r}")
+        if self.kind == "binary" and len(self.categories) != 2:
+            raise ValueError(f"a binary column has 2 categories, got {len(self.categories)}")
+        kinds = {
+            bool if isinstance(c, bool) else float if isinstance(c, int | float) else str
+            for c in self.categories
+        }
+        if len(kinds) > 1:
+            raise ValueError("categories must be all text, all numbers or all true/false")
+        for i, category in enumerate(self.categories):
+            if category in self.categories[:i]:
+                raise ValueError(f"the category {category!r} is given twice")
+            # an empty cell in a file is a missing value, and readers disagree about blanks around text and
+            # about control characters
+            if isinstance(category, str) and not _PLAIN_TEXT.match(category):
+                raise ValueError(
+                    f"a category must be one line of text without blanks around it, got {category!r}"
+                )
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether values are numbers between bounds (continuous, integer)."""
+        return self.kind in ("continuous", "integer")
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether values are categories without order (categorical, binary)."""
+        return self.kind in ("categorical", "binary")
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether values are categories in ascending order."""
+        return self.kind == "ordinal"
+
+    @property
+    def resolution(self) -> float | None:
+        """The step between released values; None for real numbers and for categories."""
+        if self.step is not None:
+            return self.step
+        if self.decimals is not None:
+            # 1 / 10**d is correctly rounded, 10.0**-d is not for every d
+            return 1.0 / 10**self.decimals
+        return 1.0 if self.kind == "integer" else None
+
+    @property
+    def n_values(self) -> int | None:
+        """How many values a released cell can hold, a missing one not counted; None for real numbers."""
+        if not self.is_numeric:
+            return len(self.categories)
+        if self.resolution is None or self.lower is None or self.upper is None:
+            return None
+        return round((self.upper - self.lower) / self.resolution) + 1
+
+    @property
+    def dtype(self) -> Any:
+        """The pandas dtype of the column in a conformed or synthetic frame.
+
+        ``float64`` (NaN missing) for continuous; ``int64``, or ``Int64`` where values may be missing, for
+        integers and whole-number categories; ``bool`` or ``boolean`` for true/false categories;
+        ``float64`` for decimal ones; pandas' text dtype for the rest.
+        """
+        if self.kind == "continuous":
+            return "float64"
+        if self.kind == "integer" or all(type(c) is int for c in self.categories):
+            return "Int64" if self.missing else "int64"
+        if all(isinstance(c, bool) for c in self.categories):
+            return "boolean" if self.missing else "bool"
+        return TEXT_DTYPE if isinstance(self.categories[0], str) else "float64"

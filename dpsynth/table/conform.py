@@ -1,0 +1,221 @@
+"""A frame brought to its schema: columns checked, dtypes made canonical, numbers clipped to public bounds.
+
+This is the boundary: what passes has exactly the declared columns, dtypes and values, and the code behind it
+trusts that. Clipping each record by public bounds changes neighbouring tables record by record, so it
+costs nothing; the *count* of clipped values is private (sensitivity 1 a column) and internal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.errors import DataError
+from dpsynth.table.column import EXACT_INTEGERS, Column
+
+
+@dataclass(frozen=True)
+class Conformed:
+    """A frame that fits its schema.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        Canonical columns, order and dtypes.
+    clipped : dict of str to int
+        Values outside the bounds, a numeric column. Internal: not for release.
+    """
+
+    frame: pd.DataFrame
+    clipped: dict[str, int]
+
+
+def check_frame(
+    columns: Sequence[Column], frame: pd.DataFrame, *, path: str | Path | None = None
+) -> pd.DataFrame:
+    """Check and convert ``frame`` without clipping; see :meth:`dpsynth.table.schema.Schema.check`."""
+    _check_names([column.name for column in columns], frame)
+    series: dict[str, pd.Series] = {}
+    for column in columns:
+        values = frame[column.name]
+        present = values.notna().to_numpy()
+        if not column.missing and not present.all():
+            row = int(np.argmin(present))
+            raise _problem(column, row, None, "is missing, and the schema does not allow that", path)
+        if column.is_numeric:
+            series[column.name] = cast(column, _numbers(column, values, present, path), frame.index)
+        else:
+            series[column.name] = cast(column, _categories(column, values, path), frame.index)
+    return pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
+
+
+def conform_frame(
+    columns: Sequence[Column], frame: pd.DataFrame, *, path: str | Path | None = None
+) -> Conformed:
+    """Check, convert and clip ``frame``; see :meth:`dpsynth.table.schema.Schema.conform`."""
+    checked = check_frame(columns, frame, path=path)
+    clipped: dict[str, int] = {}
+    for column in columns:
+        if column.is_numeric:
+            numbers = checked[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+            # comparisons with NaN are false: a missing value is never clipped
+            clipped[column.name] = int(((numbers < column.lower) | (numbers > column.upper)).sum())
+            if clipped[column.name]:
+                checked[column.name] = cast(
+                    column, np.clip(numbers, column.lower, column.upper), checked.index
+                )
+    return Conformed(checked, clipped)
+
+
+def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
+    """Make a Series of the column's canonical dtype from values that already fit it.
+
+    Parameters
+    ----------
+    column : Column
+    values : array-like, shape (n,)
+        Numbers with NaN, or categories with None, for missing values.
+    index : pandas.Index, optional
+
+    Examples
+    --------
+    >>> cast(Column(name="n", kind="integer", lower=0, upper=9, missing=True), [1.0, float("nan")]).dtype
+    Int64Dtype()
+    """
+    dtype = column.dtype
+    if column.is_numeric:
+        numbers = np.asarray(values, dtype=np.float64)
+        if dtype == "Int64":
+            absent = np.isnan(numbers)
+            whole = np.where(absent, 0, np.rint(numbers)).astype(np.int64)
+            return pd.Series(pd.arrays.IntegerArray(whole, absent), index=index, name=column.name)
+        if dtype == "int64":
+            return pd.Series(np.rint(numbers).astype(np.int64), index=index, name=column.name)
+        return pd.Series(numbers, index=index, name=column.name)
+    cells = np.asarray(values, dtype=object)
+    return pd.Series(cells, index=index, name=column.name, dtype=object).astype(dtype)
+
+
+def _check_names(names: Sequence[str], frame: pd.DataFrame) -> None:
+    given = [str(name) for name in frame.columns]
+    twice = sorted({name for name in given if given.count(name) > 1})
+    if twice:
+        raise DataError(f"the table has the column {twice[0]!r} more than once")
+    absent = [name for name in names if name not in given]
+    if absent:
+        raise DataError(f"the table lacks the column(s) {_listed(absent)} that the schema declares")
+    extra = [name for name in given if name not in names]
+    if extra:
+        raise DataError(f"the table has the column(s) {_listed(extra)} that the schema does not declare")
+
+
+def _numbers(column: Column, values: pd.Series, present: np.ndarray, path: str | Path | None) -> np.ndarray:
+    """Return the column as float64, NaN where missing; raise for what is not a finite number."""
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        # float() reads text exactly as Python writes it; pandas' own parser may be off in the last digit
+        numbers = np.full(len(values), np.nan)
+        cells = values.to_numpy(dtype=object)
+        for row in np.flatnonzero(present):
+            try:
+                numbers[row] = float(cells[row])
+            except (TypeError, ValueError):
+                raise _problem(column, int(row), cells[row], "is not a number", path) from None
+    for bad, why in (
+        (present & np.isnan(numbers), "is not a number"),
+        (np.isinf(numbers), "is infinite"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise _problem(column, row, values.iloc[row], why, path)
+    if column.kind == "integer":
+        for bad, why in (
+            (present & (numbers != np.rint(numbers)), "is not a whole number"),
+            (np.abs(numbers) > EXACT_INTEGERS, "is too large for an exact whole number"),
+        ):
+            if bad.any():
+                row = int(np.argmax(bad))
+                raise _problem(column, row, values.iloc[row], why, path)
+    return numbers
+
+
+def _categories(column: Column, values: pd.Series, path: str | Path | None) -> np.ndarray:
+    """Return the column as an object array of declared categories, None where missing."""
+    codes, uniques = pd.factorize(values.astype(object))
+    matched = np.empty(len(uniques) + 1, dtype=object)
+    matched[-1] = None  # factorize's code of a missing value is -1
+    for code, value in enumerate(uniques):
+        category = _match(column, value)
+        if category is None:
+            row = int(np.argmax(codes == code))
+            declared = _listed(column.categories)
+            raise _problem(column, row, value, f"is not one of the declared categories {declared}", path)
+        matched[code] = category
+    return matched[codes]
+
+
+def _match(column: Column, value: Any) -> Any:
+    """Return the declared category that ``value`` is, or None.
+
+    Readers that know no schema turn codes into other types (``1`` into ``"1"``, or into ``1.0`` beside a
+    missing value), so text and number are compared by what they say.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    value = value.strip() if isinstance(value, str) else value
+    is_flag = isinstance(value, bool)
+    for category in column.categories:
+        if is_flag == isinstance(category, bool) and value == category:
+            return category
+    if isinstance(value, str) and not isinstance(column.categories[0], str | bool):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    spoken = _spoken(value)
+    for category in column.categories:
+        if _spoken(category) == spoken:
+            return category
+    return None
+
+
+def _spoken(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    return text.lower() if text in ("True", "False", "TRUE", "FALSE") else text
+
+
+def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | None) -> DataError:
+    value = value.item() if isinstance(value, np.generic) else value
+    shown = "the value" if value is None else repr(value)
+    place = f"row {row + 1}"
+    line = csv_line(path, row) if path is not None else None
+    if line is not None:
+        place = f"{place} ({path}, line {line})"
+    return DataError(f"column {column.name!r}, {place}: {shown} {why}")
+
+
+def csv_line(path: str | Path, row: int) -> int | None:
+    """Return the line on which data row ``row`` (from 0) of a CSV file ends; None for other files.
+
+    Counted by reading the file again, since quoted cells may hold line breaks and blank lines are skipped.
+    """
+    if Path(path).suffix.lower() != ".csv":
+        return None  # Parquet has no lines, and those of a compressed file help nobody
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        records = (reader.line_num for cells in reader if cells)
+        return next((line for i, line in enumerate(records) if i == row + 1), None)
+
+
+def _listed(values: Sequence[Any], most: int = 12) -> str:
+    shown = ", ".join(repr(value) for value in values[:most])
+    return f"{shown}, … ({len(values)} in all)" if len(values) > most else shown

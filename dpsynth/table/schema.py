@@ -1,0 +1,288 @@
+"""What a table is: its columns, its outcome and its public number of records.
+
+A schema is the public part of a private table: everything the mechanism may know without paying for it.
+It is written by hand or drafted by :func:`dpsynth.table.infer.infer` and then reviewed, kept as YAML, and
+identified by its digest in everything that was made with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
+
+from dpsynth.errors import PrivacyError, SchemaError
+from dpsynth.files import replaced
+from dpsynth.table.column import Column
+from dpsynth.table.conform import Conformed, check_frame, conform_frame
+from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_text
+
+__all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
+
+
+class Schema(BaseModel):
+    """The frozen, public description of a table.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        In the order in which released tables have them; names are unique.
+    n_public : int, optional
+        The number of records where that is public knowledge (of a published data set, say). Where it is
+        absent, a private count is taken and paid for.
+    outcome : str, optional
+        A categorical, binary or ordinal column: what classifiers predict, and the root of the private prior.
+    name, description : str, optional
+
+    Raises
+    ------
+    SchemaError
+        One sentence that names the column or the field.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),
+    ...                          Column(name="died", kind="binary", categories=(0, 1))), outcome="died")
+    >>> schema.names
+    ('age', 'died')
+    >>> schema["age"].upper
+    110.0
+    >>> Schema.from_yaml(schema.to_yaml()) == schema
+    True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: tuple[Column, ...]
+    n_public: int | None = None
+    outcome: StrictStr | None = None
+    name: str | None = None
+    description: str | None = None
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            label = f"schema {fields['name']!r}" if fields.get("name") else "schema"
+            known = tuple(type(self).model_fields)
+            raise SchemaError(f"{label}: {one_sentence(problem, known)}") from None
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> Schema:
+        if not self.columns:
+            raise ValueError("columns must name at least one column")
+        names = self.names
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise ValueError(f"the column {name!r} is given twice")
+        if self.n_public is not None and self.n_public < 1:
+            raise ValueError(f"n_public must be at least 1, got {self.n_public}")
+        if self.outcome is not None:
+            if self.outcome not in names:
+                raise ValueError(
+                    f"the outcome {self.outcome!r} is not a column (columns: {', '.join(names)})"
+                )
+            if self.column(self.outcome).is_numeric:
+                raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name.
+
+        Raises
+        ------
+        SchemaError
+            If there is none.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"{name!r} is not a column (columns: {', '.join(self.names)})")
+
+    def __getitem__(self, name: str) -> Column:
+        return self.column(name)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """For each column with any, the fields read off the data that nobody has answered for."""
+        return {column.name: column.unreviewed for column in self.columns if column.unreviewed}
+
+    def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
+        """Return the schema with these columns' fields (all by default) taken as public knowledge.
+
+        Whoever calls this says: the bounds and categories are what I would have written without the data.
+        """
+        chosen = self.names if columns is None else tuple(columns)
+        for name in chosen:
+            self.column(name)
+        return self._with(
+            columns=tuple(
+                column.model_copy(update={"unreviewed": ()}) if column.name in chosen else column
+                for column in self.columns
+            )
+        )
+
+    def with_n_public(self, n: int | None) -> Schema:
+        """Return the schema with another public number of records (None: not public)."""
+        return self._with(n_public=n)
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """Return the schema of these columns, in this order; the outcome is kept if it is among them."""
+        chosen = tuple(names)
+        columns = tuple(self.column(name) for name in chosen)
+        return self._with(columns=columns, outcome=self.outcome if self.outcome in chosen else None)
+
+    def _with(self, **changes: Any) -> Schema:
+        fields = {field: getattr(self, field) for field in type(self).model_fields}
+        return Schema(**{**fields, **changes})
+
+    def conform(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> Conformed:
+        """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
+
+        Values are not rounded to ``step``: that happens where records are encoded.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, shape (n, columns)
+            Columns in any order; exactly those of the schema.
+        path : path, optional
+            The CSV file the frame was read from, so that an error can name its line.
+
+        Returns
+        -------
+        Conformed
+            ``frame``: the columns in the schema's order, dtypes as in :attr:`Column.dtype`, the index kept.
+            ``clipped``: for each numeric column the number of values that lay outside its bounds. These
+            counts are functions of the private records that nobody has paid for: internal, not for release.
+
+        Raises
+        ------
+        DataError
+            For a column that is absent, unknown or given twice; for a value that is missing where it may not
+            be, infinite, not a number, not whole or not a declared category: column, row and value are named.
+
+        Examples
+        --------
+        >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),))
+        >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
+        {'age': 2}
+        """
+        return conform_frame(self.columns, frame, path=path)
+
+    def check(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> pd.DataFrame:
+        """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
+        return check_frame(self.columns, frame, path=path)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as lists, mappings, text and numbers, default values left out."""
+        fields = {field: getattr(self, field) for field in type(self).model_fields if field != "columns"}
+        head = {field: value for field, value in fields.items() if value is not None}
+        columns = []
+        for column in self.columns:
+            kept = column.model_dump(mode="json", exclude_defaults=True)
+            columns.append({key: _plain(value) for key, value in kept.items()})
+        order = ("name", "description", "n_public", "outcome")
+        return {**{key: head[key] for key in order if key in head}, "columns": columns}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """Build a schema from what :meth:`to_dict` gives; raise SchemaError with one sentence otherwise."""
+        if not isinstance(data, Mapping):
+            raise SchemaError(
+                f"schema: a mapping with the key columns is required, got {type(data).__name__}"
+            )
+        if not isinstance(data.get("columns"), list | tuple):
+            raise SchemaError("schema: columns must be a list of columns")
+        columns = []
+        for position, entry in enumerate(data["columns"], start=1):
+            if not (isinstance(entry, Mapping) and all(isinstance(key, str) for key in entry)):
+                raise SchemaError(f"schema: column {position} must be a mapping of fields, got {entry!r}")
+            columns.append(Column(**entry))
+        if not all(isinstance(key, str) for key in data):
+            raise SchemaError("schema: every key must be text")
+        return cls(**{**data, "columns": tuple(columns)})
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML text, and write it to ``path`` if one is given."""
+        text = dump_yaml(self.to_dict())
+        if path is not None:
+            with replaced(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> Schema:
+        """Read a schema from a YAML file, or from YAML text (text of more than one line).
+
+        Raises
+        ------
+        SchemaError
+            If the file cannot be read or does not hold a schema; the message starts with the file's name.
+        """
+        if isinstance(source, str) and "\n" in source:
+            return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
+        data = load_yaml(read_text(source, error=SchemaError), origin=str(source), error=SchemaError)
+        try:
+            return cls.from_dict(data)
+        except SchemaError as problem:
+            raise SchemaError(f"{source}: {problem}") from None
+
+
+def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:
+    """Refuse a schema whose bounds or categories were read off the private records.
+
+    Parameters
+    ----------
+    schema : Schema
+    accept : bool
+        Go on all the same. The caller then posts the returned fields to the ledger as an exclusion: the
+        guarantee does not cover them.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        The unreviewed fields of each column; empty if there are none.
+
+    Raises
+    ------
+    PrivacyError
+        If there are any and ``accept`` is false.
+
+    Examples
+    --------
+    >>> require_reviewed(Schema(columns=(Column(name="age", kind="integer", lower=0, upper=120),)))
+    {}
+    """
+    unreviewed = schema.unreviewed
+    if unreviewed and not accept:
+        fields = "; ".join(f"{name} ({', '.join(which)})" for name, which in unreviewed.items())
+        raise PrivacyError(
+            "these fields of the schema were read off the private records and nobody has reviewed them: "
+            f"{fields}"
+        )
+    return unreviewed
+
+
+def _plain(value: Any) -> Any:
+    """Write whole floats without their point, so that hand-read YAML says ``upper: 120``."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value

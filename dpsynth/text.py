@@ -1,0 +1,176 @@
+"""YAML text in and out, and validation errors as one sentence.
+
+Schemas, data cards and run configurations are all YAML files written by hand, so all are read here,
+by one set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as
+false, ``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these
+is a real category or a real ``delta``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+_INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
+_FLOAT = re.compile(
+    r"""^(?:[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+]?[0-9]+)?
+         |[-+]?(?:0|[1-9][0-9]*)\.?(?:[eE][-+]?[0-9]+)
+         |[-+]?(?:0|[1-9][0-9]*)\.
+         |[-+]?\.(?:inf|Inf|INF)
+         |\.(?:nan|NaN|NAN))$""",
+    re.VERBOSE,
+)
+_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"),
+    ("tag:yaml.org,2002:int", _INT, "-+0123456789"),
+    ("tag:yaml.org,2002:float", _FLOAT, "-+.0123456789"),
+    ("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), "~nN\0"),
+)
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 (PyYAML's own class attribute)
+
+
+class _Dumper(yaml.SafeDumper):
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _tag, _pattern, _first in _RULES:
+    _characters = ["" if character == "\0" else character for character in _first]
+    _Loader.add_implicit_resolver(_tag, _pattern, _characters)
+    _Dumper.add_implicit_resolver(_tag, _pattern, _characters)
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+    for i, key in enumerate(keys):
+        if not isinstance(key, Hashable):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key is a list or a mapping", node.start_mark
+            )
+        if key in keys[:i]:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key!r} is given twice", node.value[i][0].start_mark
+            )
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def _represent_sequence(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
+    # a list of words or numbers on one line, a list of columns one below the other
+    inline = not any(isinstance(entry, list | tuple | dict) for entry in data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=inline)
+
+
+def _represent_text(dumper: _Dumper, data: str) -> yaml.Node:
+    # PyYAML folds these as line breaks unless they are escaped, which only double quotes allow
+    style = '"' if any(character in data for character in "\x85\u2028\u2029") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(list, _represent_sequence)
+_Dumper.add_representer(tuple, _represent_sequence)
+
+
+def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = ValueError) -> Any:
+    """Read one YAML document.
+
+    Parameters
+    ----------
+    text : str
+        The document.
+    origin : str
+        What the text is, for the error's first words: a file name, say.
+    error : type of exception
+        Raised, with one sentence, where the text is not YAML.
+
+    Examples
+    --------
+    >>> load_yaml("{answer: no, delta: 1e-5, code: 010}")
+    {'answer': 'no', 'delta': 1e-05, 'code': '010'}
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        what = getattr(problem, "problem", None) or " ".join(str(problem).split())
+        raise error(f"{origin}{line}: not valid YAML: {what}") from None
+
+
+def dump_yaml(data: Any) -> str:
+    """Write lists, mappings, text, numbers, booleans and None as YAML that :func:`load_yaml` reads back.
+
+    Examples
+    --------
+    >>> print(dump_yaml({"answer": "no", "code": "1e-5", "n": 3}), end="")
+    answer: no
+    code: '1e-5'
+    n: 3
+    """
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
+    """Read a UTF-8 text file; raise ``error`` with one sentence where that fails."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise error(f"{path}: cannot be read ({problem.strerror or problem})") from None
+    except UnicodeDecodeError as problem:
+        raise error(f"{path}: not UTF-8 text (byte {problem.start})") from None
+
+
+def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
+    """Say the first of pydantic's complaints as ``dotted.key message, got value``.
+
+    Parameters
+    ----------
+    problem : pydantic.ValidationError
+        What a model raised.
+    known : sequence of str
+        The keys that would have been right, named when an unknown key was given at the top level.
+    """
+    first = problem.errors(include_url=False)[0]
+    # pydantic appends the branch of a union that it tried to the location; readers need the key only
+    location = [str(part) for part in first["loc"] if not (isinstance(part, str) and _is_branch(part))]
+    where = ".".join(location)
+    kind, given = first["type"], first.get("input")
+    if kind == "extra_forbidden":
+        choices = f" (known keys: {', '.join(known)})" if known and len(location) == 1 else ""
+        return f"{where} is not a known key{choices}"
+    if kind == "missing":
+        return f"{where} is required"
+    message = first["msg"].removeprefix("Value error, ")
+    if kind == "value_error":
+        if message.startswith("column "):
+            return message  # a column within a schema: its name says more than its position
+        return f"{where}: {message}" if where else message
+    message = message[:1].lower() + message[1:]
+    for before, after in (("input should be ", "must be "), ("input should have ", "must have ")):
+        message = message.replace(before, after)
+    message = re.sub(
+        r"a valid dictionary( or instance of \w+)?|a valid mapping", "a mapping of keys", message
+    )
+    return f"{where} {message}, got {_short(given)}" if where else f"{message}, got {_short(given)}"
+
+
+def _is_branch(part: str) -> bool:
+    return part in {"str", "int", "bool", "float", "is-instance"} or "[" in part
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,186 @@
+"""Files: whole or absent, and equal to what was written."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from table_strategies import random_frame, schemas
+
+from dpsynth.errors import DataError
+from dpsynth.table import Column, Schema, read_table, write_table
+from dpsynth.table.conform import csv_line
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90, missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M"), missing=True),
+    )
+)
+FRAME = SCHEMA.conform(pd.DataFrame({"age": [20, None, 40], "sex": ["F", "M", None]})).frame
+
+
+def parquet_works() -> bool:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+SUFFIXES = [
+    ".csv",
+    pytest.param(
+        ".parquet", marks=pytest.mark.skipif(not parquet_works(), reason="pyarrow does not import here")
+    ),
+]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(schema=schemas(), n=st.integers(0, 12), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_round_trip(tmp_path, suffix: str, schema: Schema, n: int, seed: int) -> None:
+    """A digit, a missing mark, a type or a row lost between writing and reading."""
+    frame = schema.conform(random_frame(schema, n, seed)).frame
+    path = tmp_path / f"table{suffix}"
+    assert write_table([frame.iloc[: n // 2], frame.iloc[n // 2 :]], path) == n
+    pd.testing.assert_frame_equal(read_table(path, schema), frame, check_exact=True)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("trouble", [RuntimeError("stop"), KeyboardInterrupt()])
+def test_failure_midway_leaves_nothing(tmp_path, suffix: str, trouble: BaseException) -> None:
+    """Half a table under the final name, or an old table destroyed by a failed new one."""
+
+    def frames():
+        yield FRAME
+        raise trouble
+
+    path = tmp_path / f"table{suffix}"
+    with pytest.raises(type(trouble)):
+        write_table(frames(), path)
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"old")
+    with pytest.raises(type(trouble)):
+        write_table(frames(), path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == b"old"
+    write_table(FRAME, path)
+    assert len(read_table(path, SCHEMA)) == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_writes_one_piece_at_a_time(tmp_path) -> None:
+    """A writer that first collects all pieces would not hold a table larger than memory."""
+    target = tmp_path / "t.csv"
+    sizes = []
+
+    def frames():
+        for _ in range(3):
+            sizes.append(sum(entry.stat().st_size for entry in tmp_path.iterdir()))
+            yield pd.concat([FRAME] * 5000)
+
+    assert write_table(frames(), target) == 45_000
+    assert sizes[0] == 0
+    assert sizes[2] > sizes[1] + 10_000
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_pieces_must_agree(tmp_path, suffix: str) -> None:
+    """A later piece with other columns would shift values under the wrong names."""
+    with pytest.raises(DataError, match="other columns than the first"):
+        write_table([FRAME, FRAME[["sex", "age"]]], tmp_path / f"t{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write_refusals(tmp_path) -> None:
+    """Another suffix, an absent folder or nothing to write must be said in a sentence."""
+    with pytest.raises(DataError, match=r"must end with \.csv or \.parquet"):
+        write_table(FRAME, tmp_path / "t.xlsx")
+    with pytest.raises(DataError, match="does not exist"):
+        write_table(FRAME, tmp_path / "no" / "t.csv")
+    with pytest.raises(DataError, match="nothing to write"):
+        write_table([], tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("age,sex\n20,F\n30,X\n", "column 'sex', row 2 ({path}, line 3): 'X' is not one of"),
+        ("age,sex\n20,F\n\nold,M\n", "column 'age', row 2 ({path}, line 4): 'old' is not a number"),
+        ("age,sex\n20,F,1\n", "{path}, line 2: 3 cells where the header has 2"),
+        ("age,sex\n20,F\n30\n", "{path}, line 3: 1 cells where the header has 2"),
+        ('age,sex\n20,"F\n', "{path}, line 2: not CSV"),
+        ("", "{path}: the file has no header line"),
+        ("age\n20\n", "lacks the column(s) 'sex'"),
+        ("age,sex,age\n20,F,30\n", "'age' more than once"),
+    ],
+)
+def test_csv_errors_name_the_line(tmp_path, text: str, words: str) -> None:
+    """A line number that ignores blank lines, or a ragged row filled up in silence."""
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=re.escape(words.format(path=path))):
+        read_table(path, SCHEMA)
+
+
+def test_csv_line_counts_line_breaks_in_cells(tmp_path) -> None:
+    """A quoted line break before the row would put a plain row count off by one."""
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n"x\ny",1\n\nz,2\n')
+    assert [csv_line(path, row) for row in range(3)] == [3, 5, None]
+
+
+def test_unreadable_files(tmp_path) -> None:
+    """A folder, an absent file or bytes that are not UTF-8 must not end in a traceback."""
+    with pytest.raises(DataError, match="cannot be read"):
+        read_table(tmp_path / "none.csv", SCHEMA)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_table(tmp_path / "none.csv")
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"age,sex\n20,\xff\n")
+    with pytest.raises(DataError, match="not a table"):
+        read_table(path, SCHEMA)
+    with pytest.raises(DataError, match="not a table"):
+        read_table(path)
+    (tmp_path / "t.parquet").write_bytes(b"not parquet")
+    with pytest.raises(DataError):
+        read_table(tmp_path / "t.parquet")
+    path.write_bytes(b"a,b\n1,2,3\n")
+    with pytest.raises(DataError, match="more cells than the header"):
+        read_table(path)
+
+
+def test_other_programs_files(tmp_path) -> None:
+    """A byte order mark, CRLF, blanks, NA and compression are all common, and none is an error."""
+    text = b"\xef\xbb\xbf age , sex\r\n 20 ,F\r\nNA, M\r\n40.0,\r\n"
+    (tmp_path / "t.csv").write_bytes(text)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text))
+    for name in ("t.csv", "t.csv.gz"):
+        pd.testing.assert_frame_equal(read_table(tmp_path / name, SCHEMA), FRAME)
+
+
+def test_na_that_is_a_category(tmp_path) -> None:
+    """Sodium (Na), Namibia (NA): a declared category is no missing value, in that column only."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nNA,x\nx,NA\n")
+    schema = Schema(
+        columns=(
+            Column(name="a", kind="binary", categories=("NA", "x")),
+            Column(name="b", kind="categorical", categories=("x",), missing=True),
+        )
+    )
+    frame = read_table(path, schema)
+    assert frame["a"].tolist() == ["NA", "x"]
+    assert frame["b"].isna().tolist() == [False, True]
+
+
+def test_values_outside_bounds_are_kept(tmp_path) -> None:
+    """Reading must not clip: the count of clipped values is taken when the records are encoded."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex\n300,F\n")
+    assert read_table(path, SCHEMA)["age"].tolist() == [300]
