@@ -1,0 +1,14 @@
+"""Public health tables for demos, tests and benchmarks, each with a card: origin, licence, checksum, schema.
+
+>>> from dpsynth import datasets
+>>> "breast_cancer" in datasets.names()
+True
+"""
+
+from __future__ import annotations
+
+from dpsynth.datasets.card import Card
+from dpsynth.datasets.registry import card, load, names
+from dpsynth.datasets.table import Table, open_table, train_test
+
+__all__ = ["Card", "Table", "card", "load", "names", "open_table", "train_test"]

@@ -1,0 +1,99 @@
+"""The split into training and test halves, and tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.datasets import Table, open_table, train_test
+from dpsynth.errors import DataError, InputError, SchemaError
+from dpsynth.table import Column, Schema, write_table
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="i", kind="integer", lower=0, upper=1000),
+        Column(name="y", kind="categorical", categories=("a", "b", "c"), missing=True),
+    ),
+    outcome="y",
+)
+
+
+def make(n: int, seed: int = 0, n_public: int | None = None, outcome: bool = True) -> Table:
+    rng = np.random.default_rng(seed)
+    y = rng.choice(np.array(["a", "b", "c", None], dtype=object), n, p=[0.6, 0.25, 0.05, 0.1])
+    schema = SCHEMA.with_n_public(n_public)
+    frame = schema.conform(pd.DataFrame({"i": np.arange(n), "y": y})).frame
+    return Table(frame, schema if outcome else Schema(columns=schema.columns, n_public=n_public), "made")
+
+
+@given(st.integers(4, 60), st.floats(0.3, 0.7), st.integers(0, 9), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_partition_with_exact_sizes(n: int, fraction: float, seed: int, outcome: bool) -> None:
+    """A record in both halves or in none, a size that hangs on the outcome, or a class out of proportion."""
+    table = make(n, seed, n_public=n, outcome=outcome)
+    train, test = train_test(table, fraction, seed)
+    together = sorted([*train.frame["i"], *test.frame["i"]])
+    assert together == list(range(n))
+    assert len(test.frame) == round(fraction * n) == test.schema.n_public
+    assert len(train.frame) == train.schema.n_public
+    assert train.frame["i"].is_monotonic_increasing
+    if outcome:
+        counts = table.frame["y"].value_counts(dropna=False)
+        for value, count in counts.items():
+            in_test = (test.frame["y"].isna() if pd.isna(value) else test.frame["y"] == value).sum()
+            assert abs(in_test - count * len(test.frame) / n) < 1
+
+
+def test_public_sizes_ignore_the_frame() -> None:
+    """n_public read off the frame's length would make every rule that uses it depend on the records."""
+    for n in (99, 100, 101):
+        train, test = train_test(make(n, n_public=100), 0.3)
+        assert (train.schema.n_public, test.schema.n_public) == (70, 30)
+    train, test = train_test(make(100), 0.3)
+    assert train.schema.n_public is test.schema.n_public is None
+
+
+def test_seed() -> None:
+    """The same seed must give the same split, another one another."""
+    table = make(50)
+    first = train_test(table, seed=1)[0].frame
+    pd.testing.assert_frame_equal(first, train_test(table, seed=1)[0].frame)
+    assert not first.equals(train_test(table, seed=2)[0].frame)
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])
+def test_fraction_out_of_range(fraction: float) -> None:
+    """A fraction that is no fraction must name the argument."""
+    with pytest.raises(InputError, match="test_fraction must be between 0 and 1"):
+        train_test(make(10), fraction)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_small(n: int) -> None:
+    """A half without records would crash later, in the model."""
+    with pytest.raises(DataError, match=f"a table of {n} rows cannot be split"):
+        train_test(make(n))
+
+
+def test_two_records() -> None:
+    """The smallest table that can be split."""
+    train, test = train_test(make(2))
+    assert len(train.frame) == len(test.frame) == 1
+
+
+def test_open_table(tmp_path: Path) -> None:
+    """A table of one's own must come out with its schema, its outcome and a name."""
+    table = make(5)
+    write_table(table.frame, tmp_path / "mine.csv")
+    table.schema.to_yaml(tmp_path / "mine.yaml")
+    for schema in (tmp_path / "mine.yaml", str(tmp_path / "mine.yaml"), table.schema):
+        opened = open_table(tmp_path / "mine.csv", schema)
+        assert (opened.name, opened.outcome, opened.card) == ("mine", "y", None)
+        pd.testing.assert_frame_equal(opened.frame, table.frame)
+    with pytest.raises(SchemaError, match="cannot be read"):
+        open_table(tmp_path / "mine.csv", tmp_path / "none.yaml")
