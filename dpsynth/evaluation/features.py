@@ -1,0 +1,207 @@
+"""Frames turned into arrays of numbers, for distances, correlations and classifiers.
+
+Two encodings of a conformed frame, both fixed by the public schema:
+
+* :func:`distance_features`: numeric columns min-max scaled by their *public* bounds and ordinal columns by
+  rank, each to [0, 1]; categories one-hot divided by sqrt(2), so that two different categories lie at
+  distance 1. A missing number is placed at 1/2 and a (present, missing) pair, one-hot as well, says so.
+* :class:`ClassifierEncoding`: the same coordinates without the outcome; missing numbers stay NaN for
+  classifiers that take them, or become the median of the *training* frame beside an indicator.
+
+Nothing here is paid for: whatever is computed from private records by these arrays is internal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.table.schema import Column, Schema
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Features:
+    """An encoded frame.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+    names : tuple of str
+        What each coordinate is, for instance ``"age"`` or ``"sex=F"``.
+    sources : tuple of str
+        The column of the schema that each coordinate comes from.
+    """
+
+    points: Floats
+    names: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
+    """Return the position of each value among the declared categories, -1 where it is missing.
+
+    Parameters
+    ----------
+    column : Column
+        Ordinal, categorical or binary.
+    series : pandas.Series of shape (n,)
+        Conformed values.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+
+    Examples
+    --------
+    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
+    >>> category_codes(grade, pd.Series(["high", None, "low"])).tolist()
+    [1, -1, 0]
+    """
+    coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
+    return np.asarray(coded.codes, dtype=np.int64)
+
+
+def unit_values(column: Column, series: pd.Series[Any]) -> Floats:
+    """Scale a numeric column by its public bounds, or an ordinal one by rank, to [0, 1]; NaN where missing.
+
+    Examples
+    --------
+    >>> age = Column(name="age", kind="integer", lower=20, upper=60)
+    >>> unit_values(age, pd.Series([20, 30, 60])).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    if column.is_numeric:
+        lower, upper = _bounds(column)
+        return (series.to_numpy(dtype=np.float64, na_value=np.nan) - lower) / (upper - lower)
+    codes = category_codes(column, series)
+    # A single category carries no order; the division by 1 puts it at 0.
+    return np.where(codes < 0, np.nan, codes / max(len(column.categories) - 1, 1))
+
+
+def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
+    """Encode a frame for Euclidean distances and correlations.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, columns)
+        Conformed to ``schema``.
+    schema : Schema
+
+    Returns
+    -------
+    Features
+        ``points`` in [0, 1], never NaN.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
+    >>> encoded = distance_features(pd.DataFrame({"age": [30], "sex": ["M"]}), schema)
+    >>> encoded.names, encoded.points.round(3).tolist()
+    (('age', 'sex=F', 'sex=M'), [[0.25, 0.0, 0.707]])
+    """
+    blocks: list[Floats] = []
+    names: list[str] = []
+    sources: list[str] = []
+    for column in schema.columns:
+        if column.is_categorical:
+            block, labels = _one_hot(column, frame[column.name])
+            block = block / np.sqrt(2.0)
+        else:
+            unit = unit_values(column, frame[column.name])
+            absent = np.isnan(unit)
+            block, labels = np.where(absent, 0.5, unit)[:, None], [column.name]
+            if column.missing:
+                pair = np.stack([~absent, absent], axis=1) / np.sqrt(2.0)
+                block, labels = np.hstack([block, pair]), [*labels, *_pair_names(column)]
+        blocks.append(block)
+        names += labels
+        sources += [column.name] * len(labels)
+    return Features(np.hstack(blocks), tuple(names), tuple(sources))
+
+
+@dataclass(frozen=True)
+class ClassifierEncoding:
+    """Predictors of a classifier, learned from its training frame.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns that predict; the outcome is not among them.
+    medians : ndarray of shape (numeric and ordinal columns,)
+        Medians of the training frame in [0, 1] units; NaN for a column without any value, which is then
+        the constant 1/2 wherever it is encoded.
+    """
+
+    schema: Schema
+    medians: Floats
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, schema: Schema, outcome: str) -> ClassifierEncoding:
+        """Learn the medians of the training frame, which for a synthetic frame is already released."""
+        predictors = schema.select(name for name in schema.names if name != outcome)
+        medians = []
+        for column in predictors.columns:
+            if not column.is_categorical:
+                unit = unit_values(column, frame[column.name])
+                present = unit[~np.isnan(unit)]
+                medians.append(float(np.median(present)) if len(present) else np.nan)
+        return cls(predictors, np.array(medians, dtype=np.float64))
+
+    def transform(self, frame: pd.DataFrame, *, impute: bool) -> Floats:
+        """Encode a frame.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame of shape (n, columns)
+            Conformed to the schema that :meth:`fit` was given.
+        impute : bool
+            Whether missing numbers become the training median with a 0/1 indicator, or stay NaN.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
+        blocks: list[Floats] = []
+        medians = iter(self.medians)
+        for column in self.schema.columns:
+            if column.is_categorical:
+                blocks.append(_one_hot(column, frame[column.name])[0])
+                continue
+            unit, median = unit_values(column, frame[column.name]), next(medians)
+            absent = np.isnan(unit)
+            if np.isnan(median):
+                # Nothing was learned about this column, and histogram binning fails on one of NaN alone.
+                unit = np.full(len(unit), 0.5)
+            elif impute:
+                unit = np.where(absent, median, unit)
+            blocks.append(unit[:, None])
+            if impute and column.missing:
+                blocks.append(absent[:, None].astype(np.float64))
+        return np.hstack(blocks)
+
+
+def _one_hot(column: Column, series: pd.Series[Any]) -> tuple[Floats, list[str]]:
+    """One-hot columns of the declared categories, and of "missing" where that is allowed."""
+    codes = category_codes(column, series)
+    labels = [f"{column.name}={category}" for category in column.categories]
+    if column.missing:
+        codes = np.where(codes < 0, len(labels), codes)
+        labels.append(f"{column.name} missing")
+    return (codes[:, None] == np.arange(len(labels))).astype(np.float64), labels
+
+
+def _pair_names(column: Column) -> list[str]:
+    return [f"{column.name} present", f"{column.name} missing"]
+
+
+def _bounds(column: Column) -> tuple[float, float]:
+    if column.lower is None or column.upper is None:  # the schema requires both for numeric columns
+        raise ValueError(f"column {column.name!r} has no bounds")
+    return column.lower, column.upper
