@@ -1,0 +1,1 @@
+"""Critic, generator, one training step, and the loop that repeats it."""

@@ -1,0 +1,128 @@
+"""The loop: one program, interrupts, divergence, accelerators' random numbers, the thesis's shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpsynth import presets
+from dpsynth.errors import RunError
+from dpsynth.gan.randomness import DrawShapes, GraphDraws, HostDraws
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.gan.training import Trainer, initial_state
+from dpsynth.mechanism.plan import Plan
+from dpsynth.table.layout import Layout
+from dpsynth.table.schema import Column, Schema
+
+LAYOUT = Layout(2, ((2, 4),))
+
+
+def points(n=80):
+    rng = np.random.default_rng(0)
+    x = np.zeros((n, 4), np.float32)
+    x[:, :2] = rng.random((n, 2))
+    x[np.arange(n), 2 + (x[:, 0] > 0.7)] = 1
+    return x
+
+
+def make(steps=40, multiplier=1.0, n=80, **options):
+    settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3, **options)
+    plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
+    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False)
+
+
+def test_many_chunks_are_one_program(monkeypatch):
+    """Catches a loop that compiles anew for every chunk or runs Python for every step."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 6)
+    trainer = make(steps=40)
+    state = trainer.run(np.random.default_rng(1))
+    assert [h["step"] for h in state.history] == [10, 20, 30, 40]
+    assert trainer._loop.experimental_get_tracing_count() == 1
+
+
+def test_a_wider_batch_is_not_cut():
+    """Catches truncated batches, which the Poisson event does not describe (all 80 records are drawn)."""
+    shapes = DrawShapes(2, 20, 10, 80, 1.0, 30, 0)
+    chunk = HostDraws(shapes, TrainingSettings(), noisy=True).draw(np.random.default_rng(0))
+    assert (chunk["records"] >= 0).sum(axis=2).tolist() == [[80, 80], [80, 80]]
+
+
+def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch):
+    """Catches an interrupt that loses the run, or a resumed run that starts again."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    kept = []
+
+    def stop(state, total):
+        if state.step >= 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make().run(np.random.default_rng(1), on_chunk=stop, on_interrupt=kept.append)
+    assert kept[0].step == 10
+    final = make().run(np.random.default_rng(2), state=kept[0])
+    assert final.step == 20 and [h["step"] for h in final.history] == [10, 20, 30, 40]
+
+
+def test_divergence_is_reported():
+    """Catches a model of NaNs that is saved as a success."""
+    with pytest.raises(RunError, match="diverged"):
+        make(critic_constraint="none", critic_learning_rate=1e38, multiplier=None).run(
+            np.random.default_rng(0)
+        )
+
+
+def test_an_empty_table_trains():
+    """Catches a crash that would tell an empty table from one with a record."""
+    state = make(n=0).run(np.random.default_rng(0))
+    assert all(np.isfinite(a).all() for pair in state.generator for a in pair)
+
+
+def test_training_learns_without_noise():
+    """Catches a generator trained in the wrong direction: the category must follow x > 0.7."""
+    from dpsynth.gan.generator import ArrayOps, generator_pass
+
+    trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
+    weights = trainer.run(np.random.default_rng(3)).generator
+    made = generator_pass(
+        weights, np.random.default_rng(4).standard_normal((4000, 3)), None, LAYOUT, ArrayOps
+    )
+    high, low = made[made[:, 0] > 0.8, 3], made[made[:, 0] < 0.5, 3]
+    assert len(high) and len(low) and high.mean() > low.mean() + 0.3
+
+
+def test_draws_inside_the_program_are_normal_and_differ():
+    """Catches in-program noise of the wrong scale, or the same noise in two steps."""
+    shapes = DrawShapes(3, 4, 5000, 10, 0.5, 8, 0)
+    draws = GraphDraws(shapes, TrainingSettings(), noisy=True)
+    chunk = draws.draw(np.random.default_rng(0))
+    first, second = draws.noise(chunk, 0, 0).numpy(), draws.noise(chunk, 0, 1).numpy()
+    assert stats.kstest(first, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.06
+    assert draws.latent(chunk, 0, 2).shape == (4, 32)
+
+
+def test_program_with_inner_draws_trains():
+    """Catches a program that only works with noise from the host."""
+    settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3)
+    plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
+    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=True)
+    assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
+
+
+def test_healthgan_is_the_thesis_architecture():
+    """Catches a preset that drifts from section 3.3: table 3.1's nodes, batch and optimiser."""
+    for n, d, nodes, batch in (
+        (2085, 12, (24, 18), 208),
+        (2119, 34, (68, 51), 211),
+        (1719, 7, (14, 10), 171),
+    ):
+        columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(d))
+        settings = presets.healthgan(Schema(columns=columns))
+        assert (settings.latent, settings.latent_law) == (100, "uniform")
+        assert settings.generator_hidden == nodes and settings.critic_hidden == (64, 128, 256)
+        assert presets.batch_size("healthgan", n) == batch
+        assert (settings.penalty, settings.penalty_weight, settings.critic_steps) == ("data", 10.0, 5)
+        assert (settings.critic_learning_rate, settings.beta_1, settings.beta_2) == (1e-4, 0.5, 0.9)
+        state = initial_state(Layout(d), settings, with_prior=False, rng=np.random.default_rng(0))
+        assert [a.shape for a in state.arrays["critic"][0::2]] == [(d, 64), (64, 128), (128, 256), (256, 1)]
