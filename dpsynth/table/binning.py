@@ -1,0 +1,136 @@
+"""Coarse bins of the prior, made from released one-way probabilities (post-processing).
+
+Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
+equal released mass (quantiles of the private distribution), missing values apart; rare categories share
+one bin. Binning decides what a prior of marginals is worth: equal-width bins waste most of their cells on
+skewed laboratory values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.table.grid import Grid
+
+#: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
+_RARE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Bins of one column.
+
+    Attributes
+    ----------
+    labels : int array, shape (cells,)
+        Bin of each fine grid cell.
+    probabilities : array, shape (size,)
+        Released probability of each bin.
+    """
+
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, cells: ArrayLike) -> Binning:
+        """Bins with these labels, 0 to size - 1, over cells of these probabilities."""
+        label = np.asarray(labels, dtype=np.int64)
+        weights = np.asarray(cells, dtype=np.float64)
+        return cls(label, np.bincount(label, weights=weights).astype(np.float64))
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.probabilities)
+
+
+def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
+    """Label neighbouring cells so that bins hold about equal mass; a heavy cell gets a bin of its own.
+
+    Parameters
+    ----------
+    probabilities : array, shape (cells,)
+        Not negative; without any mass all cells count alike.
+    n_bins : int
+        Most bins, at least 1.
+
+    Returns
+    -------
+    int array, shape (cells,), ascending from 0 without gaps
+
+    Examples
+    --------
+    >>> equal_mass([0.6, 0.05, 0.05, 0.1, 0.2], 3)
+    array([0, 1, 1, 1, 2])
+    """
+    mass = np.asarray(probabilities, dtype=np.float64)
+    mass = mass if mass.sum() > 0 else np.ones_like(mass)
+    labels = np.zeros(len(mass), dtype=np.int64)
+    current, filled, remaining = 0, 0.0, float(mass.sum())
+    # What is left is shared by the bins that are left, so that a heavy cell does not starve its neighbours.
+    share = remaining / n_bins
+    for cell, weight in enumerate(mass):
+        if filled > 0 and filled + weight / 2 > share and current < n_bins - 1:
+            remaining -= filled
+            current, filled = current + 1, 0.0
+            share = remaining / (n_bins - current)
+        labels[cell] = current
+        filled += weight
+    return labels
+
+
+def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, keep: bool = False) -> Binning:
+    """Bins of one column from its released probabilities.
+
+    Parameters
+    ----------
+    grid : Grid
+    probabilities : array, shape (grid.size,)
+    n_bins : int
+        Most bins of present values of an ordered column, at least 1.
+    keep : bool
+        Keep every cell apart (the outcome).
+    """
+    if keep:
+        labels = np.arange(grid.size)
+    elif grid.ordered:
+        labels = equal_mass(probabilities[: grid.present], n_bins)
+        if grid.column.missing:
+            labels = np.append(labels, labels[-1] + 1)
+    else:
+        rare = probabilities < _RARE / n_bins
+        labels = np.empty(grid.size, dtype=np.int64)
+        labels[~rare] = np.arange((~rare).sum())
+        labels[rare] = (~rare).sum()
+    return Binning.from_labels(labels, probabilities)
+
+
+def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
+    """Number of bins of an ordered column by a rule that reads no records.
+
+    Wide bins blur a column's dependence by about 1 / k; noise of standard deviation s in the
+    ``classes * k**2`` cells of a table adds a relative L1 error of about ``s * classes * k**2 / n``. Both
+    together are smallest near ``k = (n / (classes * s))**(1/3)``.
+
+    Parameters
+    ----------
+    n : float
+        Public or released number of records.
+    noise_std : float
+        Standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is noisy.
+    classes : int
+        Number of outcome values in a three-way table.
+
+    Returns
+    -------
+    int, from 3 to 24
+
+    Examples
+    --------
+    >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
+    (7, 5, 24)
+    """
+    return int(np.clip(round((n / (classes * max(noise_std, 1.0))) ** (1.0 / 3.0)), 3, 24))

@@ -1,0 +1,291 @@
+"""Records to points of the unit cube and back.
+
+Numbers and ordinals become one coordinate each: through the column's private cumulative distribution (a
+copula: the generator sees uniform columns), or scaled by public bounds. Categories become one-hot groups,
+or one coordinate by the interval encoding of the Synthetic Data Vault (Patki et al. 2016, used in Pedersen
+2022, section 3.3): each category an interval of [0, 1] as wide as its *private* frequency, a record a
+truncated Gaussian around its middle. A number that may be missing is a coordinate, filled uniformly where
+absent, and a one-hot group (present, missing); a category that may be missing has "missing" as one more
+category.
+
+An encoder reads the schema and released marginals only; transforming private records yields private
+points and costs nothing until something is computed from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.errors import ConfigError, DataError
+from dpsynth.table.draws import draw_entry
+from dpsynth.table.grid import Grid
+from dpsynth.table.intervals import interval_ends, locate, put, put_gaussian
+from dpsynth.table.layout import Layout
+from dpsynth.table.marginals import Marginals, make_grids
+from dpsynth.table.schema import Schema
+
+
+class Encoder:
+    """Turns records of a schema into points of the unit cube and back.
+
+    Parameters
+    ----------
+    schema : Schema
+    marginals : Marginals or None
+        Released marginals; needed by ``numeric="copula"`` and ``categorical="sdv"``.
+    numeric : {"copula", "minmax"}
+        Numbers and ordinals through the private cumulative distribution, or by public bounds.
+    categorical : {"onehot", "sdv"}
+
+    Raises
+    ------
+    ConfigError
+        If an encoding is unknown, or needs marginals that are not given or belong to other columns.
+
+    References
+    ----------
+    Patki, Wedge, Veeramachaneni (2016), "The Synthetic Data Vault", section III; Pedersen (2022), 3.3.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
+    >>> frame = schema.conform(pd.DataFrame({"age": [25, 50], "sex": ["M", "F"]})).frame
+    >>> encoder = Encoder(schema, None, numeric="minmax")
+    >>> points = encoder.transform(frame, np.random.default_rng(0))
+    >>> points
+    array([[0.25, 0.  , 1.  ],
+           [0.5 , 1.  , 0.  ]], dtype=float32)
+    >>> bool(encoder.inverse_transform(points, np.random.default_rng(0)).equals(frame))
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        marginals: Marginals | None,
+        numeric: str = "copula",
+        categorical: str = "onehot",
+    ) -> None:
+        if numeric not in ("copula", "minmax"):
+            raise ConfigError(f"numeric is {numeric!r}, but must be 'copula' or 'minmax'")
+        if categorical not in ("onehot", "sdv"):
+            raise ConfigError(f"categorical is {categorical!r}, but must be 'onehot' or 'sdv'")
+        if marginals is None and (numeric == "copula" or categorical == "sdv"):
+            raise ConfigError(
+                f"numeric={numeric!r}, categorical={categorical!r} need released marginals, got None"
+            )
+        if marginals is not None and marginals.names != schema.names:
+            raise ConfigError(
+                f"marginals are of the columns {marginals.names}, the schema's are {schema.names}"
+            )
+        self.schema = schema
+        self.marginals = marginals
+        self.numeric = numeric
+        self.categorical = categorical
+        self.grids = marginals.grids if marginals is not None else make_grids(schema)
+        self._cdf = [self._interval_ends(j, True) for j in range(len(self.grids))]
+        # Ordinals have no bounds to scale by: "minmax" gives each of their values an equal interval.
+        self._ends = [
+            self._interval_ends(j, numeric == "copula" or not grid.ordered)
+            for j, grid in enumerate(self.grids)
+        ]
+        self.coordinate, self.group, self.layout = self._place()
+
+    def transform(self, frame: pd.DataFrame, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Encode conformed records.
+
+        Parameters
+        ----------
+        frame : DataFrame, shape (n, columns)
+        rng : numpy Generator
+            Places within cells of countable values and fillers of missing ones.
+
+        Returns
+        -------
+        float32 array, shape (n, layout.dim), in [0, 1]
+
+        Raises
+        ------
+        DataError
+            If a value is not declared by the schema.
+        """
+        cells = np.empty((len(frame), len(self.grids)), dtype=np.int64)
+        places = np.empty(cells.shape)
+        for j, grid in enumerate(self.grids):
+            series = frame[grid.column.name]
+            cells[:, j] = grid.encode(series)
+            places[:, j] = grid.position(series, cells[:, j], rng)
+        return self.points_of_cells(cells, places, rng)
+
+    def points_of_cells(
+        self, cells: NDArray[np.int64], places: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Encode records given as fine grid cells and places within them.
+
+        Parameters
+        ----------
+        cells : int array, shape (n, columns)
+        places : float array, shape (n, columns), in [0, 1)
+        rng : numpy Generator
+
+        Returns
+        -------
+        float32 array, shape (n, layout.dim)
+        """
+        points = np.zeros((len(cells), self.layout.dim), dtype=np.float32)
+        for j, grid in enumerate(self.grids):
+            code, place = cells[:, j], places[:, j]
+            at, group = self.coordinate[j], self.group[j]
+            missing = code >= grid.present
+            if at is not None and not grid.ordered:
+                points[:, at] = put_gaussian(self._cdf[j], code, rng)
+            elif at is not None:
+                present = np.where(missing, 0, code)
+                inside = self._scaled(j, present, place)
+                points[:, at] = np.where(missing, rng.random(len(code)), inside)
+            if group is not None:
+                label = missing.astype(np.int64) if at is not None else code
+                points[np.arange(len(code)), group[0] + label] = 1.0
+        return points
+
+    def inverse_transform(self, points: ArrayLike, rng: np.random.Generator) -> pd.DataFrame:
+        """Decode points to records in the schema's types, steps and categories.
+
+        Parameters
+        ----------
+        points : array, shape (n, layout.dim)
+            Coordinates outside [0, 1] are clipped. A group that is not one-hot is read as weights from
+            which one entry is drawn.
+        rng : numpy Generator
+
+        Returns
+        -------
+        DataFrame, shape (n, columns)
+
+        Raises
+        ------
+        DataError
+            If the number of coordinates differs from the layout's, or one is not a number.
+        """
+        array = np.asarray(points)
+        if array.ndim != 2 or array.shape[1] != self.layout.dim:
+            raise DataError(f"points has shape {array.shape}, but must be (n, {self.layout.dim})")
+        if not np.isfinite(array).all():
+            row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+            raise DataError(f"points, row {row + 1}: a coordinate is not a finite number")
+        columns = {}
+        for j, grid in enumerate(self.grids):
+            at, group = self.coordinate[j], self.group[j]
+            code = np.zeros(len(array), dtype=np.int64)
+            place = np.zeros(len(array))
+            if at is not None:
+                code, place = self._located(j, array[:, at].astype(np.float32).clip(0.0, 1.0))
+            if group is not None:
+                label = draw_entry(array[:, group[0] : group[1]], rng)
+                code = np.where(label == 1, grid.present, code) if at is not None else label
+            columns[grid.column.name] = grid.decode(code, place)
+        return pd.DataFrame(columns, columns=list(self.schema.names))
+
+    def group_probabilities(self) -> tuple[NDArray[np.float64], ...]:
+        """Released probabilities of every one-hot group, in the layout's order; uniform without marginals."""
+        found = []
+        for j, (grid, at, group) in enumerate(zip(self.grids, self.coordinate, self.group, strict=True)):
+            if group is None:
+                continue
+            size = group[1] - group[0]
+            p = np.full(size, 1.0 / size) if self.marginals is None else self.marginals.probabilities[j]
+            if at is not None and self.marginals is not None:
+                p = np.array([p[: grid.present].sum(), p[grid.present :].sum()])
+            found.append(p / p.sum())
+        return tuple(found)
+
+    def from_uniform(self, j: int, u: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Coordinates of column j at ranks ``u`` in [0, 1) of its released distribution.
+
+        The identity for encodings through that distribution; for ``numeric="minmax"`` the private quantile
+        scaled by the public bounds.
+
+        Raises
+        ------
+        ConfigError
+            If there are no released marginals.
+        """
+        if self.marginals is None:
+            raise ConfigError("marginals were not released, so there is no distribution to match")
+        rank = np.minimum(u.astype(np.float32), np.nextafter(np.float32(1.0), np.float32(0.0)))
+        if self.numeric == "copula" or not self.grids[j].ordered:
+            return rank
+        return self._scaled(j, *locate(self._cdf[j], rank))
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        """Return a JSON-able description and the arrays; the schema is kept apart."""
+        meta: dict[str, Any] = {"numeric": self.numeric, "categorical": self.categorical, "marginals": None}
+        if self.marginals is None:
+            return meta, {}
+        meta["marginals"], arrays = self.marginals.to_state()
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Encoder:
+        """Rebuild what `to_state` described."""
+        saved = meta["marginals"]
+        marginals = None if saved is None else Marginals.from_state(schema, saved, arrays)
+        return cls(schema, marginals, numeric=meta["numeric"], categorical=meta["categorical"])
+
+    def _place(self) -> tuple[list[int | None], list[tuple[int, int] | None], Layout]:
+        """Give each column its coordinate and its one-hot group, where it has them."""
+        coordinate: list[int | None] = []
+        for grid in self.grids:
+            single = grid.ordered or self.categorical == "sdv"
+            coordinate.append(sum(c is not None for c in coordinate) if single else None)
+        stop = n_numeric = sum(c is not None for c in coordinate)
+        groups: list[tuple[int, int] | None] = []
+        for grid, at in zip(self.grids, coordinate, strict=True):
+            if at is None:
+                groups.append((stop, stop + grid.size))
+            elif grid.ordered and grid.column.missing:
+                groups.append((stop, stop + 2))
+            else:
+                groups.append(None)
+            stop = stop if groups[-1] is None else groups[-1][1]
+        return coordinate, groups, Layout(n_numeric, tuple(g for g in groups if g is not None))
+
+    def _interval_ends(self, j: int, released: bool) -> NDArray[np.float32]:
+        """Ends of the intervals of column j's cells, by released probabilities or all alike."""
+        grid = self.grids[j]
+        cells = grid.present if grid.ordered else grid.size
+        known = self.marginals.probabilities[j] if released and self.marginals is not None else np.ones(cells)
+        return interval_ends(known[:cells], grid.values_per_cell[:cells])
+
+    def _scaled(self, j: int, code: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Coordinate of an ordered column's present records."""
+        grid = self.grids[j]
+        if self.numeric == "minmax" and grid.column.is_numeric:
+            lower, upper = grid.column.lower, grid.column.upper
+            assert lower is not None and upper is not None
+            values = grid.decode(code, place).to_numpy(dtype=np.float64, na_value=np.nan)
+            return ((values - lower) / (upper - lower)).astype(np.float32)
+        return put(self._ends[j], code, place, grid.values_per_cell[code])
+
+    def _located(self, j: int, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Fine cell and place within it of a coordinate of column j."""
+        grid = self.grids[j]
+        if self.numeric == "minmax" and grid.column.is_numeric:
+            return _located_minmax(grid, u)
+        return locate(self._ends[j], u)
+
+
+def _located_minmax(grid: Grid, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Fine cell and place of a number scaled by its public bounds."""
+    lower, upper = grid.column.lower, grid.column.upper
+    assert lower is not None and upper is not None
+    values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
+    code = grid.encode(values)
+    return code, grid.position(values, code, None)

@@ -1,0 +1,137 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.errors import ConfigError, DataError
+from dpsynth.table.column import Column
+from dpsynth.table.conform import cast
+from dpsynth.table.grid import Grid
+
+
+@st.composite
+def columns(draw):
+    kind = draw(st.sampled_from(["continuous", "integer", "ordinal", "categorical", "binary"]))
+    missing = draw(st.booleans())
+    if kind in ("continuous", "integer"):
+        scale = draw(st.sampled_from(["linear", "log"]))
+        lower = draw(st.integers(1 if scale == "log" else -20, 30))
+        upper = lower + draw(st.integers(1, 400))
+        fields = {
+            "lower": lower,
+            "upper": upper,
+            "scale": scale,
+            "cells": draw(st.sampled_from([None, 1, 2, 7, 300])),
+        }
+        if kind == "continuous":
+            fields["decimals"] = draw(st.sampled_from([None, 0, 1, 3]))
+        return Column(name="x", kind=kind, missing=missing, **fields)
+    labels = draw(st.sampled_from([("a", "b", "c"), (3, 1, 2), (True, False), (0.5, 1.5, 9.0)]))
+    if kind == "binary":
+        labels = labels[:2]
+    return Column(name="x", kind=kind, missing=missing, categories=labels)
+
+
+def draw_values(column, n, rng):
+    """n declared values, missing where allowed, in the canonical dtype."""
+    if column.is_numeric:
+        if column.resolution is None:
+            values = rng.uniform(column.lower, column.upper, n)
+        else:
+            values = np.round(column.lower + rng.integers(0, column.n_values, n) * column.resolution, 6)
+        return cast(column, np.where(column.missing & (rng.random(n) < 0.3), np.nan, values))
+    labels = np.array([*column.categories, None], dtype=object)
+    top = len(column.categories) + (1 if column.missing else 0)
+    return cast(column, labels[rng.integers(0, top, n)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(columns(), st.integers(0, 2**31))
+def test_round_trip(column, seed):
+    """Lost precision, a changed dtype, a lost missing value or an off-by-one cell on the way and back."""
+    rng = np.random.default_rng(seed)
+    grid = Grid.from_column(column)
+    values = draw_values(column, 40, rng)
+    codes = grid.encode(values)
+    places = grid.position(values, codes, rng)
+    assert codes.min() >= 0 and codes.max() < grid.size
+    assert np.all((places >= 0) & (places < 1))
+    back = grid.decode(codes, places)
+    if column.is_numeric and column.resolution is None:
+        assert np.array_equal(back.isna(), values.isna()) and back.dtype == values.dtype
+        assert np.allclose(back.dropna(), values.dropna(), rtol=1e-9, atol=1e-9)
+    else:
+        pd.testing.assert_series_equal(back, values)
+
+
+@settings(max_examples=80, deadline=None)
+@given(columns())
+def test_cells_tile_the_declared_values(column):
+    """Cells that are empty, overlap, or leave a declared value out."""
+    grid = Grid.from_column(column)
+    ends = grid.starts if grid.starts is not None else grid.edges
+    assert np.all(np.diff(ends) > 0)
+    assert grid.size == grid.present + column.missing
+    if grid.starts is not None:
+        assert (ends[0], ends[-1]) == (0, column.n_values)
+    else:
+        assert (ends[0], ends[-1]) == (column.lower, column.upper)
+
+
+def test_interval_cells_hold_the_same_number_of_steps():
+    """Comb patterns: cells whose count depends on where an edge falls between two steps."""
+    grid = Grid.from_column(Column(name="x", kind="integer", lower=0, upper=299, cells=60))
+    assert set(np.diff(grid.starts)) == {5}
+
+
+def test_log_cells_have_equal_ratio():
+    """A log scale that is spaced linearly."""
+    grid = Grid.from_column(Column(name="x", kind="continuous", lower=0.1, upper=10, scale="log", cells=8))
+    assert np.allclose(np.diff(np.log(grid.edges)), np.log(100) / 8)
+
+
+def test_public_rule_of_cells():
+    """A grid that depends on anything but the schema, or ignores `cells`."""
+    few = Column(name="x", kind="integer", lower=0, upper=100)
+    many = Column(name="x", kind="integer", lower=0, upper=1000)
+    assert Grid.from_column(few).size == 101
+    assert Grid.from_column(many).size == 64
+    assert Grid.from_column(few, max_values=50, default_cells=10).size == 10
+    assert Grid.from_column(Column(name="x", kind="integer", lower=0, upper=100, cells=7)).size == 7
+
+
+def test_bounds_go_to_the_end_cells():
+    """Values on or beyond a bound that fall off the grid."""
+    grid = Grid.from_column(Column(name="x", kind="continuous", lower=0, upper=1, cells=4))
+    assert grid.encode(pd.Series([-5.0, 0.0, 1.0, 9.0])).tolist() == [0, 0, 3, 3]
+    decoded = grid.decode([0, 3], [0.0, np.nextafter(1, 0)])
+    assert decoded[0] == 0 and decoded[1] <= 1
+
+
+def test_bad_values_are_named():
+    """An unknown category or an undeclared missing value that is counted in some cell in silence."""
+    grid = Grid.from_column(Column(name="sex", kind="binary", categories=("F", "M")))
+    with pytest.raises(DataError, match="'sex', row 2: 'X'"):
+        grid.encode(pd.Series(["F", "X"]))
+    with pytest.raises(DataError, match="'sex', row 1: the value is missing"):
+        grid.encode(pd.Series([None, "F"]))
+    with pytest.raises(ConfigError, match="max_values is 0"):
+        Grid.from_column(grid.column, max_values=0)
+
+
+def test_empty_series():
+    """A crash on a table without rows."""
+    grid = Grid.from_column(Column(name="x", kind="integer", lower=0, upper=3, missing=True))
+    codes = grid.encode(pd.Series([], dtype="Int64"))
+    assert len(codes) == 0 and len(grid.decode(codes, np.zeros(0))) == 0
+
+
+def test_positions_are_uniform_within_a_cell():
+    """A copula whose coordinate is lumpy: all values of a cell at one place."""
+    grid = Grid.from_column(Column(name="x", kind="integer", lower=0, upper=299, cells=60))
+    rng = np.random.default_rng(5)
+    values = pd.Series(rng.integers(0, 300, 20_000))
+    places = grid.position(values, grid.encode(values), rng)
+    counts = np.histogram(places, 20, (0, 1))[0]
+    assert ((counts - 1000) ** 2 / 1000).sum() < 50  # chi-squared, 19 degrees of freedom: p = 1e-4

@@ -1,0 +1,180 @@
+import dp_accounting
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dpsynth.errors import ConfigError
+from dpsynth.table.marginals import (
+    Marginals,
+    count_event,
+    marginals_event,
+    query,
+    release_count,
+    release_marginals,
+    sensitivity_squared,
+)
+from dpsynth.table.projection import norm_sub
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=99),
+        Column(name="lab", kind="continuous", lower=0.1, upper=50, scale="log", cells=200, missing=True),
+        Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="died", kind="binary", categories=(0, 1)),
+    ),
+    outcome="died",
+)
+
+
+def table(n, rng):
+    lab = np.exp(rng.normal(1, 1, n)).clip(0.1, 50)
+    group = np.array(["a", "b", "c", None], dtype=object)[rng.integers(0, 4, n)]
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(0, 100, n),
+            "lab": np.where(rng.random(n) < 0.2, np.nan, lab),
+            "group": group,
+            "died": rng.integers(0, 2, n),
+        }
+    )
+    return SCHEMA.conform(frame).frame
+
+
+@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
+def test_sensitivity_bounds_every_neighbour(method):
+    """Sensitivity declared below what adding or removing one record does to the counts."""
+    rng = np.random.default_rng(0)
+    frame = table(40, rng)
+    full = np.concatenate(query(frame, SCHEMA, method))
+    moved = [
+        np.linalg.norm(full - np.concatenate(query(frame.drop(index=row), SCHEMA, method)))
+        for row in range(len(frame))
+    ]
+    declared = np.sqrt(sensitivity_squared(SCHEMA, method))
+    assert max(moved) <= declared + 1e-9
+    assert max(moved) == pytest.approx(declared)  # and it is tight, so no noise is wasted
+
+
+@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
+def test_noise_scale(method, monkeypatch):
+    """Noise of another scale than multiplier times sensitivity: 2/3 and 3/2 of it must be rejected."""
+    seen = []
+    monkeypatch.setattr("dpsynth.table.marginals.norm_sub", lambda c, n: seen.append(c) or norm_sub(c, n))
+    monkeypatch.setattr(
+        "dpsynth.table.marginals._tree_histogram",
+        lambda levels, missing, n, cells: seen.extend([*levels, missing]) or np.ones(cells + len(missing)),
+    )
+    rng = np.random.default_rng(1)
+    frame = table(300, rng)
+    exact = np.concatenate(query(frame, SCHEMA, method))
+    draws = []
+    for _ in range(40):
+        seen.clear()
+        release_marginals(frame, SCHEMA, noise_multiplier=1.7, n=300, rng=rng, method=method)
+        draws.append(np.concatenate(seen) - exact)
+    scale = 1.7 * np.sqrt(len(SCHEMA) if method == "histogram" else 1 + 7 + 8 + 1)
+    noise = np.concatenate(draws)
+    assert stats.kstest(noise, "norm", (0, scale)).pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(noise, "norm", (0, wrong * scale)).pvalue < 1e-6
+
+
+def test_sensitivity_counts_levels_of_fine_ordered_grids_only():
+    """A tree over few cells or over unordered categories, or a level that is not paid for."""
+    assert sensitivity_squared(SCHEMA) == 4
+    assert sensitivity_squared(SCHEMA, "hierarchical") == 7 + 8 + 1 + 1
+
+
+@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
+def test_exact_release_is_the_empirical_distribution(method):
+    """Post-processing that changes counts which carry no noise."""
+    frame = table(500, np.random.default_rng(2))
+    released = release_marginals(
+        frame, SCHEMA, noise_multiplier=None, n=500, rng=np.random.default_rng(0), method=method
+    )
+    for grid, p in zip(released.grids, released.probabilities, strict=True):
+        counted = np.bincount(grid.encode(frame[grid.column.name]), minlength=grid.size) / 500
+        assert np.allclose(p, counted)
+
+
+@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_tiny_tables_under_noise(method, n):
+    """Negative, unnormalised or NaN probabilities where noise exceeds the counts."""
+    frame = table(n, np.random.default_rng(3))
+    released = release_marginals(
+        frame, SCHEMA, noise_multiplier=5.0, n=max(n, 1), rng=np.random.default_rng(0), method=method
+    )
+    for p in released.probabilities:
+        assert np.all(p >= 0) and p.sum() == pytest.approx(1.0)
+
+
+def test_hierarchical_answers_ranges_better_on_1024_cells():
+    """A tree that costs its levels without paying back."""
+    schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=1, cells=1024),))
+    rng = np.random.default_rng(4)
+    frame = schema.conform(pd.DataFrame({"x": rng.beta(2, 3, 20_000)})).frame
+    errors = {"histogram": [], "hierarchical": []}
+    for method, error in errors.items():
+        exact = release_marginals(frame, schema, noise_multiplier=None, n=20_000, rng=rng, method=method)
+        for _ in range(10):
+            noisy = release_marginals(frame, schema, noise_multiplier=20.0, n=20_000, rng=rng, method=method)
+            gap = np.cumsum(noisy.probabilities[0]) - np.cumsum(exact.probabilities[0])
+            error.append(np.abs(gap).mean())
+    assert np.mean(errors["hierarchical"]) < 0.7 * np.mean(errors["histogram"])
+
+
+def test_length_of_the_frame_is_not_used():
+    """The private number of records leaking in through the scaling: only n may set it."""
+    frame = table(100, np.random.default_rng(5))
+    one = release_marginals(frame, SCHEMA, noise_multiplier=2.0, n=70, rng=np.random.default_rng(6))
+    assert one.n == 70
+    other = release_marginals(frame, SCHEMA, noise_multiplier=2.0, n=170, rng=np.random.default_rng(6))
+    assert not np.allclose(one.probabilities[0], other.probabilities[0])
+
+
+def test_events():
+    """A posted event that is not the mechanism's, or exact counts posted as private."""
+    assert marginals_event(SCHEMA, 1.5) == dp_accounting.GaussianDpEvent(1.5)
+    assert marginals_event(SCHEMA, 1.5, "hierarchical") == dp_accounting.GaussianDpEvent(1.5)
+    assert isinstance(count_event(None), dp_accounting.NonPrivateDpEvent)
+
+
+def test_count_noise():
+    """A private count with another noise than its multiplier, or below 1."""
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame({"a": np.zeros(1000)})
+    draws = [release_count(frame, 3.0, rng) - 1000 for _ in range(2000)]
+    assert stats.kstest(draws, "norm", (0, 3.0)).pvalue > 1e-3
+    assert stats.kstest(draws, "norm", (0, 4.5)).pvalue < 1e-6
+    assert release_count(frame.iloc[:0], 0.001, rng) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise_multiplier": 0.0}, "noise_multiplier is 0"),
+        ({"noise_multiplier": np.nan}, "is nan"),
+        ({"n": 0}, "n is 0"),
+        ({"method": "tree"}, "method is 'tree'"),
+    ],
+)
+def test_bad_arguments(change, message):
+    """Noise of scale zero or NaN, which would pass as private."""
+    arguments = {"noise_multiplier": 1.0, "n": 10, "rng": np.random.default_rng(0)} | change
+    with pytest.raises(ConfigError, match=message):
+        release_marginals(table(10, np.random.default_rng(0)), SCHEMA, **arguments)
+
+
+def test_state_round_trip():
+    """A saved model whose marginals come back different, or on another schema's grid."""
+    frame = table(50, np.random.default_rng(8))
+    released = release_marginals(frame, SCHEMA, noise_multiplier=1.0, n=50, rng=np.random.default_rng(0))
+    meta, arrays = released.to_state()
+    back = Marginals.from_state(SCHEMA, meta, arrays)
+    assert (back.n, back.noise_multiplier) == (50, 1.0)
+    assert all(np.array_equal(a, b) for a, b in zip(back.probabilities, released.probabilities, strict=True))
+    with pytest.raises(ConfigError, match="saved cells"):
+        Marginals.from_state(SCHEMA.select(["died", "age"]), meta, arrays)
