@@ -143,7 +143,9 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
     known : sequence of str
         The keys that would have been right, named when an unknown key was given at the top level.
     """
-    first = problem.errors(include_url=False)[0]
+    found = problem.errors(include_url=False)
+    # A misspelt key is also a missing one; the key that was written says more.
+    first = next((e for e in found if e["type"] != "missing"), found[0])
     # pydantic appends the branch of a union that it tried to the location; readers need the key only
     location = [str(part) for part in first["loc"] if not (isinstance(part, str) and _is_branch(part))]
     where = ".".join(location)

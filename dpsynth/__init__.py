@@ -1,0 +1,59 @@
+"""Differentially private synthetic health tables, with a ledger of what they cost.
+
+The public names are loaded when they are first used, so that ``import dpsynth`` is quick and loads no
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsynth import accounting, datasets, errors, evaluation, table
+    from dpsynth.budget import Shares
+    from dpsynth.evaluation import evaluate
+    from dpsynth.gan.settings import TrainingSettings
+    from dpsynth.synthesizer import DPWGANGP, load
+    from dpsynth.table.schema import Column, Schema
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "DPWGANGP": "dpsynth.synthesizer",
+    "load": "dpsynth.synthesizer",
+    "evaluate": "dpsynth.evaluation",
+    "Schema": "dpsynth.table.schema",
+    "Column": "dpsynth.table.schema",
+    "TrainingSettings": "dpsynth.gan.settings",
+    "Shares": "dpsynth.budget",
+}
+_MODULES = ("accounting", "datasets", "errors", "evaluation", "table")
+
+__all__ = [
+    "DPWGANGP",
+    "Column",
+    "Schema",
+    "Shares",
+    "TrainingSettings",
+    "__version__",
+    "accounting",
+    "datasets",
+    "errors",
+    "evaluate",
+    "evaluation",
+    "load",
+    "table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"dpsynth.{name}")
+    raise AttributeError(f"module 'dpsynth' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,294 @@
+"""From private records to a released generator, one release after the other.
+
+The order is: number of records (only where the schema has no ``n_public``), one-way marginals, the prior's
+edges and tables, the critic's steps. Each is posted to the ledger before the records are read for it. All
+noise is chosen beforehand (`dpsynth.budget`) so that the composed cost is at most (epsilon, delta).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth import presets, storage
+from dpsynth.accounting.events import non_private_event
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.budget import Budget, Shares, count_multiplier, plan_budget
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model import GeneratorModel, independent_points
+from dpsynth.options import FitOptions
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import count_event, marginals_event, release_count, release_marginals
+from dpsynth.table.prior import Prior, fit_prior, prior_events
+from dpsynth.table.schema import Schema
+
+# Rows of the bank of prior draws (or public points) that training gathers from.
+_BANK_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress bar may show: functions of released quantities only.
+
+    Parameters
+    ----------
+    step, total : int
+        Critic steps made and to be made.
+    metrics : dict
+        The last record of the history.
+    """
+
+    step: int
+    total: int
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What a fit is about to do, from public values only.
+
+    Parameters
+    ----------
+    schema : Schema
+    n : float
+        Public or privately counted number of records.
+    delta : float
+    sampling_prob : float
+        Of the critic's Poisson samples.
+    training : TrainingSettings
+    steps : int
+        Critic steps, a multiple of ``training.critic_steps``.
+    prior : {"none", "tree", "tan"}
+    """
+
+    schema: Schema
+    n: float
+    delta: float
+    sampling_prob: float
+    training: TrainingSettings
+    steps: int
+    prior: str
+
+
+def count_records(
+    records: pd.DataFrame, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
+) -> tuple[float, list[Any]]:
+    """The number of records and what it cost: public and free, or a noisy count (sensitivity 1)."""
+    if schema.n_public is not None:
+        return float(schema.n_public), []
+    if options.epsilon is None:
+        return float(max(len(records), 1)), []
+    # delta may depend on the count, so the count's own noise is set with a stand-in for it.
+    multiplier = count_multiplier(options.epsilon, options.delta or 1e-6, options.shares or Shares())
+    event = count_event(multiplier)
+    ledger.post("number of records", event, sensitivity="1", detail="Gaussian noise on the count")
+    return max(release_count(records, multiplier, rng), 1.0), [event]
+
+
+def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
+    """The blueprint of a fit; reads no records."""
+    thesis = options.preset == "healthgan"
+    training = presets.healthgan(schema) if thesis else options.training or TrainingSettings()
+    iterations = -(-options.training_steps // training.critic_steps)
+    batch = min(n, options.batch_size or presets.batch_size(options.preset, n))
+    prior = options.prior
+    if prior == "auto":
+        prior = "tan" if schema.outcome is not None else "tree"
+    if thesis or options.marginals == "none":
+        prior = "none"
+    return Blueprint(
+        schema=schema,
+        n=n,
+        delta=options.delta if options.delta is not None else n**-1.5,
+        sampling_prob=batch / n,
+        training=training,
+        steps=iterations * training.critic_steps,
+        prior=prior,
+    )
+
+
+def share_out(blueprint: Blueprint, options: FitOptions, spent: list[Any]) -> Budget:
+    """The noise of every release."""
+    if options.epsilon is None:
+        return Budget()
+    return plan_budget(
+        blueprint.schema,
+        epsilon=options.epsilon,
+        delta=blueprint.delta,
+        prior=blueprint.prior,
+        marginal_method=options.marginals,
+        with_marginals=options.marginals != "none",
+        sampling_prob=blueprint.sampling_prob,
+        steps=blueprint.steps,
+        shares=options.shares or Shares(),
+        spent=spent,
+    )
+
+
+def release_model(
+    records: pd.DataFrame,
+    blueprint: Blueprint,
+    budget: Budget,
+    options: FitOptions,
+    rng: np.random.Generator,
+    ledger: Ledger,
+) -> GeneratorModel:
+    """Marginals and prior, paid for; the generator is not trained yet.
+
+    Adjacency: add or remove one record. Sensitivities are posted with the events.
+    """
+    schema, marginals = blueprint.schema, None
+    thesis = options.preset == "healthgan"
+    if options.epsilon is None:
+        ledger.post(
+            "fit without noise",
+            non_private_event(),
+            sensitivity="unbounded",
+            detail="epsilon is null: no noise was added anywhere",
+        )
+    if options.marginals != "none" or thesis:
+        method: Any = "histogram" if options.marginals == "none" else options.marginals
+        if budget.marginals is not None:
+            ledger.post(
+                "one-way marginals",
+                marginals_event(schema, budget.marginals, method),
+                sensitivity=_marginal_sensitivity(schema, method),
+                detail=f"{method} of {len(schema)} columns, Gaussian noise",
+            )
+        marginals = release_marginals(
+            records, schema, noise_multiplier=budget.marginals, n=blueprint.n, rng=rng, method=method
+        )
+    numeric: Any = "minmax" if thesis else options.numeric
+    categorical: Any = "sdv" if thesis else options.categorical
+    return GeneratorModel(
+        schema,
+        Encoder(schema, marginals, numeric=numeric, categorical=categorical),
+        _release_prior(records, blueprint, marginals, budget, rng, ledger),
+        weights=None,
+        latent=blueprint.training.latent,
+        latent_law=blueprint.training.latent_law,
+        match_marginals=options.match_marginals and marginals is not None and not thesis,
+    )
+
+
+def _release_prior(
+    records: pd.DataFrame,
+    blueprint: Blueprint,
+    marginals: Any,
+    budget: Budget,
+    rng: np.random.Generator,
+    ledger: Ledger,
+) -> Prior | None:
+    if blueprint.prior == "none":
+        return None
+    kind: Any = blueprint.prior
+    if budget.tables is not None:
+        events = prior_events(blueprint.schema, kind, budget.tables, budget.selection_epsilon)
+        for name, event, sensitivity in events:
+            ledger.post(name, event, sensitivity=sensitivity)
+    return fit_prior(
+        records,
+        blueprint.schema,
+        marginals,
+        kind=kind,
+        noise_multiplier=budget.tables,
+        selection_epsilon=budget.selection_epsilon,
+        rng=rng,
+    )
+
+
+def plan_training(blueprint: Blueprint, budget: Budget, options: FitOptions, ledger: Ledger) -> Plan:
+    """The plan of the critic's steps, posted to the ledger."""
+    plan = Plan(
+        sampling_prob=blueprint.sampling_prob,
+        expected_batch=blueprint.sampling_prob * blueprint.n,
+        steps=blueprint.steps,
+        noise_multiplier=budget.training,
+        noise_shape=options.noise_shape,
+        centred=options.centred,
+    )
+    if budget.training is not None:
+        ledger.post(
+            "critic steps",
+            plan.event,
+            sensitivity=presets.describe_sensitivity(blueprint.training, options.noise_shape),
+            detail=f"{plan.steps} Poisson-sampled steps, q = {plan.sampling_prob:.6g}",
+        )
+    return plan
+
+
+def train_generator(
+    records: pd.DataFrame,
+    model: GeneratorModel,
+    settings: TrainingSettings,
+    plan: Plan,
+    rng: np.random.Generator,
+    *,
+    state: Any = None,
+    record: dict[str, Any],
+    checkpoint: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[GeneratorModel, list[dict[str, float]]]:
+    """The model with a trained generator, and its history.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Conformed private records.
+    model : GeneratorModel
+        With marginals and prior, not trained.
+    settings : TrainingSettings
+    plan : Plan
+        Already posted to the ledger.
+    rng : numpy.random.Generator
+        Secret.
+    state : TrainingState, optional
+        Where to go on from.
+    record : dict
+        What a checkpoint keeps beside the model and the state.
+    checkpoint : path, optional
+        Where an interrupt leaves a private checkpoint.
+    progress : callable, optional
+    """
+    from dpsynth.gan.checkpoint import write_checkpoint
+    from dpsynth.gan.training import Trainer, TrainingState
+
+    bank = None
+    if model.prior is not None:
+        bank = model.prior.sample_points(_BANK_ROWS, model.encoder, rng)
+    elif settings.penalty == "public":
+        bank = independent_points(model.encoder, _BANK_ROWS, rng)
+
+    def on_chunk(current: TrainingState, total: int) -> None:
+        if progress is not None:
+            scale = settings.critic_steps
+            progress(Progress(current.step * scale, total * scale, current.history[-1]))
+
+    def on_interrupt(current: TrainingState) -> None:
+        if checkpoint is not None:
+            meta, arrays = model.to_state()
+            kept = {**record, "model": meta}
+            write_checkpoint(checkpoint, kept, storage.prefixed("model", arrays), current, plan, settings)
+
+    trainer = Trainer(
+        model.encoder.transform(records, rng),
+        model.encoder.layout,
+        settings,
+        plan,
+        bank=bank,
+        with_prior=model.prior is not None,
+    )
+    trained = trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)
+    return dataclasses.replace(model, weights=trained.generator), trained.history
+
+
+def _marginal_sensitivity(schema: Schema, method: str) -> str:
+    base = f"sqrt({len(schema)}) (one count in each of {len(schema)} columns)"
+    return base if method == "histogram" else f"{base}, with a count in every level of a tree"

@@ -1,0 +1,113 @@
+"""Folders of JSON and arrays, written whole or not at all; never pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpsynth.errors import DataError, InputError
+
+
+def write_folder(path: str | Path, fill: Callable[[Path], None], *, replace: bool = False) -> Path:
+    """Fill a folder under a temporary name beside ``path`` and rename it when it is complete.
+
+    Parameters
+    ----------
+    path : path
+    fill : callable
+        Writes the folder's files into the path that it is given.
+    replace : bool
+        Whether an existing folder may be replaced; it stays untouched until the new one is complete.
+
+    Raises
+    ------
+    InputError
+        If ``path`` exists and may not be replaced, or is a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     folder = write_folder(Path(d) / "new", lambda p: (p / "a.txt").write_text("x") and None)
+    ...     print(sorted(f.name for f in folder.iterdir()))
+    ['a.txt']
+    """
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; name a folder")
+    if path.is_dir() and any(path.iterdir()) and not replace:
+        raise InputError(f"{path} exists and is not empty")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    try:
+        fill(fresh)
+        fresh.chmod(0o755)
+        if path.exists():
+            aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            os.replace(path, aside / "old")
+            os.replace(fresh, path)
+            shutil.rmtree(aside)
+        else:
+            os.replace(fresh, path)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return path
+
+
+def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write ``name.json`` and ``name.npz`` into a folder."""
+    text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    np.savez(folder / f"{name}.npz", **dict(arrays))
+
+
+def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `write_state` wrote.
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged, naming it.
+    """
+    folder = Path(folder)
+    record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
+    try:
+        record = json.loads(record_path.read_text(encoding="utf-8"))
+        with np.load(arrays_path, allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored.files}
+    except FileNotFoundError as problem:
+        raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
+    except Exception as problem:  # a damaged file shows itself as one of many exceptions
+        raise damaged(folder, name, problem) from None
+    if not isinstance(record, dict):
+        raise damaged(folder, name, f"{record_path.name} does not hold a record")
+    return record, arrays
+
+
+def damaged(folder: str | Path, name: str, problem: object) -> DataError:
+    """The error for a folder that does not hold what it should, in one sentence."""
+    reason = (
+        f"{problem} is absent"
+        if isinstance(problem, KeyError)
+        else (str(problem) or "unreadable").splitlines()[0]
+    )
+    return DataError(f"{folder} holds a damaged {name}: {reason}")
+
+
+def prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays under ``prefix/name``."""
+    return {f"{prefix}/{key}": value for key, value in arrays.items()}
+
+
+def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Inverse of `prefixed`: the arrays of one prefix."""
+    start = f"{prefix}/"
+    return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}

@@ -1,0 +1,373 @@
+"""DPWGANGP: a private synthetic table in scikit-learn's manner (fit, sample, save, load)."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from dpsynth import fitting, storage
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.budget import Shares
+from dpsynth.errors import InputError, NotFittedError
+from dpsynth.fitting import Progress
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.mechanism.noise import secure_generator
+from dpsynth.mechanism.plan import NoiseShape
+from dpsynth.model import GeneratorModel
+from dpsynth.options import FitOptions, check_count
+from dpsynth.table.io import write_table
+from dpsynth.table.schema import Schema, require_reviewed
+
+_FORMAT = 1
+
+
+class DPWGANGP:
+    """Differentially private WGAN-GP for tables, with or without a private prior of marginals.
+
+    Parameters
+    ----------
+    epsilon : float or None, default 3.0
+        Total budget of ``fit``; None trains without noise and marks every output NOT PRIVATE.
+    delta : float, optional
+        Default: n^-1.5 of the public (or privately counted) number of records n.
+    prior : {"auto", "tan", "tree", "none"}
+        The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
+        parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
+        else ``tree``.
+    training_steps : int
+        Critic steps, rounded up to whole generator iterations; 0 samples the prior alone.
+    batch_size : int, optional
+        Expected records in a Poisson sample; default a quarter of n, at most 1024.
+    noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
+        Covariance of the noise (Theorem 3.1.2 is ``proportional``).
+    centred : bool
+        Whether encoded points and the released sum are centred, which halves the sensitivity.
+    numeric : {"copula", "minmax"}
+        Numeric columns through their private CDF, or by their public bounds.
+    categorical : {"onehot", "sdv"}
+        One coordinate a category, or the Synthetic Data Vault's intervals.
+    marginals : {"histogram", "hierarchical", "none"}
+        How one-way marginals are released.
+    match_marginals : bool
+        Whether samples are made to agree with the released marginals (post-processing, free of cost).
+    training : TrainingSettings
+        Architecture and optimiser.
+    shares : Shares
+        How the budget is shared.
+    preset : {"healthgan"}, optional
+        The thesis's baseline: overrides architecture, optimiser and encoding; needs ``epsilon=None``.
+    accept_unreviewed : bool
+        Fit although the schema holds fields read off the data; the ledger then excludes them.
+    random_state : int, optional
+        Seeds everything, the noise too; the ledger then says that the result is not private by seed.
+        By default all randomness comes from the operating system.
+
+    Attributes
+    ----------
+    ledger_ : Ledger
+        What was released and what it cost; a second ``fit`` adds to it.
+    delta_ : float
+    history_ : list of dict
+        Noise scale, noisy-gradient norm and critic score of generated records, by training chunk.
+    model_ : GeneratorModel
+    n_ : float
+        Public or privately counted number of records.
+
+    References
+    ----------
+    Pedersen (2022), Algorithm 1, with the corrections listed in the modules of ``bounds`` and ``gan``.
+
+    Examples
+    --------
+    >>> import dpsynth, numpy as np, pandas as pd
+    >>> from dpsynth.table import Column, Schema
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
+    ...                          Column(name="died", kind="binary", categories=("no", "yes"))),
+    ...                 outcome="died", n_public=400)
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(18, 91, 400), "died": rng.choice(["no", "yes"], 400)})
+    >>> model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    >>> model = model.fit(frame, schema=schema)
+    >>> bool(model.ledger_.epsilon(1e-5) <= 1.0), model.sample(5).shape
+    (True, (5, 2))
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = 3.0,
+        delta: float | None = None,
+        *,
+        prior: str = "auto",
+        training_steps: int = 200,
+        batch_size: int | None = None,
+        noise_shape: NoiseShape = "optimal",
+        centred: bool = True,
+        numeric: str = "copula",
+        categorical: str = "onehot",
+        marginals: str = "histogram",
+        match_marginals: bool = True,
+        training: TrainingSettings | None = None,
+        shares: Shares | None = None,
+        preset: str | None = None,
+        accept_unreviewed: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.prior = prior
+        self.training_steps = training_steps
+        self.batch_size = batch_size
+        self.noise_shape = noise_shape
+        self.centred = centred
+        self.numeric = numeric
+        self.categorical = categorical
+        self.marginals = marginals
+        self.match_marginals = match_marginals
+        self.training = training
+        self.shares = shares
+        self.preset = preset
+        self.accept_unreviewed = accept_unreviewed
+        self.random_state = random_state
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments (scikit-learn's convention)."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise InputError(f"{name} is not a parameter of DPWGANGP (parameters: {', '.join(known)})")
+            setattr(self, name, value)
+        return self
+
+    def validate(self) -> FitOptions:
+        """Check the constructor's arguments, as ``fit`` does first.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            For an argument that is out of range or contradicts another, naming it.
+        """
+        return FitOptions(**self.get_params())
+
+    def fit(
+        self,
+        frame: pd.DataFrame,
+        y: None = None,
+        *,
+        schema: Schema,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Self:
+        """Train on a private table.
+
+        Adjacency: add or remove one record. Every release states its sensitivity in ``ledger_``.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, columns)
+            Private records; numeric values outside the schema's bounds are clipped.
+        y : None
+            Ignored.
+        schema : Schema
+            Public description of the table.
+        checkpoint : path, optional
+            A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
+        progress : callable, optional
+            Called with a `Progress` after every chunk of steps.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError, DataError, SchemaError
+            For a bad argument, table or schema.
+        PrivacyError
+            If the schema holds unreviewed fields, or if the budget cannot pay for the run.
+        """
+        options = self.validate()
+        unreviewed = require_reviewed(schema, options.accept_unreviewed)
+        records = schema.conform(frame).frame
+        rng = self._generator()
+        # A second fit reads the same records again, so it adds to the ledger that is there.
+        ledger = self.ledger_ = getattr(self, "ledger_", None) or Ledger()
+        if options.random_state is not None:
+            ledger.seeded = True
+        if unreviewed:
+            fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
+            ledger.exclude(f"schema fields read off the private data and not reviewed ({fields})")
+
+        self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
+        blueprint = fitting.draw_up(schema, self.n_, options)
+        self.delta_ = blueprint.delta
+        budget = fitting.share_out(blueprint, options, spent)
+        model = fitting.release_model(records, blueprint, budget, options, rng, ledger)
+        history: list[dict[str, float]] = []
+        if blueprint.steps:
+            model, history = fitting.train_generator(
+                records,
+                model,
+                blueprint.training,
+                fitting.plan_training(blueprint, budget, options, ledger),
+                rng,
+                record=self._record(),
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+        return self._finish(model, history)
+
+    @classmethod
+    def resume(
+        cls,
+        checkpoint: str | Path,
+        frame: pd.DataFrame,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> DPWGANGP:
+        """Go on with an interrupted ``fit`` on the same table; the ledger holds its whole cost already.
+
+        A checkpoint can be used once: two continuations would release more than the ledger says.
+
+        Parameters
+        ----------
+        checkpoint : path
+            The folder that the interrupted ``fit`` wrote.
+        frame : DataFrame
+            The same private table.
+        progress : callable, optional
+
+        Raises
+        ------
+        DataError
+            If the folder holds no checkpoint, a damaged one or one that has been used.
+        """
+        from dpsynth.gan.checkpoint import take_checkpoint
+
+        record, arrays, state, plan, settings = take_checkpoint(checkpoint)
+        self = cls._restore(record)
+        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
+        trained = fitting.train_generator(
+            model.schema.conform(frame).frame,
+            model,
+            settings,
+            plan,
+            self._generator(),
+            state=state,
+            record=self._record(),
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        return self._finish(*trained)
+
+    def sample(self, n_samples: int, *, random_state: int | None = None) -> pd.DataFrame:
+        """``n_samples`` synthetic records; post-processing, free of cost.
+
+        Parameters
+        ----------
+        n_samples : int
+            At least 0.
+        random_state : int, optional
+            Seed of the sampling only.
+
+        Returns
+        -------
+        DataFrame (n_samples, columns) in the schema's dtypes
+        """
+        self._check_fitted()
+        check_count("n_samples", n_samples)
+        return self.model_.sample(n_samples, np.random.default_rng(random_state))
+
+    def sample_to(self, path: str | Path, n_samples: int, *, random_state: int | None = None) -> Path:
+        """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically."""
+        self._check_fitted()
+        check_count("n_samples", n_samples)
+        write_table(self.model_.blocks(n_samples, np.random.default_rng(random_state)), path)
+        return Path(path)
+
+    def save(self, path: str | Path, *, replace: bool = False) -> Path:
+        """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
+        self._check_fitted()
+        record, arrays = self.model_.to_state()
+        full = {**self._record(), "history": self.history_, "model": record}
+        model_arrays = storage.prefixed("model", arrays)
+        return storage.write_folder(
+            path, lambda folder: storage.write_state(folder, "model", full, model_arrays), replace=replace
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> DPWGANGP:
+        """Read a folder written by `save`; needs no TensorFlow.
+
+        Raises
+        ------
+        DataError
+            If the folder holds no model or a damaged one.
+        """
+        record, arrays = storage.read_state(path, "model")
+        try:
+            self = cls._restore(record)
+            model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
+            return self._finish(model, record["history"])
+        except (KeyError, TypeError, IndexError) as problem:
+            raise storage.damaged(path, "model", problem) from None
+
+    def guarantee(self) -> str:
+        """The privacy guarantee of ``ledger_`` in one plain sentence."""
+        self._check_fitted()
+        return self.ledger_.guarantee(self.delta_)
+
+    def _generator(self) -> np.random.Generator:
+        if self.random_state is None:
+            return secure_generator()
+        return np.random.Generator(np.random.PCG64DXSM(self.random_state))
+
+    def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
+        self.model_, self.history_ = model, history
+        return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this DPWGANGP is not fitted; call fit first")
+
+    def _record(self) -> dict[str, Any]:
+        """Parameters and ledger as JSON-able values."""
+        params = self.get_params()
+        for name in ("training", "shares"):
+            params[name] = dataclasses.asdict(params[name]) if params[name] is not None else None
+        return {
+            "format": _FORMAT,
+            "params": params,
+            "n": self.n_,
+            "delta": self.delta_,
+            "guarantee": self.ledger_.guarantee(self.delta_),
+            "ledger": self.ledger_.to_dict(),
+        }
+
+    @classmethod
+    def _restore(cls, record: dict[str, Any]) -> DPWGANGP:
+        if record["format"] != _FORMAT:
+            raise storage.damaged("the folder", "model", f"format {record['format']} is not {_FORMAT}")
+        params = dict(record["params"])
+        if params["training"] is not None:
+            params["training"] = TrainingSettings.from_dict(params["training"])
+        if params["shares"] is not None:
+            params["shares"] = Shares(**params["shares"])
+        self = cls(**params)
+        self.n_, self.delta_ = float(record["n"]), float(record["delta"])
+        self.ledger_ = Ledger.from_dict(record["ledger"])
+        return self
+
+
+def load(path: str | Path) -> DPWGANGP:
+    """Read a fitted model from a folder; the same as ``DPWGANGP.load``."""
+    return DPWGANGP.load(path)

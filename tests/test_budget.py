@@ -1,0 +1,123 @@
+"""The total budget is met, never exceeded, and shared as told."""
+
+from __future__ import annotations
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.accounting import Profile
+from dpsynth.accounting.events import gaussian_event, training_event
+from dpsynth.budget import Shares, gaussian_mu, plan_budget
+from dpsynth.errors import PrivacyError
+from dpsynth.table.marginals import marginals_event
+from dpsynth.table.prior import prior_events
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=tuple(Column(name=f"x{i}", kind="binary", categories=(0, 1)) for i in range(6)), outcome="x0"
+)
+
+
+def spent(budget, *, prior, q, steps, more=()):
+    events = list(more)
+    if budget.marginals is not None:
+        events.append(marginals_event(SCHEMA, budget.marginals))
+    if budget.tables is not None:
+        events += [e for _, e, _ in prior_events(SCHEMA, prior, budget.tables, budget.selection_epsilon)]
+    if budget.training is not None:
+        events.append(training_event(budget.training, q, steps))
+    return events
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    epsilon=st.floats(0.2, 12),
+    delta=st.sampled_from([1e-4, 1e-6]),
+    prior=st.sampled_from(["none", "tree", "tan"]),
+    steps=st.sampled_from([0, 50, 400]),
+    q=st.sampled_from([0.02, 0.3, 1.0]),
+)
+def test_total_is_met_and_never_exceeded(epsilon, delta, prior, steps, q):
+    """Catches a run that costs more than asked for, or wastes a tenth of its budget."""
+    budget = plan_budget(
+        SCHEMA,
+        epsilon=epsilon,
+        delta=delta,
+        prior=prior,
+        marginal_method="histogram",
+        with_marginals=True,
+        sampling_prob=q,
+        steps=steps,
+        shares=Shares(),
+    )
+    total = Profile(spent(budget, prior=prior, q=q, steps=steps)).epsilon(delta)
+    assert 0.97 * epsilon <= total <= epsilon
+
+
+def test_what_was_spent_before_counts():
+    """Catches a paid count that is left out of the total."""
+    count = gaussian_event(2.0)
+    budget = plan_budget(
+        SCHEMA,
+        epsilon=3.0,
+        delta=1e-5,
+        prior="none",
+        marginal_method="histogram",
+        with_marginals=True,
+        sampling_prob=0.1,
+        steps=100,
+        shares=Shares(),
+        spent=[count],
+    )
+    events = spent(budget, prior="none", q=0.1, steps=100, more=[count])
+    assert 2.9 <= Profile(events).epsilon(1e-5) <= 3.0
+
+
+def test_a_budget_that_is_gone_is_refused():
+    """Catches a silent overspend when earlier releases cost more than the target."""
+    with pytest.raises(PrivacyError):
+        plan_budget(
+            SCHEMA,
+            epsilon=0.1,
+            delta=1e-6,
+            prior="none",
+            marginal_method="histogram",
+            with_marginals=True,
+            sampling_prob=0.1,
+            steps=100,
+            shares=Shares(),
+            spent=[gaussian_event(0.5)],
+        )
+
+
+def test_nothing_to_release_is_refused():
+    """Catches a run that releases nothing and calls it a success."""
+    with pytest.raises(PrivacyError, match="nothing to release"):
+        plan_budget(
+            SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            prior="none",
+            marginal_method="histogram",
+            with_marginals=False,
+            sampling_prob=0.1,
+            steps=0,
+            shares=Shares(),
+        )
+
+
+def test_gaussian_mu_solves_the_dual():
+    """Catches a wrong sign in the (epsilon, delta) curve of Gaussian DP, against mpmath."""
+    for epsilon, delta in ((0.1, 1e-6), (1, 1e-5), (10, 1e-9), (50, 1e-5)):
+        mu = mpmath.mpf(gaussian_mu(epsilon, delta))
+        value = mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.e**epsilon * mpmath.ncdf(-epsilon / mu - mu / 2)
+        assert abs(value / delta - 1) < 1e-6
+
+
+@pytest.mark.parametrize("shares", [{"marginals": 0}, {"tables": 1.5}, {"tables": 0.6, "selection": 0.5}])
+def test_shares_that_do_not_add_up_are_refused(shares):
+    """Catches shares that leave nothing for training."""
+    with pytest.raises(PrivacyError, match="shares"):
+        Shares(**shares)

@@ -1,0 +1,104 @@
+"""Imports run one way, the public names are pinned, and the light parts stay light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpsynth
+
+ROOT = Path(dpsynth.__file__).parent
+# From the first that may be imported to the last; a module may import its own layer and those before it.
+LAYERS = [
+    ("errors", "text", "files", "storage"),
+    ("table", "accounting"),
+    ("bounds",),
+    ("mechanism",),
+    ("gan",),
+    ("presets", "budget", "postprocess", "model"),
+    ("options", "fitting", "synthesizer"),
+    ("datasets", "evaluation"),
+    ("config", "report"),
+    ("targets", "pipeline"),
+    ("commands", "cli"),
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dpsynth"):
+            parts = node.module.split(".")
+            names |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {a.name.split(".")[1] for a in node.names if a.name.startswith("dpsynth.")}
+    return names & RANK.keys()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_run_one_way(path):
+    """Catches an import from a later layer, such as accounting that looks into training."""
+    home = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if home == "__init__":
+        return
+    assert home in RANK, f"{home} has no layer"
+    late = {name for name in imported(path) if RANK[name] > RANK[home]}
+    assert not late, f"{path.name} (layer {home}) imports {sorted(late)}"
+
+
+@pytest.mark.parametrize("home", ["evaluation", "datasets", "accounting", "report"])
+def test_evaluators_and_accounting_never_import_the_gan(home):
+    """Catches an evaluator that knows our own generator."""
+    for path in (ROOT / home).rglob("*.py"):
+        assert not imported(path) & {"gan", "synthesizer", "mechanism", "bounds"}, path
+
+
+@pytest.mark.parametrize("module", ["dpsynth", "dpsynth.accounting", "dpsynth.cli", "dpsynth.synthesizer"])
+def test_import_loads_no_tensorflow(module):
+    """Catches an import that makes `dpsynth --help` or sampling wait for TensorFlow."""
+    code = f"import sys, {module}; assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_import_is_quick():
+    """Catches heavy work at import time: the public promise is half a second."""
+    code = "import time; t = time.perf_counter(); import dpsynth; print(time.perf_counter() - t)"
+    best = min(
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        for _ in range(3)
+    )
+    assert best < 0.5
+
+
+def test_public_names():
+    """Catches a public name that disappears or appears unnoticed."""
+    assert sorted(dpsynth.__all__) == [
+        "Column",
+        "DPWGANGP",
+        "Schema",
+        "Shares",
+        "TrainingSettings",
+        "__version__",
+        "accounting",
+        "datasets",
+        "errors",
+        "evaluate",
+        "evaluation",
+        "load",
+        "table",
+    ]
+    assert all(hasattr(dpsynth, name) for name in dpsynth.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = dpsynth.nonsense
+
+
+def test_no_path_of_a_machine_in_the_project():
+    """Catches an absolute path of the machine the code was written on."""
+    for path in [*ROOT.rglob("*.py"), *(ROOT.parent / "configs").glob("*.yaml")]:
+        text = path.read_text()
+        assert "/work" not in text and "/home/" not in text, path

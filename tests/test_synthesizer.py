@@ -1,0 +1,292 @@
+"""DPWGANGP from fit to load."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import dpsynth
+from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth.errors import DataError, InputError, NotFittedError, PrivacyError
+
+# As little as there is to compile.
+SMALL = TrainingSettings(
+    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+)
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="dose", kind="continuous", lower=0, upper=10, decimals=1, missing=True),
+        Column(name="group", kind="categorical", categories=("a", "b", "c")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=400,
+)
+
+
+def table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, n)
+    dose = np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 101, n) / 10)
+    died = np.where(rng.random(n) < (age - 18) / 90, "yes", "no")
+    return pd.DataFrame({"age": age, "dose": dose, "group": rng.choice(list("abc"), n), "died": died})
+
+
+def check_is_valid(frame):
+    again = SCHEMA.conform(frame)
+    assert sum(again.clipped.values()) == 0
+    pd.testing.assert_frame_equal(again.frame, frame)
+    dose = frame["dose"].dropna()
+    assert np.allclose(dose * 10, (dose * 10).round())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prior": "tan", "training_steps": 0},
+        {"prior": "tree", "training_steps": 0, "marginals": "hierarchical"},
+        {"prior": "tan", "training_steps": 20},
+        {"prior": "none", "training_steps": 20},
+        {
+            "prior": "none",
+            "training_steps": 20,
+            "numeric": "minmax",
+            "marginals": "none",
+            "match_marginals": False,
+        },
+        {"prior": "none", "training_steps": 20, "categorical": "sdv"},
+        {"prior": "none", "training_steps": 0},
+    ],
+    ids=str,
+)
+def test_fit_keeps_the_budget_and_samples_valid_records(options):
+    """Catches an overspent budget and synthetic values that the schema does not allow."""
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training=SMALL, **options).fit(table(), schema=SCHEMA)
+    assert 1.9 <= model.ledger_.epsilon(1e-5) <= 2.0
+    frame = model.sample(321)
+    assert len(frame) == 321
+    check_is_valid(frame)
+    assert not model.ledger_.not_private and not model.ledger_.seeded
+
+
+def test_released_marginals_are_exact():
+    """Catches post-processing that leaves the paid-for marginals unused."""
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    frame = model.sample(5000)
+    p = model.model_.encoder.marginals.probabilities[2]
+    shares = frame["group"].value_counts(normalize=True).reindex(["a", "b", "c"]).to_numpy()
+    np.testing.assert_allclose(shares, p, atol=1 / 5000 + 1e-9)
+
+
+def test_few_records_follow_the_distribution_too():
+    """Catches rank matching on few rows, which would make every single record the median."""
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    ages = [int(model.sample(1)["age"].iloc[0]) for _ in range(12)]
+    assert np.std(ages) > 5
+    assert model.sample(0).shape == (0, 4)
+
+
+def test_save_and_load_sample_the_same(tmp_path):
+    """Catches a saved model that loses a part: prior, correction, marginals or ledger."""
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    again = dpsynth.load(tmp_path / "m")
+    pd.testing.assert_frame_equal(model.sample(50, random_state=1), again.sample(50, random_state=1))
+    assert again.ledger_.to_dict() == model.ledger_.to_dict() and again.history_ == model.history_
+    assert again.get_params() == model.get_params()
+    assert {p.suffix for p in (tmp_path / "m").iterdir()} == {".json", ".npz"}
+
+
+def test_a_saved_model_holds_nothing_private(tmp_path):
+    """Catches losses on real batches, batch sizes, clip counts or optimiser state in a released folder."""
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    record = json.loads((tmp_path / "m/model.json").read_text())
+    assert set(record) == {"format", "params", "n", "delta", "guarantee", "ledger", "history", "model"}
+    assert {key for entry in record["history"] for key in entry} == {
+        "step",
+        "noise_std",
+        "gradient_norm",
+        "score_generated",
+    }
+    with np.load(tmp_path / "m/model.npz") as arrays:
+        assert not [name for name in arrays.files if "critic" in name or "adam" in name]
+
+
+def test_second_fit_adds_to_the_ledger():
+    """Catches a second look at the table that is not paid for."""
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    once = len(model.fit(table(), schema=SCHEMA).ledger_.entries)
+    model.fit(table(), schema=SCHEMA)
+    assert len(model.ledger_.entries) == 2 * once
+    assert 1.0 < model.ledger_.epsilon(1e-5) <= 2.0
+
+
+def test_without_n_public_a_count_is_paid_for():
+    """Catches the frame's length used in silence for delta, q or the marginals."""
+    model = DPWGANGP(epsilon=2.0, training_steps=20, training=SMALL).fit(
+        table(), schema=SCHEMA.with_n_public(None)
+    )
+    assert model.ledger_.entries[0].name == "number of records"
+    assert model.n_ != 400 and abs(model.n_ - 400) < 200
+    assert model.delta_ == pytest.approx(model.n_**-1.5)
+    assert model.ledger_.epsilon(model.delta_) <= 2.0
+
+
+def test_n_public_decides_not_the_length():
+    """Catches the frame's length in delta or q: two tables of other lengths must get the same plan."""
+    plans = []
+    for n in (380, 420):
+        model = DPWGANGP(epsilon=2.0, training_steps=20, training=SMALL).fit(table(n), schema=SCHEMA)
+        plans.append((model.delta_, model.n_, [str(e.event) for e in model.ledger_.entries]))
+    assert plans[0] == plans[1]
+
+
+def test_no_epsilon_is_not_private_everywhere():
+    """Catches a noiseless run that looks like a private one."""
+    model = DPWGANGP(epsilon=None, training_steps=20, training=SMALL, prior="none").fit(
+        table(), schema=SCHEMA
+    )
+    assert model.ledger_.not_private and "NOT PRIVATE" in model.guarantee()
+    assert model.ledger_.epsilon(1e-5) == np.inf
+
+
+def test_a_seed_is_confessed():
+    """Catches a repeatable run that claims privacy against whoever knows its seed."""
+    a = DPWGANGP(epsilon=2.0, training_steps=0, random_state=1).fit(table(), schema=SCHEMA)
+    b = DPWGANGP(epsilon=2.0, training_steps=0, random_state=1).fit(table(), schema=SCHEMA)
+    assert a.ledger_.seeded and "seed" in a.guarantee()
+    pd.testing.assert_frame_equal(a.sample(20, random_state=0), b.sample(20, random_state=0))
+
+
+def test_unreviewed_fields_are_refused_or_excluded():
+    """Catches bounds read off the data that pass for public knowledge."""
+    drafted = dpsynth.table.infer(table())
+    with pytest.raises(PrivacyError, match="age"):
+        DPWGANGP(epsilon=2.0).fit(table(), schema=drafted)
+    model = DPWGANGP(epsilon=2.0, training_steps=0, accept_unreviewed=True)
+    model.fit(table(), schema=drafted)
+    assert any("age" in reason for reason in model.ledger_.excluded)
+    assert "exclude" in model.guarantee() or "not cover" in model.guarantee()
+
+
+def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
+    """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=40, training=SMALL)
+
+    def stop(progress):
+        if progress.step >= 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c", progress=stop)
+    assert "PRIVATE" in (tmp_path / "c/README.txt").read_text()
+    with pytest.raises(NotFittedError):
+        model.sample(1)
+    seen = []
+    resumed = DPWGANGP.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
+    assert seen == [30, 40] and [h["step"] for h in resumed.history_] == [10, 20, 30, 40]
+    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+    check_is_valid(resumed.sample(30))
+    with pytest.raises(DataError, match="resumed before"):
+        DPWGANGP.resume(tmp_path / "c", table())
+
+
+def test_healthgan_preset():
+    """Catches a baseline that gets noise, copula encoding or matched marginals."""
+    model = DPWGANGP(epsilon=None, preset="healthgan", training_steps=10).fit(table(), schema=SCHEMA)
+    assert model.model_.encoder.layout.groups == () or len(model.model_.encoder.layout.groups) == 1
+    assert not model.model_.match_marginals
+    assert model.ledger_.not_private
+    assert len(model.sample(10)) == 10
+    with pytest.raises(PrivacyError, match="epsilon"):
+        DPWGANGP(epsilon=1.0, preset="healthgan").fit(table(), schema=SCHEMA)
+
+
+def test_streaming_to_files(tmp_path):
+    """Catches blocks that are lost or repeated between sampling and file."""
+    model = DPWGANGP(epsilon=2.0, training_steps=0).fit(table(), schema=SCHEMA)
+    model.sample_to(tmp_path / "s.parquet", 2500)
+    model.sample_to(tmp_path / "s.csv", 2500)
+    for path in ("s.parquet", "s.csv"):
+        frame = dpsynth.table.read_table(tmp_path / path, SCHEMA)
+        assert len(frame) == 2500
+        check_is_valid(frame)
+
+
+def test_scikit_learn_manners():
+    """Catches a constructor that scikit-learn's clone cannot copy."""
+    model = DPWGANGP(epsilon=1.5, training=SMALL)
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(epsilon=2.0).epsilon == 2.0
+    with pytest.raises(InputError, match="nonsense"):
+        model.set_params(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"training": TrainingSettings(penalty="data"), "noise_shape": "optimal"},
+        {"training": TrainingSettings(clip_norm=1.0), "noise_shape": "layerwise"},
+    ],
+    ids=["penalty", "clipping"],
+)
+def test_noise_shapes_without_a_proof_are_refused(options):
+    """Catches noise shaped by componentwise bounds where the gradient has none."""
+    with pytest.raises(PrivacyError, match="noise_shape"):
+        DPWGANGP(**options).fit(table(), schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": "3"}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0.0}, "delta"),
+        ({"prior": "forest"}, "prior"),
+        ({"training_steps": -1}, "training_steps"),
+        ({"training_steps": 1.5}, "training_steps"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"noise_shape": "round"}, "noise_shape"),
+        ({"marginals": "none"}, "marginals"),
+        ({"centred": "yes"}, "centred"),
+        ({"training": {"average": 2}}, "training"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_named(options, named):
+    """Catches a wrong argument that fails deep inside, after records were read."""
+    with pytest.raises(InputError, match=named):
+        DPWGANGP(**options).fit(table(), schema=SCHEMA)
+
+
+def test_not_fitted_is_said():
+    """Catches an attribute error in place of a sentence."""
+    for call in (lambda m: m.sample(3), lambda m: m.save("nowhere"), lambda m: m.guarantee()):
+        with pytest.raises(NotFittedError, match="fit"):
+            call(DPWGANGP())
+
+
+def test_a_damaged_model_is_one_sentence(tmp_path):
+    """Catches a traceback from a truncated or foreign folder."""
+    DPWGANGP(epsilon=2.0, training_steps=0).fit(table(), schema=SCHEMA).save(tmp_path / "m")
+    (tmp_path / "m/model.npz").write_bytes(b"PK")
+    with pytest.raises(DataError, match="damaged model"):
+        dpsynth.load(tmp_path / "m")
+    with pytest.raises(DataError, match="holds no model"):
+        dpsynth.load(tmp_path)
+    record = json.loads((tmp_path / "m/model.json").read_text())
+    del record["ledger"]
+    (tmp_path / "m/model.json").write_text(json.dumps(record))
+    np.savez(tmp_path / "m/model.npz")
+    with pytest.raises(DataError, match="damaged model"):
+        dpsynth.load(tmp_path / "m")
