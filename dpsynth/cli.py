@@ -1,0 +1,109 @@
+"""The command line: ``dpsynth run | fit | sample | evaluate | account | schema``.
+
+Results go to stdout, one JSON object with ``--json``; progress, logs and errors go to stderr. Exit status: 0
+success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. What is
+heavy is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from dpsynth.commands import account, console, evaluate, models, run, schema
+from dpsynth.errors import DpsynthError, InputError, PrivacyError
+
+app = typer.Typer(
+    name="dpsynth",
+    help="Differentially private synthetic tables, with a ledger of what they cost.",
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.run)
+app.command("fit")(models.fit)
+app.command("sample")(models.sample)
+app.command("evaluate")(evaluate.evaluate)
+app.command("account")(account.account)
+app.add_typer(schema.app, name="schema")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from dpsynth import __version__
+
+        print(f"dpsynth {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status.
+
+    Examples
+    --------
+    >>> main(["account", "--noise-multiplier", "2", "--steps", "4", "--delta", "1e-5"])
+    epsilon                4.37718  at delta 1e-05
+    total variation        0.382925
+    attack advantage       0.382925  at most
+    attack accuracy        0.691462  at most, from even odds
+    adjacency              add/remove
+    0
+    """
+    try:
+        status = app(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="dpsynth",
+            standalone_mode=False,
+        )
+    except console.Interrupted as problem:
+        return _fail(str(problem), 130)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", 130)
+    except (InputError, PrivacyError) as problem:
+        return _fail(str(problem), 2)
+    except DpsynthError as problem:
+        return _fail(str(problem), 1)
+    except Exception as problem:
+        if _is_usage_error(problem):
+            return _fail(f"{problem.format_message()} (see dpsynth --help)", 2)  # type: ignore[attr-defined]
+        if os.environ.get("DPSYNTH_TRACEBACK"):
+            raise
+        what = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+        return _fail(f"failed: {what} (set DPSYNTH_TRACEBACK=1 to see where)", 1)
+    if status == 130:  # newer versions of typer turn Ctrl-C into this status themselves
+        return _fail("interrupted", 130)
+    return status if isinstance(status, int) else 0
+
+
+def _is_usage_error(problem: Exception) -> bool:
+    # Depending on its version typer raises click's exceptions or its own copy of them.
+    return hasattr(problem, "format_message") and getattr(problem, "exit_code", None) == 2
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"dpsynth: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""What every command does the same way: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dpsynth.synthesizer import Progress
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with the sentence that says what is left behind."""
+
+
+def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """Print a command's result: the whole record as JSON, or what a person wants to read."""
+    if as_json:
+        from dpsynth.report.run import finite
+
+        text = json.dumps(finite(result), indent=2, ensure_ascii=False, allow_nan=False)
+    print(text)
+
+
+def say(line: str) -> None:
+    """Print a line of the log on stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def load_tensorflow_quietly() -> None:
+    """Import TensorFlow without its start-up messages, which no setting of its own keeps off stderr."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # they are written by C++ code to the file descriptor, past Python's sys.stderr
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        import tensorflow  # noqa: F401
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Any]:
+    """Give a callback that draws training progress on stderr; it draws nothing where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("critic steps"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[metrics]}"),
+    )
+    with Bar(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task: Any = None
+
+        def draw(progress: Progress) -> None:
+            nonlocal task
+            metrics = ", ".join(f"{name} {value:.3g}" for name, value in progress.metrics.items())
+            if task is None:
+                task = bar.add_task("train", total=progress.total, metrics=metrics)
+            bar.update(task, completed=progress.step, metrics=metrics)
+
+        yield draw

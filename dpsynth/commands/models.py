@@ -1,0 +1,69 @@
+"""``dpsynth fit`` and ``dpsynth sample``: a table to a model, a model to a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsynth.commands import console
+from dpsynth.errors import InputError
+from dpsynth.targets import require_free_file, require_free_folder
+
+
+def fit(
+    data: Annotated[Path, typer.Option("--data", help="CSV or Parquet file.", show_default=False)],
+    schema: Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the model.", show_default=False)],
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="Default: n^-1.5.")] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
+    accept_unreviewed: Annotated[
+        bool,
+        typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so."),
+    ] = False,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Fit a model on a private table; the folder holds no private record and may be shared."""
+    if (epsilon is None) != not_private:
+        raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
+    from dpsynth.datasets import open_table
+    from dpsynth.synthesizer import DPWGANGP
+
+    require_free_folder(out, force=force, mark="model.json")
+    given = {"prior": prior, "training_steps": steps}
+    model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
+    model.set_params(**{name: value for name, value in given.items() if value is not None})
+    table = open_table(data, schema)
+    if model.training_steps:
+        console.load_tensorflow_quietly()
+    with console.progress_bar() as draw:
+        model.fit(table.frame, schema=table.schema, progress=draw)
+    model.save(out, replace=force)
+    summary = model.ledger_.summary(model.delta_)
+    text = f"{summary['guarantee']}\nwrote the model to {out}"
+    console.emit({"out": str(out), **summary}, text, as_json=as_json)
+
+
+def sample(
+    model: Annotated[Path, typer.Argument(help="Folder of a model, or of a run.", show_default=False)],
+    n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help=".csv or .parquet file.", show_default=False)],
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the sampling.", min=0)] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Draw synthetic records from a model, at no further cost, in bounded memory."""
+    from dpsynth.synthesizer import DPWGANGP
+
+    require_free_file(out, force=force)
+    folder = model / "model" if (model / "model" / "model.json").exists() else model
+    fitted = DPWGANGP.load(folder)
+    fitted.sample_to(out, n, random_state=seed)
+    guarantee = fitted.guarantee()
+    result = {"out": str(out), "records": n, "guarantee": guarantee}
+    console.emit(result, f"{guarantee}\nwrote {n:,} records to {out}", as_json=as_json)

@@ -1,0 +1,71 @@
+"""``dpsynth schema infer`` and ``dpsynth schema check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpsynth.commands import console
+from dpsynth.targets import require_free_file
+
+app = typer.Typer(
+    help="Draft a schema from a table, or check one.", rich_markup_mode=None, add_completion=False
+)
+
+
+@app.command()
+def infer(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", help="YAML file to write.")] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Draft a schema; every field that is read off the data is marked as unreviewed."""
+    from dpsynth.table.infer import infer as infer_schema
+    from dpsynth.table.io import read_table
+
+    if out is not None:
+        require_free_file(out, force=force)
+    drafted = infer_schema(read_table(data), name=data.name.split(".")[0])
+    console.say(
+        "bounds and categories were read off the data: review each, put public values in their place and "
+        "remove it from unreviewed"
+    )
+    if out is not None:
+        drafted.to_yaml(out)
+    text = drafted.to_yaml().rstrip("\n") if out is None else f"wrote {out}"
+    console.emit({"out": str(out) if out else None, "schema": drafted.to_dict()}, text, as_json=as_json)
+
+
+@app.command()
+def check(
+    schema: Annotated[Path, typer.Argument(help="YAML file.", show_default=False)],
+    data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file to check.")] = None,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Check a schema, and a table against it; lists unreviewed fields and clipped values."""
+    from dpsynth.table.io import read_table
+    from dpsynth.table.schema import Schema
+
+    known = Schema.from_yaml(schema)
+    result: dict[str, Any] = {
+        "columns": len(known),
+        "outcome": known.outcome,
+        "n_public": known.n_public,
+        "unreviewed": {name: list(fields) for name, fields in known.unreviewed.items()},
+        "sha256": known.digest(),
+    }
+    lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
+    lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in known.unreviewed.items()]
+    if data is not None:
+        conformed = known.conform(read_table(data, known))
+        clipped = {name: count for name, count in conformed.clipped.items() if count}
+        result |= {"rows": len(conformed.frame), "clipped": clipped, "internal": ["rows", "clipped"]}
+        lines.append(f"{data}: {len(conformed.frame):,} rows fit (internal: not for release)")
+        lines += [
+            f"outside the bounds, will be clipped: {name}, {count} values (internal: not for release)"
+            for name, count in clipped.items()
+        ]
+    console.emit(result, "\n".join(lines), as_json=as_json)

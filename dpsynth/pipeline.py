@@ -1,0 +1,289 @@
+"""One run from a configuration to a folder: load, split, fit, sample, evaluate, report.
+
+Everything is written into a temporary folder beside the target and renamed at the end, so that a run that
+fails or is interrupted leaves nothing half-written. An interrupt during training leaves a *private*
+checkpoint beside the target, from which the same run can go on once.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth import datasets, storage
+from dpsynth.budget import Shares
+from dpsynth.config import RunConfig
+from dpsynth.errors import ConfigError, DataError, InputError
+from dpsynth.evaluation.evaluate import evaluate
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.report.run import RunReport, is_private
+from dpsynth.report.versions import versions
+from dpsynth.synthesizer import DPWGANGP
+from dpsynth.table.io import write_table
+from dpsynth.table.schema import require_reviewed
+from dpsynth.targets import require_free_folder
+
+if TYPE_CHECKING:
+    from dpsynth.datasets.table import Table
+    from dpsynth.synthesizer import Progress
+
+#: files of a finished run
+SYNTHETIC, MODEL, LEDGER, REPORT_JSON, REPORT_MD = (
+    "synthetic.csv",
+    "model",
+    "ledger.json",
+    "report.json",
+    "report.md",
+)
+# Put into a checkpoint, so that it is resumed by the run that left it.
+_RUN = "run.json"
+# Rows of the synthetic table that are kept in memory for evaluation, whatever its length.
+_EVALUATED_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run.
+
+    Attributes
+    ----------
+    out : Path
+        The folder that was written.
+    files : tuple of str
+        What it holds.
+    report : RunReport
+    """
+
+    out: Path
+    files: tuple[str, ...]
+    report: RunReport
+
+
+def run(
+    config: RunConfig,
+    out: str | Path,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    log: Callable[[str], None] | None = None,
+) -> Finished:
+    """Carry out a run and write its folder.
+
+    Parameters
+    ----------
+    config : RunConfig
+    out : path
+        Receives ``synthetic.csv``, ``model/``, ``ledger.json``, ``report.json`` and ``report.md``.
+    force : bool
+        Whether the folder of an earlier run may be replaced; it stays until the new one is complete. An
+        unused checkpoint of an interrupted run is given up.
+    resume : bool
+        Go on from the checkpoint that an interrupted run of the same configuration left.
+    progress : callable, optional
+        Receives :class:`~dpsynth.synthesizer.Progress` during training.
+    log : callable, optional
+        Receives one line at the end of each stage.
+
+    Returns
+    -------
+    Finished
+
+    Raises
+    ------
+    InputError
+        If the configuration, the data or the schema is wrong, ``out`` must not be written to, or there is
+        nothing to resume.
+    PrivacyError
+        If the guarantee asked for cannot be given.
+
+    Notes
+    -----
+    Privacy: the training half is read by ``fit`` (add/remove one record, every reading in the ledger) and
+    by the evaluation, whose numbers are internal.
+    """
+    out = Path(out)
+    say = log or (lambda line: None)
+    checkpoint = checkpoint_folder(out)
+    require_free_folder(out, force=force, mark=REPORT_JSON)
+    model = build_model(config)
+    _check_checkpoint(checkpoint, config, resume=resume, force=force)
+    seconds: dict[str, float] = {}
+
+    start = time.perf_counter()
+    table = load_table(config)
+    train, test = datasets.train_test(table, config.split.test_fraction, config.split.seed)
+    require_reviewed(train.schema, model.accept_unreviewed)
+    seconds["load"] = time.perf_counter() - start
+
+    start = time.perf_counter()
+    try:
+        if resume:
+            model = DPWGANGP.resume(checkpoint, train.frame, progress=progress)
+        else:
+            model.fit(train.frame, schema=train.schema, checkpoint=checkpoint, progress=progress)
+    except KeyboardInterrupt:
+        if (checkpoint / "checkpoint.json").exists():
+            (checkpoint / _RUN).write_text(json.dumps(config.to_dict()), encoding="utf-8")
+        raise
+    seconds["fit"] = time.perf_counter() - start
+    say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
+
+    guarantee = model.guarantee()
+    n_synthetic = config.sample.n or max(round(model.n_), 1)
+    made: list[RunReport] = []
+
+    def fill(folder: Path) -> None:
+        start = time.perf_counter()
+        sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
+        seconds["sample"] = time.perf_counter() - start
+        say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+        start = time.perf_counter()
+        evaluation = _evaluate(config, sampled, train, test)
+        seconds["evaluate"] = time.perf_counter() - start
+        if evaluation is not None:
+            say(f"evaluated in {seconds['evaluate']:.1f} s")
+        model.save(folder / MODEL)
+        model.ledger_.save(folder / LEDGER)
+        report = RunReport(
+            guarantee=guarantee,
+            ledger=model.ledger_.summary(model.delta_),
+            table={
+                "name": table.name,
+                "synthetic_records": n_synthetic,
+                "columns": len(train.schema),
+                "outcome": train.schema.outcome,
+                "schema_sha256": train.schema.digest(),
+            },
+            config=config.to_dict(),
+            evaluation=evaluation,
+            versions=versions(),
+            seconds=seconds,
+        )
+        (folder / REPORT_JSON).write_text(report.to_json(), encoding="utf-8")
+        (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
+        if not is_private(guarantee):
+            # A CSV file cannot carry the warning itself.
+            (folder / "NOT_PRIVATE.txt").write_text(guarantee + "\n", encoding="utf-8")
+        made.append(report)
+
+    storage.write_folder(out, fill, replace=force)
+    if checkpoint.exists():
+        shutil.rmtree(checkpoint)
+    return Finished(out, tuple(sorted(entry.name for entry in out.iterdir())), made[0])
+
+
+def checkpoint_folder(out: str | Path) -> Path:
+    """Return the folder beside ``out`` where an interrupt leaves the private checkpoint.
+
+    Examples
+    --------
+    >>> checkpoint_folder("runs/demo").name
+    'demo.checkpoint'
+    """
+    path = Path(out)
+    return path.with_name(f"{path.name}.checkpoint")
+
+
+def build_model(config: RunConfig) -> DPWGANGP:
+    """Make the unfitted model that a configuration describes.
+
+    Parameters
+    ----------
+    config : RunConfig
+
+    Raises
+    ------
+    ConfigError
+        If an option is unknown or has a wrong value, naming it.
+    PrivacyError
+        If the options contradict the privacy asked for.
+
+    Examples
+    --------
+    >>> model = {"epsilon": 3, "batch_size": 64}
+    >>> build_model(RunConfig.from_dict({"dataset": "flchain", "model": model})).batch_size
+    64
+    """
+    options: dict[str, Any] = config.model.model_dump()
+    try:
+        for name, make in (("training", TrainingSettings.from_dict), ("shares", _shares)):
+            if options[name] is not None:
+                options[name] = make(options[name])
+        accept = config.data.accept_unreviewed if config.data is not None else False
+        model = DPWGANGP(**options, accept_unreviewed=accept)
+        model.validate()
+    except InputError as problem:
+        raise ConfigError(f"model: {problem}") from None
+    return model
+
+
+def load_table(config: RunConfig) -> Table:
+    """Load the table that a configuration names."""
+    if config.data is not None:
+        return datasets.open_table(config.data.path, config.data.schema_path)
+    return datasets.load(str(config.dataset))
+
+
+def _shares(values: Any) -> Shares:
+    try:
+        return Shares(**values)
+    except TypeError:
+        known = ", ".join(Shares.__dataclass_fields__)
+        raise ConfigError(f"shares must be a mapping of {known}, got {values!r}") from None
+
+
+def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, force: bool) -> None:
+    waiting = (checkpoint / "checkpoint.json").exists()
+    if not resume:
+        if waiting and not force:
+            raise InputError(
+                f"{checkpoint} holds the private checkpoint of an interrupted run; go on with --resume, or "
+                "give it up with --force"
+            )
+        return
+    if not waiting:
+        raise DataError(f"there is no checkpoint to resume in {checkpoint}")
+    saved = checkpoint / _RUN
+    if not saved.exists() or json.loads(saved.read_text(encoding="utf-8")) != config.to_dict():
+        raise ConfigError(f"{checkpoint} was left by a run of another configuration")
+
+
+def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
+    """Stream ``n`` records to a file and return the first of them, for evaluation."""
+    kept: list[pd.DataFrame] = []
+
+    def blocks() -> Iterator[pd.DataFrame]:
+        rows = 0
+        for block in model.model_.blocks(n, np.random.default_rng(model.random_state)):
+            if rows < _EVALUATED_ROWS:
+                kept.append(block)
+                rows += len(block)
+            yield block
+
+    write_table(blocks(), path)
+    return pd.concat(kept, ignore_index=True)
+
+
+def _evaluate(config: RunConfig, sampled: pd.DataFrame, train: Table, test: Table) -> Evaluation | None:
+    if not config.evaluate.enabled:
+        return None
+    return evaluate(
+        sampled,
+        train=train.frame,
+        test=test.frame,
+        schema=train.schema,
+        seed=config.evaluate.seed,
+        reference=config.evaluate.reference,
+        neighbour_records=config.evaluate.neighbour_records,
+        utility_records=config.evaluate.utility_records,
+    )

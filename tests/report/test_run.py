@@ -1,0 +1,96 @@
+"""The report of a run: the guarantee first, NOT PRIVATE where it is void, valid JSON always."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from dpsynth.accounting import Ledger, gaussian_event, non_private_event
+from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.report import RunReport, is_private
+
+
+def report_of(ledger: Ledger, **changes: object) -> RunReport:
+    fields = {
+        "guarantee": ledger.guarantee(1e-5),
+        "ledger": ledger.summary(1e-5),
+        "table": {"name": "cohort", "synthetic_records": 10, "outcome": None},
+        "config": {"dataset": "cohort", "model": {"epsilon": 1.0}},
+        "evaluation": Evaluation((Measure("Utility", "auc_mean", 0.8, True, "three classifiers"),)),
+        "versions": {"python": "3.11"},
+        "seconds": {"fit": 1.23456},
+    }
+    return RunReport(**{**fields, **changes})
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    made = Ledger()
+    made.post("histograms", gaussian_event(4.0), sensitivity="sqrt(2)", detail="a|b")
+    made.post("critic", gaussian_event(8.0), sensitivity="proved each step")
+    return made
+
+
+def test_markdown_opens_with_the_guarantee_and_shows_every_reading(ledger: Ledger) -> None:
+    """Would catch a reading of the private table that the report does not list."""
+    text = report_of(ledger).to_markdown()
+    assert (
+        text.index(ledger.guarantee(1e-5)) < text.index("## What it cost") < text.index("## What it is worth")
+    )
+    assert "NOT PRIVATE" not in text
+    rows = [
+        line for line in text.splitlines() if line.startswith("| histograms") or line.startswith("| critic")
+    ]
+    assert len(rows) == 2
+    assert all(row.replace("\\|", "").count("|") == 6 for row in rows)
+    assert f"{ledger.epsilon(1e-5):.4g}" in rows[1] and f"ε = {ledger.epsilon(1e-5):.4g}" in text
+    assert "internal: not for release" in text
+    assert "epsilon: 1.0" in text and "fit 1.2 s" in text and "python 3.11" in text
+
+
+def test_json_is_complete_and_valid(ledger: Ledger) -> None:
+    """Would catch a part of the report that is only in the Markdown."""
+    record = json.loads(report_of(ledger).to_json())
+    assert record["private"] is True
+    assert record["ledger"]["epsilon"] == pytest.approx(ledger.epsilon(1e-5))
+    assert [entry["name"] for entry in record["ledger"]["entries"]] == ["histograms", "critic"]
+    assert record["evaluation"]["measures"][0]["internal"] is True
+    assert record["seconds"] == {"fit": 1.235}
+    assert set(record) == {
+        "guarantee", "private", "ledger", "table", "evaluation", "config", "versions", "seconds"
+    }  # fmt: skip
+
+
+def test_a_run_without_noise_says_so_everywhere() -> None:
+    """Would catch NOT PRIVATE missing, or an infinite epsilon that breaks the JSON."""
+    bare = Ledger()
+    bare.post("fit without noise", non_private_event(), sensitivity="unbounded")
+    report = report_of(bare)
+    assert math.isinf(report.ledger["epsilon"])
+    record = json.loads(report.to_json())
+    assert record["private"] is False and record["ledger"]["epsilon"] is None
+    text = report.to_markdown()
+    assert text.splitlines()[2].startswith("> **NOT PRIVATE.**")
+    assert "ε = ∞" in text
+
+
+def test_seeded_noise_is_not_private(ledger: Ledger) -> None:
+    """Would catch a report that promises privacy although the noise can be drawn again."""
+    ledger.seeded = True
+    assert not is_private(ledger.guarantee(1e-5))
+    assert report_of(ledger).to_markdown().splitlines()[2].startswith("> **NOT PRIVATE.**")
+
+
+def test_exclusions_are_listed(ledger: Ledger) -> None:
+    """Would catch unreviewed fields that the report passes over in silence."""
+    ledger.exclude("bounds of age were read off the data")
+    assert "- bounds of age were read off the data" in report_of(ledger).to_markdown()
+
+
+def test_without_evaluation(ledger: Ledger) -> None:
+    """Would catch a crash where a run does not evaluate."""
+    report = report_of(ledger, evaluation=None)
+    assert json.loads(report.to_json())["evaluation"] is None
+    assert "What it is worth" not in report.to_markdown()

@@ -1,0 +1,314 @@
+"""The command line: what it prints, what it writes, how it refuses.
+
+Commands are called in this process through ``main``, which is what the console script calls.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpsynth import cli
+from dpsynth.cli import main
+
+SCHEMA = """\
+name: cohort
+n_public: 60
+outcome: died
+columns:
+  - {name: age, kind: integer, lower: 18, upper: 90}
+  - {name: crea, kind: continuous, lower: 0.1, upper: 10, decimals: 1, missing: true}
+  - {name: sex, kind: binary, categories: [F, M]}
+  - {name: died, kind: binary, categories: [0, 1]}
+"""
+
+CONFIG = """\
+data: {path: good.csv, schema: good.yaml}
+split: {test_fraction: 0.5, seed: 0}
+model: {epsilon: 3.0, delta: 1e-5, prior: tree, training_steps: 0}
+sample: {n: 40}
+evaluate: {seed: 0}
+"""
+
+
+def table(rows: int = 60) -> str:
+    lines = ["age,crea,sex,died"]
+    for i in range(rows):
+        crea = "" if i % 7 == 0 else f"{0.5 + (i % 12) / 10:.1f}"
+        lines.append(f"{20 + (i * 13) % 65},{crea},{'FM'[i % 2]},{int((i * 13) % 65 > 40)}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a good table, schema and configuration."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
+    Path("good.csv").write_text(table())
+    Path("good.yaml").write_text(SCHEMA)
+    Path("good_run.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def write(name: str, text: str) -> Callable[[], None]:
+    return lambda: (Path(name).write_text(text), None)[1]
+
+
+def schema_with(old: str, new: str) -> Callable[[], None]:
+    assert old in SCHEMA
+    return write("bad.yaml", SCHEMA.replace(old, new))
+
+
+def config_with(old: str, new: str) -> Callable[[], None]:
+    assert old in CONFIG
+    return write("bad.yaml", CONFIG.replace(old, new))
+
+
+def row_with(new: str) -> Callable[[], None]:
+    """The good table with its fourth record (line 5) replaced."""
+    lines = table().splitlines()
+    return write("bad.csv", "\n".join([*lines[:4], new, *lines[5:]]) + "\n")
+
+
+def damaged_model() -> None:
+    Path("model").mkdir()
+    Path("model/model.json").write_text('{"format": 1, "params"')
+    Path("model/model.npz").write_bytes(b"not an archive")
+
+
+def full_folder() -> None:
+    Path("taken").mkdir()
+    Path("taken/notes.txt").write_text("mine")
+
+
+def nothing() -> None: ...
+
+
+def fit_command(data: str = "good.csv", schema: str = "good.yaml") -> str:
+    return f"fit --data {data} --schema {schema} --epsilon 1 --out out"
+
+
+def unreviewed_schema() -> None:
+    Path("good.yaml").write_text(SCHEMA.replace("upper: 90", "upper: 90, unreviewed: [upper]"))
+
+
+FIT_BAD_CSV = fit_command(data="bad.csv")
+FIT_BAD_SCHEMA = fit_command(schema="bad.yaml")
+RUN_BAD = "run bad.yaml --out out"
+
+BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
+    # tables
+    "table missing": (nothing, fit_command(data="absent.csv"), "absent.csv"),
+    "table empty": (write("bad.csv", ""), FIT_BAD_CSV, "no header"),
+    "column missing": (write("bad.csv", "age,crea,sex\n20,1.0,F\n"), FIT_BAD_CSV, "'died'"),
+    "column unknown": (write("bad.csv", "age,crea,sex,died,ward\n20,1.0,F,0,7\n"), FIT_BAD_CSV, "'ward'"),
+    "category unknown": (row_with("30,1.0,X,0"), FIT_BAD_CSV, "'sex', row 4 (bad.csv, line 5): 'X'"),
+    "text as number": (row_with("old,1.0,F,0"), FIT_BAD_CSV, "'age', row 4 (bad.csv, line 5): 'old'"),
+    "missing refused": (row_with(",1.0,F,0"), FIT_BAD_CSV, "'age', row 4 (bad.csv, line 5)"),
+    "infinite": (row_with("30,inf,F,0"), FIT_BAD_CSV, "'crea', row 4"),
+    "fraction of an integer": (row_with("30.5,1.0,F,0"), FIT_BAD_CSV, "'age', row 4"),
+    "row too long": (row_with("30,1.0,F,0,9"), FIT_BAD_CSV, "line 5"),
+    "not a table": (nothing, fit_command(data="good.yaml"), "good.yaml"),
+    # schemas
+    "schema missing": (nothing, fit_command(schema="absent.yaml"), "absent.yaml"),
+    "schema is no YAML": (write("bad.yaml", "columns: [\n"), FIT_BAD_SCHEMA, "bad.yaml"),
+    "schema key unknown": (schema_with("n_public", "rows"), FIT_BAD_SCHEMA, "rows"),
+    "binary of three": (schema_with("[F, M]", "[F, M, X]"), FIT_BAD_SCHEMA, "'sex'"),
+    "bounds reversed": (schema_with("lower: 18", "lower: 99"), FIT_BAD_SCHEMA, "'age'"),
+    "bounds absent": (schema_with("lower: 18, ", ""), FIT_BAD_SCHEMA, "'age'"),
+    "unreviewed": (unreviewed_schema, fit_command(), "age (upper)"),
+    "outcome is a number": (schema_with("outcome: died", "outcome: age"), FIT_BAD_SCHEMA, "'age'"),
+    # configurations
+    "config missing": (nothing, "run absent.yaml --out out", "absent.yaml"),
+    "config is no YAML": (write("bad.yaml", "model: {epsilon: 3"), RUN_BAD, "bad.yaml"),
+    "config key unknown": (config_with("sample:", "samples:"), RUN_BAD, "samples"),
+    "epsilon negative": (config_with("epsilon: 3.0", "epsilon: -3"), RUN_BAD, "model.epsilon"),
+    "epsilon text": (config_with("epsilon: 3.0", "epsilon: three"), RUN_BAD, "model.epsilon"),
+    "delta above one": (config_with("delta: 1e-5", "delta: 2"), RUN_BAD, "model.delta"),
+    "option unknown": (config_with("training_steps", "trainingsteps"), RUN_BAD, "trainingsteps"),
+    "option text": (config_with("training_steps: 0", "training_steps: many"), RUN_BAD, "many"),
+    "training unknown": (config_with("training_steps: 0", "training: {depth: 3}"), RUN_BAD, "depth"),
+    "dataset unknown": (write("bad.yaml", "dataset: nobody\nmodel: {epsilon: 1}\n"), RUN_BAD, "nobody"),
+    "data folder unset": (
+        write("bad.yaml", "dataset: flchain\nmodel: {epsilon: 1}\n"),
+        RUN_BAD,
+        "DPSYNTH_DATA_DIR",
+    ),
+    "config of nothing": (write("bad.yaml", ""), RUN_BAD, "bad.yaml"),
+    "unreviewed run": (unreviewed_schema, "run good_run.yaml --out out", "age (upper)"),
+    # targets and saved things
+    "target taken": (full_folder, "run good_run.yaml --out taken", "taken exists"),
+    "target not ours": (full_folder, "run good_run.yaml --out taken --force", "report.json"),
+    "nothing to resume": (nothing, "run good_run.yaml --out out --resume", "no checkpoint"),
+    "model missing": (nothing, "sample absent -n 5 --out s.csv", "absent"),
+    "model damaged": (damaged_model, "sample model -n 5 --out s.csv", "model"),
+    "sample negative": (damaged_model, "sample model -n -5 --out s.csv", "'-n'"),
+    "ledger missing": (nothing, "account --ledger absent.json", "absent.json"),
+    "ledger damaged": (write("bad.json", "{"), "account --ledger bad.json", "bad.json"),
+    "ledger foreign": (write("bad.json", "[1, 2]"), "account --ledger bad.json", "bad.json"),
+    # arguments
+    "no epsilon": (nothing, "fit --data good.csv --schema good.yaml --out out", "--epsilon"),
+    "epsilon nan": (nothing, "fit --data good.csv --schema good.yaml --epsilon nan --out out", "epsilon"),
+    "noise of zero": (nothing, "account --noise-multiplier 0", "noise_multiplier"),
+    "sampling above one": (nothing, "account --noise-multiplier 1 --sampling-prob 2", "sampling_prob"),
+    "neither": (nothing, "account --delta 1e-5", "--ledger"),
+    "outcome unknown": (
+        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --outcome ward", "'ward'"
+    ),
+    "train of other columns": (
+        write("bad.csv", "age,crea,sex\n20,1.0,F\n"),
+        "evaluate --synthetic good.csv --train bad.csv --schema good.yaml",
+        "bad.csv: the table lacks",
+    ),
+    "command unknown": (nothing, "synthesize", "synthesize"),
+    "option missing": (nothing, "fit --data good.csv", "--schema"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a traceback, a vague or second line, a wrong exit status, or a half-written result."""
+    prepare, command, said = BAD_INPUT[case]
+    prepare()
+    before = sorted(folder.rglob("*"))
+    assert main(command.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1 and captured.err.startswith("dpsynth: ")
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_bad_input_with_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch an error printed on stdout, where a program expects a JSON object or nothing."""
+    for command in ("run absent.yaml --out out", "account --ledger absent.json", "schema check absent.yaml"):
+        assert main([*command.split(), "--json"]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == "" and captured.err.count("\n") == 1
+
+
+def test_account_golden_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a wrong accountant or a renamed key (theory.md section 4: 1.1354, 0.11350)."""
+    command = "account --noise-multiplier 1.1 --sampling-prob 0.00426667 --steps 3525 --delta 1e-5 --json"
+    assert main(command.split()) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["epsilon"] == pytest.approx(1.1354, abs=2e-4)
+    assert cost["tv"] == pytest.approx(0.11350, abs=2e-5)
+    assert cost["advantage"] == cost["tv"]
+    assert cost["attack_accuracy_bound"] == pytest.approx(0.5 + cost["tv"] / 2)
+    assert cost["delta"] == 1e-5
+
+
+def test_account_of_a_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a ledger that costs something else on the command line than in Python."""
+    from dpsynth.accounting import Ledger, gaussian_event, non_private_event
+
+    ledger = Ledger()
+    ledger.post("histograms", gaussian_event(2.0), sensitivity="2")
+    ledger.save("ledger.json")
+    assert main(["account", "--ledger", "ledger.json", "--delta", "1e-6", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["epsilon"] == pytest.approx(ledger.epsilon(1e-6))
+    assert cost["entries"][0]["name"] == "histograms"
+    assert main(["account", "--ledger", "."]) == 0
+    assert "differentially private" in capsys.readouterr().out
+    ledger.post("raw", non_private_event(), sensitivity="unbounded")
+    ledger.save("ledger.json")
+    assert main(["account", "--ledger", "ledger.json", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["epsilon"] is None and "NOT PRIVATE" in cost["guarantee"]
+
+
+def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a draft that cannot be read back, or that does not say what it read off the data."""
+    assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 0
+    assert "review" in capsys.readouterr().err
+    assert main(["schema", "check", "draft.yaml", "--data", "good.csv", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert set(result["unreviewed"]) == {"age", "crea", "sex", "died"}
+    assert result["rows"] == 60 and result["clipped"] == {}
+    assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 2
+    assert main(["schema", "infer", "good.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"]["columns"][0]["name"] == "age"
+
+
+def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch values outside the bounds that nobody is told of."""
+    row_with("17,1.0,F,0")()
+    assert main(["schema", "check", "good.yaml", "--data", "bad.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["clipped"] == {"age": 1}
+    assert main(["schema", "check", "good.yaml", "--data", "bad.csv"]) == 0
+    assert "clipped: age, 1 values (internal: not for release)" in capsys.readouterr().out
+
+
+def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch files that differ from what is printed, or an internal number without its mark."""
+    command = "evaluate --synthetic good.csv --train good.csv --test good.csv --schema good.yaml --seed 0"
+    assert main([*command.split(), "--outcome", "died", "--out", "measured", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result == json.loads(Path("measured/evaluation.json").read_text())
+    values = {m["name"]: m for m in result["measures"]}
+    assert values["nn_accuracy_train"]["value"] < 0.1 and values["nn_accuracy_train"]["internal"]
+    assert values["tvd_mean"]["value"] == 0
+    assert main([*command.split(), "--out", "measured"]) == 2
+    capsys.readouterr()
+    assert main([*command.split(), "--out", "measured", "--force"]) == 0
+    printed = capsys.readouterr().out
+    assert "internal: not for release" in printed
+    assert Path("measured/evaluation.md").read_text().strip() in printed
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a command that is not listed, or a help that fails."""
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in ("run", "fit", "sample", "evaluate", "account", "schema"))
+    assert main([]) == 0
+    assert capsys.readouterr().out == listed
+    for name in ("run", "fit", "sample", "evaluate", "account", "schema", "schema infer", "schema check"):
+        assert main([*name.split(), "--help"]) == 0
+    capsys.readouterr()
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("dpsynth 0.")
+
+
+def test_failures_and_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a wrong exit status or a traceback where the run, not its input, fails."""
+    from dpsynth.errors import RunError
+
+    for raised, status, said in (
+        (RunError("training diverged"), 1, "dpsynth: training diverged\n"),
+        (MemoryError(), 1, "dpsynth: failed: MemoryError (set DPSYNTH_TRACEBACK=1 to see where)\n"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (KeyboardInterrupt(), 130, "dpsynth: interrupted\n"),
+    ):
+
+        def fail(*args: object, raised: BaseException = raised, **kwargs: object) -> None:
+            raise raised
+
+        monkeypatch.setattr("dpsynth.accounting.from_parameters", fail)
+        assert main(["account", "--noise-multiplier", "1"]) == status
+        captured = capsys.readouterr()
+        assert said in captured.err and captured.err.count("\n") == 1 and captured.out == ""
+    monkeypatch.setenv("DPSYNTH_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        monkeypatch.setattr("dpsynth.accounting.from_parameters", lambda *a: {}["absent"])
+        main(["account", "--noise-multiplier", "1"])
+
+
+def test_console_script_is_quick_and_light() -> None:
+    """Would catch a heavy import at the top: ``dpsynth --help`` loads nothing that takes time."""
+    code = (
+        "import sys; from dpsynth.cli import main; status = main(['--help']); "
+        "heavy = {'tensorflow', 'pandas', 'sklearn', 'scipy', 'dp_accounting'} & set(sys.modules); "
+        "sys.exit(f'{status} {heavy}' if status or heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert cli.__doc__ is not None and "Usage: dpsynth" in done.stdout

@@ -1,0 +1,296 @@
+"""One run from a configuration to a folder: everything or nothing, private or said not to be."""
+
+from __future__ import annotations
+
+import json
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsynth import pipeline
+from dpsynth.accounting import Ledger
+from dpsynth.cli import main
+from dpsynth.config import RunConfig
+from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
+from dpsynth.model import GeneratorModel
+from dpsynth.synthesizer import DPWGANGP
+from dpsynth.table.io import read_table
+from dpsynth.table.schema import Schema
+
+SCHEMA = Schema.from_dict(
+    {
+        "name": "cohort",
+        "n_public": 80,
+        "outcome": "died",
+        "columns": [
+            {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
+            {"name": "crea", "kind": "continuous", "lower": 0.1, "upper": 10, "decimals": 1, "missing": True},
+            {"name": "died", "kind": "binary", "categories": [0, 1]},
+        ],
+    }
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a table of 80 records and its schema."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{20 + (i * 13) % 65},{'' if i % 7 == 0 else 0.5 + i % 12 / 10},{i % 2}" for i in range(80)]
+    Path("cohort.csv").write_text("\n".join(["age,crea,died", *rows]) + "\n")
+    SCHEMA.to_yaml("cohort.yaml")
+    return tmp_path
+
+
+def config(**changes: Any) -> RunConfig:
+    """A run of the independent marginals alone, which takes no training."""
+    fields: dict[str, Any] = {
+        "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
+        "model": {"epsilon": 3.0, "delta": 1e-5, "prior": "none"},
+        "evaluate": {"seed": 0, "reference": False},
+    }
+    return RunConfig.from_dict(fields | changes)
+
+
+def model(**changes: Any) -> dict[str, Any]:
+    return {"epsilon": 3.0, "delta": 1e-5, "prior": "none"} | changes
+
+
+def names(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()}
+
+
+def test_a_run_writes_everything(folder: Path) -> None:
+    """Would catch a missing file, a budget overspent, or files that tell different stories."""
+    lines: list[str] = []
+    done = pipeline.run(config(sample={"n": 50}), "runs/first", log=lines.append)
+    assert (
+        names(done.out)
+        == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md"}
+        == set(done.files)
+    )
+    ledger = Ledger.load(done.out / "ledger.json")
+    assert 2.5 < ledger.epsilon(1e-5) <= 3.0
+    report = json.loads((done.out / "report.json").read_text())
+    assert report["ledger"]["epsilon"] == pytest.approx(ledger.epsilon(1e-5))
+    assert report["guarantee"] == ledger.guarantee(1e-5) and report["private"] is True
+    assert report["guarantee"] in (done.out / "report.md").read_text()
+    assert RunConfig.from_dict(report["config"]) == config(sample={"n": 50})
+    assert report["table"]["schema_sha256"] == SCHEMA.with_n_public(40).digest()
+    synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
+    assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
+    assert DPWGANGP.load(done.out / "model").guarantee() == report["guarantee"]
+    assert len(lines) == 3
+    assert names(folder / "runs") == {"first"}
+
+
+def test_default_number_of_records_is_the_public_one(folder: Path) -> None:
+    """Would catch a synthetic table as long as the private one, whose length is not public."""
+    (folder / "cohort.csv").write_text((folder / "cohort.csv").read_text() + "50,1.0,1\n50,1.0,0\n")
+    done = pipeline.run(config(evaluate={"enabled": False}), "out")
+    assert done.report.table["synthetic_records"] == 40
+    assert done.report.evaluation is None
+
+
+def test_a_run_without_epsilon_is_not_private_everywhere(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an output of an unprotected run that does not say so."""
+    config(model={"epsilon": None, "prior": "none"}).to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+    out = folder / "out"
+    assert "NOT PRIVATE" in (out / "NOT_PRIVATE.txt").read_text()
+    assert "**NOT PRIVATE.**" in (out / "report.md").read_text()
+    report = json.loads((out / "report.json").read_text())
+    assert report["private"] is False and report["ledger"]["epsilon"] is None
+    assert DPWGANGP.load(out / "model").guarantee().startswith("NOT PRIVATE")
+
+
+def test_a_seeded_run_repeats_and_is_not_private(folder: Path) -> None:
+    """Would catch randomness outside the seed, and noise that can be drawn again passed off as private."""
+    seeded = config(model=model(random_state=5), evaluate={"enabled": False})
+    first, second = (pipeline.run(seeded, name) for name in ("a", "b"))
+    assert (first.out / "synthetic.csv").read_bytes() == (second.out / "synthetic.csv").read_bytes()
+    assert "NOT_PRIVATE.txt" in first.files
+
+
+def test_unreviewed_fields_are_refused_or_excluded(folder: Path) -> None:
+    """Would catch bounds read off the data that the guarantee silently covers."""
+    text = SCHEMA.to_yaml().replace("upper: 90", "upper: 90\n  unreviewed: [upper]")
+    (folder / "cohort.yaml").write_text(text)
+    with pytest.raises(PrivacyError, match=r"age \(upper\)"):
+        pipeline.run(config(), "out")
+    data = {"path": "cohort.csv", "schema": "cohort.yaml", "accept_unreviewed": True}
+    done = pipeline.run(config(data=data), "out")
+    assert "does not cover" in done.report.guarantee
+    assert any("age" in reason for reason in done.report.ledger["excluded"])
+
+
+def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a half-written folder, or a temporary one left behind."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RunError("the evaluator broke")
+
+    before = names(folder)
+    monkeypatch.setattr(pipeline, "evaluate", fail)
+    with pytest.raises(RunError):
+        pipeline.run(config(), "out")
+    assert names(folder) == before
+
+
+def test_force_keeps_the_old_run_until_the_new_one_is_complete(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch --force that deletes first and fails afterwards."""
+    quick = config(evaluate={"enabled": False})
+    pipeline.run(quick, "out")
+    old = (folder / "out" / "synthetic.csv").read_bytes()
+    with pytest.raises(InputError, match="exists and is not empty"):
+        pipeline.run(quick, "out")
+    with monkeypatch.context() as patched:
+        patched.setattr(DPWGANGP, "save", lambda *a, **k: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            pipeline.run(quick, "out", force=True)
+    assert (folder / "out" / "synthetic.csv").read_bytes() == old
+    pipeline.run(quick, "out", force=True)
+    assert (folder / "out" / "synthetic.csv").read_bytes() != old
+    assert "out" in names(folder) and not any(name.startswith(".out") for name in names(folder))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_from_its_checkpoint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
+    small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
+    # more steps than the trainer takes in one chunk
+    run = config(model=model(training_steps=2000, training=small), evaluate={"enabled": False})
+    run.to_yaml("run.yaml")
+    run = RunConfig.from_yaml("run.yaml")
+
+    def interrupt(progress: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.run(run, "out", progress=interrupt)
+    checkpoint = folder / "out.checkpoint"
+    assert (checkpoint / "checkpoint.json").exists() and not (folder / "out").exists()
+
+    assert main(["run", "run.yaml", "--out", "out"]) == 2
+    assert "--resume" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="another configuration"):
+        pipeline.run(config(), "out", resume=True)
+
+    assert main(["run", "run.yaml", "--out", "out", "--resume", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ledger"]["epsilon"] <= 3.0
+    assert [entry["name"] for entry in report["ledger"]["entries"]][-1] == "critic steps"
+    assert not checkpoint.exists()
+    with pytest.raises(DataError, match="no checkpoint to resume"):
+        pipeline.run(run, "second", resume=True)
+
+
+def test_ctrl_c_exits_130_with_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback at Ctrl-C, or a checkpoint that nobody is told of."""
+    config().to_yaml("run.yaml")
+
+    def interrupted(self: DPWGANGP, frame: object, **kwargs: Any) -> None:
+        if leaves_checkpoint:
+            kwargs["checkpoint"].mkdir()
+            (kwargs["checkpoint"] / "checkpoint.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DPWGANGP, "fit", interrupted)
+    leaves_checkpoint = False
+    assert main(["run", "run.yaml", "--out", "out"]) == 130
+    assert capsys.readouterr().err == "dpsynth: interrupted: nothing was written\n"
+    leaves_checkpoint = True
+    assert main(["run", "run.yaml", "--out", "out"]) == 130
+    said = capsys.readouterr().err
+    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint; go on with --resume\n"
+    assert (folder / "out.checkpoint" / "run.json").exists() and not (folder / "out").exists()
+
+
+def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch commands that do not fit together, or a cost that changes on the way."""
+    fit = (
+        "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --out model --json"
+    )
+    assert main(fit.split()) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert fitted["epsilon"] <= 2.0 and fitted["delta"] == 1e-6
+    assert main(["account", "--ledger", "model", "--delta", "1e-6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"] == pytest.approx(fitted["epsilon"])
+    for target in ("s.csv", "s.parquet"):
+        assert main(["sample", "model", "-n", "30", "--out", target, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["guarantee"] == fitted["guarantee"]
+        assert len(read_table(target, SCHEMA)) == 30
+    assert main(["sample", "model", "-n", "30", "--out", "s.csv"]) == 2
+    assert main(["sample", "model", "-n", "0", "--out", "s.csv", "--force"]) == 0
+    assert len(read_table("s.csv", SCHEMA)) == 0
+    assert main(["sample", "model", "-n", "3", "--out", "s.xlsx"]) == 2
+    capsys.readouterr()
+    assert main(fit.replace("--epsilon 2", "--not-private").replace("--json", "--force").split()) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+    assert main(["sample", "model", "-n", "3", "--seed", "1", "--out", "t.csv"]) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+
+
+def test_sample_takes_the_folder_of_a_run(folder: Path) -> None:
+    """Would catch a user sent back to find model/ inside the folder that the run wrote."""
+    pipeline.run(config(evaluate={"enabled": False}), "out")
+    assert main(["sample", "out", "-n", "5", "--out", "s.csv"]) == 0
+    assert len(read_table("s.csv", SCHEMA)) == 5
+
+
+def test_a_long_table_is_evaluated_on_its_first_records(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a table of millions of rows held in memory."""
+    monkeypatch.setattr(pipeline, "_EVALUATED_ROWS", 60)
+    monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
+    evaluated: list[int] = []
+    original = pipeline.evaluate
+
+    def count(frame: Any, **kwargs: Any) -> Any:
+        evaluated.append(len(frame))
+        return original(frame, **kwargs)
+
+    monkeypatch.setattr(pipeline, "evaluate", count)
+    done = pipeline.run(config(sample={"n": 200}), "out")
+    assert evaluated == [100]
+    assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accept_unreviewed": True}, r"model\.accept_unreviewed is not a known key"),
+        ({"depth": 3}, r"model\.depth is not a known key"),
+        ({"training": {"depth": 3}}, "depth"),
+        ({"training": 3}, r"model\.training"),
+        ({"training": {"latent": "wide"}}, "latent must be a number"),
+        ({"shares": {"training": 0.5}}, "shares must be a mapping of count, marginals"),
+        ({"training_steps": "many"}, "many"),
+        ({"noise_shape": "round"}, r"model\.noise_shape must be"),
+        ({"batch_size": "all"}, r"model\.batch_size"),
+    ],
+)
+def test_wrong_options_are_configuration_errors(options: dict[str, Any], message: str) -> None:
+    """Would catch an option that is ignored, or a TypeError with a traceback after the data is read."""
+    with pytest.raises(ConfigError, match=message):
+        pipeline.build_model(config(model=model(**options)))
+
+
+def test_options_reach_the_model() -> None:
+    """Would catch an option that is read but not used."""
+    options = {"training_steps": 7, "training": {"critic_hidden": [8, 8]}, "shares": {"tables": 0.3}}
+    built = pipeline.build_model(config(model=model(prior="tree", **options)))
+    assert (built.epsilon, built.delta, built.prior, built.training_steps) == (3.0, 1e-5, "tree", 7)
+    assert built.training is not None and built.training.critic_hidden == (8, 8)
+    assert built.shares is not None and built.shares.tables == 0.3
