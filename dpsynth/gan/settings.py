@@ -19,7 +19,7 @@ class TrainingSettings:
     ----------
     critic_hidden, generator_hidden : tuple of int
         Widths of the hidden layers.
-    activation : {"leaky_relu", "relu", "maxmin"}
+    activation : {"maxmin", "leaky_relu", "relu"}
         Of the critic; ``maxmin`` needs even widths.
     slope : float
         Negative slope of ``leaky_relu``.
@@ -62,10 +62,10 @@ class TrainingSettings:
 
     critic_hidden: tuple[int, ...] = (32, 32)
     generator_hidden: tuple[int, ...] = (64, 64)
-    activation: Literal["leaky_relu", "relu", "maxmin"] = "leaky_relu"
+    activation: Literal["leaky_relu", "relu", "maxmin"] = "maxmin"
     slope: float = 0.2
     critic_constraint: Literal["spectral", "none"] = "spectral"
-    bjorck_steps: int = 0
+    bjorck_steps: int = 3
     penalty: Penalty = "none"
     penalty_weight: float = 10.0
     clip_norm: float | None = None

@@ -16,9 +16,9 @@ from dpsynth.table.layout import Layout
 
 LAYOUT = Layout(2, ((2, 5),))
 CASES = {
-    "spectral": (dict(), "optimal"),
-    "boxes": (dict(critic_constraint="none"), "proportional"),
-    "maxmin": (dict(activation="maxmin", bjorck_steps=2), "layerwise"),
+    "spectral": (dict(activation="leaky_relu"), "optimal"),
+    "boxes": (dict(activation="leaky_relu", critic_constraint="none"), "proportional"),
+    "maxmin": (dict(), "layerwise"),
     "penalty at records": (dict(critic_constraint="none", penalty="data", penalty_weight=0.5), "spherical"),
     "penalty at public points": (dict(critic_constraint="none", penalty="public"), "optimal"),
     "clipping": (dict(clip_norm=0.3, critic_constraint="none"), "spherical"),

@@ -16,6 +16,14 @@ from dpsynth.table.layout import Layout
 from dpsynth.table.schema import Column, Schema
 
 LAYOUT = Layout(2, ((2, 4),))
+# As little as there is to compile.
+SMALL = {
+    "critic_hidden": (8,),
+    "generator_hidden": (8,),
+    "latent": 3,
+    "activation": "leaky_relu",
+    "bjorck_steps": 0,
+}
 
 
 def points(n=80):
@@ -27,7 +35,7 @@ def points(n=80):
 
 
 def make(steps=40, multiplier=1.0, n=80, **options):
-    settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3, **options)
+    settings = TrainingSettings(**(SMALL | options))
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
     return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False)
 
@@ -104,7 +112,7 @@ def test_draws_inside_the_program_are_normal_and_differ():
 
 def test_program_with_inner_draws_trains():
     """Catches a program that only works with noise from the host."""
-    settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3)
+    settings = TrainingSettings(**SMALL)
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
     trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=True)
     assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
