@@ -45,6 +45,8 @@ def main() -> None:
         settings = TrainingSettings(
             critic_hidden=hidden,
             generator_hidden=(2 * args.dim, int(1.5 * args.dim)),
+            activation="leaky_relu",
+            bjorck_steps=0,
             critic_constraint=constraint,
             critic_steps=5,
             latent=100,

@@ -47,14 +47,14 @@ def config(**changes: Any) -> RunConfig:
     """A run of the independent marginals alone, which takes no training."""
     fields: dict[str, Any] = {
         "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
-        "model": {"epsilon": 3.0, "delta": 1e-5, "prior": "none"},
+        "model": {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0},
         "evaluate": {"seed": 0, "reference": False},
     }
     return RunConfig.from_dict(fields | changes)
 
 
 def model(**changes: Any) -> dict[str, Any]:
-    return {"epsilon": 3.0, "delta": 1e-5, "prior": "none"} | changes
+    return {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0} | changes
 
 
 def names(folder: Path) -> set[str]:
@@ -97,7 +97,7 @@ def test_a_run_without_epsilon_is_not_private_everywhere(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch an output of an unprotected run that does not say so."""
-    config(model={"epsilon": None, "prior": "none"}).to_yaml("run.yaml")
+    config(model=model(epsilon=None)).to_yaml("run.yaml")
     assert main(["run", "run.yaml", "--out", "out"]) == 0
     assert capsys.readouterr().out.startswith("NOT PRIVATE")
     out = folder / "out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from scipy import stats
 
 from dpsynth import presets
@@ -108,6 +109,23 @@ def test_draws_inside_the_program_are_normal_and_differ():
     assert stats.kstest(first, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.06
     assert draws.latent(chunk, 0, 2).shape == (4, 32)
+
+
+@pytest.mark.slow
+def test_tails_of_draws_inside_the_program():
+    """Catches normals made in float32, which end at 5.42 standard deviations: 2e8 draws, float64 then cast."""
+    shapes = DrawShapes(1, 1, 5_000_000, 10, 0.5, 8, 0)
+    draws = GraphDraws(shapes, TrainingSettings(critic_steps=40), noisy=True)
+    seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])
+
+    @tf.function(jit_compile=True)
+    def beyond(j):
+        size = tf.abs(draws.noise({"noise_seed": seeds}, 0, j))
+        return tf.reduce_sum(tf.cast(size > 5.0, tf.int32)), tf.reduce_sum(tf.cast(size > 5.5, tf.int32))
+
+    counts = np.sum([[int(c) for c in beyond(tf.constant(j))] for j in range(40)], axis=0)
+    expected = 2 * stats.norm.sf([5.0, 5.5]) * 2e8
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all(), (counts, expected)
 
 
 def test_program_with_inner_draws_trains():
