@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from dpsynth.accounting.entries import Entry, Overflow
 from dpsynth.accounting.events import event_from_dict, event_to_dict
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.files import replaced
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -262,16 +262,9 @@ class Ledger:
         OSError
             If the folder does not exist or cannot be written to.
         """
-        path = Path(path)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(self.to_dict(), file, indent=2, allow_nan=False)
-                file.write("\n")
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with replaced(path) as temporary:
+            text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:

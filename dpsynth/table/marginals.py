@@ -26,6 +26,8 @@ from dpsynth.table.hierarchy import consistent, levels_of, nonnegative_leaves, t
 from dpsynth.table.projection import norm_sub
 from dpsynth.table.schema import Schema
 
+#: Cells of a numeric column that does not say, at most; without noise, exactly.
+MOST_CELLS = 64
 #: Ordered grids with more cells than this are counted as a tree under ``method="hierarchical"``; below it
 #: the tree's extra noise (a factor of its levels) costs more than its ranges save.
 TREE_FROM_CELLS = 64
@@ -45,12 +47,15 @@ class Marginals:
         Number of records they stand for: public, or itself a noisy count; never a length.
     noise_multiplier : float or None
         Noise standard deviation over sensitivity; None: exact, and so not private.
+    cells : int
+        Of numeric columns whose schema does not say (see `make_grids`).
     """
 
     grids: tuple[Grid, ...]
     probabilities: tuple[NDArray[np.float64], ...]
     n: float
     noise_multiplier: float | None
+    cells: int
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,38 +64,73 @@ class Marginals:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays."""
-        meta = {"n": self.n, "noise_multiplier": self.noise_multiplier}
+        meta = {"n": self.n, "noise_multiplier": self.noise_multiplier, "cells": self.cells}
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
         return meta, arrays
 
     @classmethod
     def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Marginals:
         """Rebuild what `to_state` described."""
-        grids = make_grids(schema)
+        grids = make_grids(schema, int(meta["cells"]))
         probabilities = tuple(np.asarray(arrays[f"probabilities_{i}"]) for i in range(len(grids)))
         for grid, p in zip(grids, probabilities, strict=True):
             if p.shape != (grid.size,):
                 raise ConfigError(
                     f"column {grid.column.name!r} has {p.size} saved cells, the schema's grid {grid.size}"
                 )
-        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"])
+        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"], int(meta["cells"]))
 
 
-def make_grids(schema: Schema) -> tuple[Grid, ...]:
-    """Public grids of all columns."""
-    return tuple(Grid.from_column(column) for column in schema.columns)
+def default_cells(n: float, noise_std: float) -> int:
+    """Cells of a numeric column by a rule that reads no records.
+
+    Wide cells blur a distribution by about 1 / k, noise of standard deviation s in k cells by about
+    ``s k / n``; together they are smallest near ``k ~ sqrt(n / s)``. The factor 3.5 is from experience.
+
+    Parameters
+    ----------
+    n : float
+        Public or released number of records.
+    noise_std : float
+        Standard deviation of the noise in a cell; 0 without noise.
+
+    Returns
+    -------
+    int, from 8 to `MOST_CELLS`
+
+    Examples
+    --------
+    >>> default_cells(285, 17.0), default_cells(4000, 10.0), default_cells(4000, 0.0)
+    (14, 64, 64)
+    """
+    return int(np.clip(round(3.5 * np.sqrt(n / max(noise_std, 1.0))), 8, MOST_CELLS))
 
 
-def query(frame: pd.DataFrame, schema: Schema, method: str = "histogram") -> list[NDArray[np.float64]]:
+def make_grids(schema: Schema, cells: int = MOST_CELLS) -> tuple[Grid, ...]:
+    """Public grids of all columns.
+
+    Parameters
+    ----------
+    schema : Schema
+    cells : int
+        Cells of a numeric column that declares neither ``cells`` nor at most twice as many values.
+    """
+    return tuple(Grid.from_column(column, 2 * cells, cells) for column in schema.columns)
+
+
+def query(
+    frame: pd.DataFrame, grids: tuple[Grid, ...], method: str = "histogram"
+) -> list[NDArray[np.float64]]:
     """Exact counts that `release_marginals` adds noise to: a private quantity, never to be shown.
 
-    Adjacency add/remove one record; L2 sensitivity ``sqrt(sensitivity_squared(schema, method))``.
+    Adjacency add/remove one record; L2 sensitivity ``sqrt(sensitivity_squared(grids, method))``.
 
     Parameters
     ----------
     frame : DataFrame, shape (n, columns)
         Conformed to the schema.
-    schema : Schema
+    grids : tuple of Grid
+        Of every column, from `make_grids`.
     method : {"histogram", "hierarchical"}
 
     Returns
@@ -99,7 +139,7 @@ def query(frame: pd.DataFrame, schema: Schema, method: str = "histogram") -> lis
         For each column its levels, from the root's children down to the leaves, then its missing cell.
     """
     counts: list[NDArray[np.float64]] = []
-    for grid in make_grids(schema):
+    for grid in grids:
         cells = grid.encode(frame[grid.column.name])
         histogram = np.bincount(cells, minlength=grid.size).astype(np.float64)
         if _is_tree(grid, method):
@@ -110,7 +150,7 @@ def query(frame: pd.DataFrame, schema: Schema, method: str = "histogram") -> lis
     return counts
 
 
-def sensitivity_squared(schema: Schema, method: str = "histogram") -> int:
+def sensitivity_squared(grids: tuple[Grid, ...], method: str = "histogram") -> int:
     """Squared L2 sensitivity of all counts together: the number of cells that hold one record.
 
     Examples
@@ -118,12 +158,12 @@ def sensitivity_squared(schema: Schema, method: str = "histogram") -> int:
     >>> from dpsynth.table.schema import Column
     >>> columns = (Column(name="a", kind="binary", categories=("n", "y")),
     ...            Column(name="b", kind="continuous", lower=0, upper=1, cells=1024))
-    >>> schema = Schema(columns=columns)
-    >>> sensitivity_squared(schema), sensitivity_squared(schema, "hierarchical")
+    >>> grids = make_grids(Schema(columns=columns))
+    >>> sensitivity_squared(grids), sensitivity_squared(grids, "hierarchical")
     (2, 11)
     """
     _check_method(method)
-    return sum(levels_of(g.present) if _is_tree(g, method) else 1 for g in make_grids(schema))
+    return sum(levels_of(g.present) if _is_tree(g, method) else 1 for g in grids)
 
 
 def release_marginals(
@@ -180,11 +220,12 @@ def release_marginals(
     check_noise(noise_multiplier)
     if not n > 0:
         raise ConfigError(f"n is {n}, but must be greater than 0")
-    scale = (
-        0.0 if noise_multiplier is None else noise_multiplier * np.sqrt(sensitivity_squared(schema, method))
-    )
-    noisy = [c + scale * rng.standard_normal(c.shape) for c in query(frame, schema, method)]
-    grids = make_grids(schema)
+    _check_method(method)
+    multiplier = 0.0 if noise_multiplier is None else noise_multiplier
+    cells = default_cells(n, multiplier * np.sqrt(len(schema)))
+    grids = make_grids(schema, cells)
+    scale = multiplier * np.sqrt(sensitivity_squared(grids, method))
+    noisy = [c + scale * rng.standard_normal(c.shape) for c in query(frame, grids, method)]
     probabilities, at = [], 0
     for grid in grids:
         if _is_tree(grid, method):
@@ -195,7 +236,7 @@ def release_marginals(
             counts = norm_sub(noisy[at], n)
             at += 1
         probabilities.append(counts / counts.sum())
-    return Marginals(grids, tuple(probabilities), float(n), noise_multiplier)
+    return Marginals(grids, tuple(probabilities), float(n), noise_multiplier, cells)
 
 
 def marginals_event(

@@ -113,7 +113,7 @@ def test_draws_inside_the_program_are_normal_and_differ():
 
 @pytest.mark.slow
 def test_tails_of_draws_inside_the_program():
-    """Catches normals made in float32, which end at 5.42 standard deviations: 2e8 draws, float64 then cast."""
+    """Catches normals made in float32, which end at 5.42 standard deviations, by 2e8 draws."""
     shapes = DrawShapes(1, 1, 5_000_000, 10, 0.5, 8, 0)
     draws = GraphDraws(shapes, TrainingSettings(critic_steps=40), noisy=True)
     seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])

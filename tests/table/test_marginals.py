@@ -8,6 +8,8 @@ from dpsynth.errors import ConfigError
 from dpsynth.table.marginals import (
     Marginals,
     count_event,
+    default_cells,
+    make_grids,
     marginals_event,
     query,
     release_count,
@@ -47,12 +49,12 @@ def test_sensitivity_bounds_every_neighbour(method):
     """Sensitivity declared below what adding or removing one record does to the counts."""
     rng = np.random.default_rng(0)
     frame = table(40, rng)
-    full = np.concatenate(query(frame, SCHEMA, method))
+    full = np.concatenate(query(frame, make_grids(SCHEMA), method))
     moved = [
-        np.linalg.norm(full - np.concatenate(query(frame.drop(index=row), SCHEMA, method)))
+        np.linalg.norm(full - np.concatenate(query(frame.drop(index=row), make_grids(SCHEMA), method)))
         for row in range(len(frame))
     ]
-    declared = np.sqrt(sensitivity_squared(SCHEMA, method))
+    declared = np.sqrt(sensitivity_squared(make_grids(SCHEMA), method))
     assert max(moved) <= declared + 1e-9
     assert max(moved) == pytest.approx(declared)  # and it is tight, so no noise is wasted
 
@@ -68,11 +70,11 @@ def test_noise_scale(method, monkeypatch):
     )
     rng = np.random.default_rng(1)
     frame = table(300, rng)
-    exact = np.concatenate(query(frame, SCHEMA, method))
+    exact = np.concatenate(query(frame, make_grids(SCHEMA), method))
     draws = []
     for _ in range(40):
         seen.clear()
-        release_marginals(frame, SCHEMA, noise_multiplier=1.7, n=300, rng=rng, method=method)
+        release_marginals(frame, SCHEMA, noise_multiplier=1.7, n=30_000, rng=rng, method=method)
         draws.append(np.concatenate(seen) - exact)
     scale = 1.7 * np.sqrt(len(SCHEMA) if method == "histogram" else 1 + 7 + 8 + 1)
     noise = np.concatenate(draws)
@@ -83,8 +85,8 @@ def test_noise_scale(method, monkeypatch):
 
 def test_sensitivity_counts_levels_of_fine_ordered_grids_only():
     """A tree over few cells or over unordered categories, or a level that is not paid for."""
-    assert sensitivity_squared(SCHEMA) == 4
-    assert sensitivity_squared(SCHEMA, "hierarchical") == 7 + 8 + 1 + 1
+    assert sensitivity_squared(make_grids(SCHEMA)) == 4
+    assert sensitivity_squared(make_grids(SCHEMA), "hierarchical") == 7 + 8 + 1 + 1
 
 
 @pytest.mark.parametrize("method", ["histogram", "hierarchical"])
@@ -132,7 +134,7 @@ def test_length_of_the_frame_is_not_used():
     one = release_marginals(frame, SCHEMA, noise_multiplier=2.0, n=70, rng=np.random.default_rng(6))
     assert one.n == 70
     other = release_marginals(frame, SCHEMA, noise_multiplier=2.0, n=170, rng=np.random.default_rng(6))
-    assert not np.allclose(one.probabilities[0], other.probabilities[0])
+    assert not np.allclose(one.probabilities[3], other.probabilities[3])
 
 
 def test_events():
@@ -178,3 +180,21 @@ def test_state_round_trip():
     assert all(np.array_equal(a, b) for a, b in zip(back.probabilities, released.probabilities, strict=True))
     with pytest.raises(ConfigError, match="saved cells"):
         Marginals.from_state(SCHEMA.select(["died", "age"]), meta, arrays)
+
+
+def test_cells_follow_a_public_rule_and_are_kept():
+    """Catches cells chosen by the data: two tables of one schema, n and noise must share their grids."""
+    column = Column(name="x", kind="continuous", lower=0, upper=1)
+    schema = Schema(columns=(column, *SCHEMA.columns[1:]))
+    assert default_cells(285, 17.0) < default_cells(4000, 17.0) <= default_cells(4000, 0.0)
+    sizes = set()
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        frame = table(30 + 40 * seed, rng).assign(age=rng.random(30 + 40 * seed)).rename(columns={"age": "x"})
+        released = release_marginals(
+            schema.conform(frame).frame, schema, noise_multiplier=5.0, n=100, rng=np.random.default_rng(0)
+        )
+        again = Marginals.from_state(schema, *released.to_state())
+        assert [g.size for g in again.grids] == [g.size for g in released.grids]
+        sizes.add(released.grids[0].size)
+    assert sizes == {default_cells(100, 5.0 * np.sqrt(len(schema)))}

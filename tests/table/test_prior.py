@@ -129,7 +129,7 @@ def test_noise_scale(kind, monkeypatch):
 
     monkeypatch.setattr(module, "_noisy_tables", spy)
     frame = table(500, np.random.default_rng(3))
-    for seed in range(15):
+    for seed in range(40):
         fitted(kind, frame=frame, seed=seed, noise=1.5, n_bins=6)
     noise, scale = np.concatenate(draws), 1.5 * np.sqrt(len(SCHEMA) - 1)
     assert stats.kstest(noise, "norm", (0, scale)).pvalue > 1e-3
