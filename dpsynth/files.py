@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def replaced(path: str | Path) -> Iterator[Path]:
+def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``path``; put it in ``path``'s place if the block ends well.
 
     If the block raises, the temporary file is removed and a file that was at ``path`` stays as it was. The
