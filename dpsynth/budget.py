@@ -9,7 +9,6 @@ squared Gaussian-DP parameter mu^2 that the target corresponds to, which adds up
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +30,12 @@ class Shares:
     Parameters
     ----------
     count : float
-        For the number of records, where the schema has no ``n_public``.
+        Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
     marginals, selection, tables : float
         For one-way marginals, the choice of the prior's edges, and the prior's tables.
     """
 
-    count: float = 0.01
+    count: float = 0.02
     marginals: float = 0.2
     selection: float = 0.05
     tables: float = 0.6
@@ -86,11 +85,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return float(brentq(excess, 1e-4, 2 * math.sqrt(epsilon) + epsilon + 50))
 
 
-def count_multiplier(epsilon: float, delta: float, shares: Shares) -> float:
-    """Noise multiplier for the private number of records."""
-    return 1.0 / (gaussian_mu(epsilon, delta) * math.sqrt(shares.count))
-
-
 def plan_budget(
     schema: Schema,
     *,
@@ -102,9 +96,8 @@ def plan_budget(
     sampling_prob: float,
     steps: int,
     shares: Shares,
-    spent: Sequence[Any] = (),
 ) -> Budget:
-    """Noise of every release so that all of them with ``spent`` cost at most (epsilon, delta).
+    """Noise of every release so that all of them cost at most (epsilon, delta).
 
     Parameters
     ----------
@@ -120,8 +113,6 @@ def plan_budget(
     steps : int
         Critic steps; 0 for the prior alone.
     shares : Shares
-    spent : sequence of DpEvent
-        What has been posted already (the private count).
 
     Raises
     ------
@@ -151,9 +142,9 @@ def plan_budget(
 
     def events(scale: float) -> list[Any]:
         if scale == math.inf:  # what is left when these releases carry no information
-            return list(spent)
+            return []
         budget = noise(scale)
-        posted = list(spent)
+        posted: list[Any] = []
         if budget.marginals is not None:
             posted.append(marginals_event(schema, budget.marginals, marginal_method))
         if budget.tables is not None:

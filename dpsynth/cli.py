@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     epsilon                4.37718  at delta 1e-05
     total variation        0.382925
     attack advantage       0.382925  at most
-    attack accuracy        0.691462  at most, from even odds
+    attack accuracy        0.691463  at most, from even odds
     adjacency              add/remove
     0
     """

@@ -42,7 +42,19 @@ class DataConfig(_Section):
 
 
 class SplitConfig(_Section):
-    """The test half: the share of the records that the model never sees, and the seed of the split."""
+    """The test part: records that the model never sees.
+
+    Attributes
+    ----------
+    method : {"independent", "stratified"}
+        ``independent`` decides each record by itself, so that the guarantee is about the whole table;
+        ``stratified`` splits in exact numbers and in proportion to the outcome, as experiments want it, and
+        the guarantee is then about the training part as it is, which the ledger says.
+    test_fraction : float
+    seed : int
+    """
+
+    method: Literal["independent", "stratified"] = "independent"
 
     test_fraction: float = Field(default=0.5, gt=0, lt=1)
     seed: int = Field(default=0, ge=0)

@@ -19,7 +19,7 @@ import pandas as pd
 from dpsynth import presets, storage
 from dpsynth.accounting.events import non_private_event
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.budget import Budget, Shares, count_multiplier, plan_budget
+from dpsynth.budget import Budget, Shares, gaussian_mu, plan_budget
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model import GeneratorModel, independent_points
@@ -31,6 +31,8 @@ from dpsynth.table.schema import Schema
 
 # Rows of the bank of prior draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
+# Of a fit whose schema has no public number of records, and at most of any fit that names none.
+_DELTA, _MOST_DELTA = 1e-6, 1e-3
 
 
 @dataclass(frozen=True)
@@ -77,19 +79,40 @@ class Blueprint:
     prior: str
 
 
+def total_delta(schema: Schema, options: FitOptions) -> float:
+    """The target delta, fixed before any record is read.
+
+    Given, or n_public^-1.5, or 1e-6 where there is no ``n_public``: a delta made from a noisy count would
+    be chosen after the fact and guarantee nothing.
+    """
+    if options.delta is not None:
+        return options.delta
+    return _DELTA if schema.n_public is None else min(float(schema.n_public) ** -1.5, _MOST_DELTA)
+
+
 def count_records(
     records: pd.DataFrame, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
-) -> tuple[float, list[Any]]:
-    """The number of records and what it cost: public and free, or a noisy count (sensitivity 1)."""
+) -> tuple[float, tuple[float, float]]:
+    """The number of records and what it cost: public and free, or a noisy count (sensitivity 1).
+
+    The later releases' noise depends on a noisy count, so they are not composed with it on one privacy-loss
+    distribution, which holds for noise fixed beforehand only, but by basic composition: the count is
+    (epsilon_c, delta_c)-DP and they share the rest.
+    """
     if schema.n_public is not None:
-        return float(schema.n_public), []
+        return float(schema.n_public), (0.0, 0.0)
     if options.epsilon is None:
-        return float(max(len(records), 1)), []
-    # delta may depend on the count, so the count's own noise is set with a stand-in for it.
-    multiplier = count_multiplier(options.epsilon, options.delta or 1e-6, options.shares or Shares())
-    event = count_event(multiplier)
-    ledger.post("number of records", event, sensitivity="1", detail="Gaussian noise on the count")
-    return max(release_count(records, multiplier, rng), 1.0), [event]
+        return float(max(len(records), 1)), (0.0, 0.0)
+    share = (options.shares or Shares()).count
+    part = (share * options.epsilon, share * total_delta(schema, options))
+    multiplier = 1.0 / gaussian_mu(*part)
+    ledger.post(
+        "number of records",
+        count_event(multiplier),
+        sensitivity="1",
+        detail=f"Gaussian noise on the count; ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside",
+    )
+    return max(release_count(records, multiplier, rng), 1.0), part
 
 
 def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
@@ -106,7 +129,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     return Blueprint(
         schema=schema,
         n=n,
-        delta=options.delta if options.delta is not None else n**-1.5,
+        delta=total_delta(schema, options),
         sampling_prob=batch / n,
         training=training,
         steps=iterations * training.critic_steps,
@@ -114,21 +137,20 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     )
 
 
-def share_out(blueprint: Blueprint, options: FitOptions, spent: list[Any]) -> Budget:
-    """The noise of every release."""
+def share_out(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Budget:
+    """The noise of every release, for what ``spent`` leaves of (epsilon, delta)."""
     if options.epsilon is None:
         return Budget()
     return plan_budget(
         blueprint.schema,
-        epsilon=options.epsilon,
-        delta=blueprint.delta,
+        epsilon=options.epsilon - spent[0],
+        delta=blueprint.delta - spent[1],
         prior=blueprint.prior,
         marginal_method=options.marginals,
         with_marginals=options.marginals != "none",
         sampling_prob=blueprint.sampling_prob,
         steps=blueprint.steps,
         shares=options.shares or Shares(),
-        spent=spent,
     )
 
 
@@ -231,6 +253,7 @@ def train_generator(
     plan: Plan,
     rng: np.random.Generator,
     *,
+    initial_rng: np.random.Generator,
     state: Any = None,
     record: dict[str, Any],
     checkpoint: str | Path | None = None,
@@ -247,8 +270,8 @@ def train_generator(
     settings : TrainingSettings
     plan : Plan
         Already posted to the ledger.
-    rng : numpy.random.Generator
-        Secret.
+    rng, initial_rng : numpy.random.Generator
+        Of the noise and samples (secret), and of the initial weights.
     state : TrainingState, optional
         Where to go on from.
     record : dict
@@ -275,7 +298,8 @@ def train_generator(
         if checkpoint is not None:
             meta, arrays = model.to_state()
             kept = {**record, "model": meta}
-            write_checkpoint(checkpoint, kept, storage.prefixed("model", arrays), current, plan, settings)
+            stored = storage.prefixed("model", arrays)
+            write_checkpoint(checkpoint, kept, stored, current, plan, settings, records)
 
     trainer = Trainer(
         model.encoder.transform(records, rng),
@@ -285,7 +309,9 @@ def train_generator(
         bank=bank,
         with_prior=model.prior is not None,
     )
-    trained = trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)
+    trained = trainer.run(
+        rng, initial_rng=initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
+    )
     return dataclasses.replace(model, weights=trained.generator), trained.history
 
 

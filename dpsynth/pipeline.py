@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth import datasets, storage
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.budget import Shares
 from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
@@ -74,6 +75,7 @@ def run(
     *,
     force: bool = False,
     resume: bool = False,
+    ledger: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Finished:
@@ -89,6 +91,8 @@ def run(
         unused checkpoint of an interrupted run is given up.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
+    ledger : path, optional
+        ``ledger.json`` of what has been released about the same table before; this run is added to it.
     progress : callable, optional
         Receives :class:`~dpsynth.synthesizer.Progress` during training.
     log : callable, optional
@@ -121,7 +125,9 @@ def run(
 
     start = time.perf_counter()
     table = load_table(config)
-    train, test = datasets.train_test(table, config.split.test_fraction, config.split.seed)
+    stratified = config.split.method == "stratified"
+    split = datasets.train_test if stratified else datasets.independent_split
+    train, test = split(table, config.split.test_fraction, config.split.seed)
     require_reviewed(train.schema, model.accept_unreviewed)
     seconds["load"] = time.perf_counter() - start
 
@@ -130,12 +136,23 @@ def run(
         if resume:
             model = DPWGANGP.resume(checkpoint, train.frame, progress=progress)
         else:
-            model.fit(train.frame, schema=train.schema, checkpoint=checkpoint, progress=progress)
+            earlier = None if ledger is None else Ledger.load(ledger)
+            model.fit(
+                train.frame,
+                schema=train.schema,
+                ledger=earlier,
+                checkpoint=checkpoint,
+                progress=progress,
+            )
     except KeyboardInterrupt:
         if (checkpoint / "checkpoint.json").exists():
             (checkpoint / _RUN).write_text(json.dumps(config.to_dict()), encoding="utf-8")
         raise
     seconds["fit"] = time.perf_counter() - start
+    if stratified:
+        model.ledger_.exclude(
+            "the stratified split: neighbouring tables are training parts, not whole tables"
+        )
     say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
 
     guarantee = model.guarantee()
@@ -164,7 +181,7 @@ def run(
                 "outcome": train.schema.outcome,
                 "schema_sha256": train.schema.digest(),
             },
-            config=config.to_dict(),
+            config=_without_seed(config),
             evaluation=evaluation,
             versions=versions(),
             seconds=seconds,
@@ -232,6 +249,14 @@ def load_table(config: RunConfig) -> Table:
     if config.data is not None:
         return datasets.open_table(config.data.path, config.data.schema_path)
     return datasets.load(str(config.dataset))
+
+
+def _without_seed(config: RunConfig) -> dict[str, Any]:
+    """The configuration as a report may show it: whoever has the noise's seed has the noise."""
+    shown = config.to_dict()
+    if "random_state" in shown["model"]:
+        shown["model"]["random_state"] = "given, not kept"
+    return shown
 
 
 def _shares(values: Any) -> Shares:

@@ -15,7 +15,9 @@ import numpy as np
 from dpsynth.errors import DataError, InputError
 
 
-def write_folder(path: str | Path, fill: Callable[[Path], None], *, replace: bool = False) -> Path:
+def write_folder(
+    path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, private: bool = False
+) -> Path:
     """Fill a folder under a temporary name beside ``path`` and rename it when it is complete.
 
     Parameters
@@ -25,6 +27,8 @@ def write_folder(path: str | Path, fill: Callable[[Path], None], *, replace: boo
         Writes the folder's files into the path that it is given.
     replace : bool
         Whether an existing folder may be replaced; it stays untouched until the new one is complete.
+    private : bool
+        Whether only the owner may read the folder.
 
     Raises
     ------
@@ -48,7 +52,7 @@ def write_folder(path: str | Path, fill: Callable[[Path], None], *, replace: boo
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
     try:
         fill(fresh)
-        fresh.chmod(0o755)
+        fresh.chmod(0o700 if private else 0o755)
         if path.exists():
             aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
             os.replace(path, aside / "old")

@@ -25,6 +25,7 @@ from dpsynth.table.io import write_table
 from dpsynth.table.schema import Schema, require_reviewed
 
 _FORMAT = 1
+_WARNING = "NOT_PRIVATE.txt"
 
 
 class DPWGANGP:
@@ -35,7 +36,7 @@ class DPWGANGP:
     epsilon : float or None, default 3.0
         Total budget of ``fit``; None trains without noise and marks every output NOT PRIVATE.
     delta : float, optional
-        Default: n^-1.5 of the public (or privately counted) number of records n.
+        Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no public number of records.
     prior : {"auto", "tan", "tree", "none"}
         The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
         parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
@@ -164,6 +165,7 @@ class DPWGANGP:
         y: None = None,
         *,
         schema: Schema,
+        ledger: Ledger | None = None,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Self:
@@ -179,6 +181,9 @@ class DPWGANGP:
             Ignored.
         schema : Schema
             Public description of the table.
+        ledger : Ledger, optional
+            What has been released about the same table before; this fit is added to it. By default the
+            ledger of this object's earlier fit, or a new one.
         checkpoint : path, optional
             A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
         progress : callable, optional
@@ -198,9 +203,14 @@ class DPWGANGP:
         options = self.validate()
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         records = schema.conform(frame).frame
-        rng = self._generator()
+        if checkpoint is not None and options.training_steps:
+            from dpsynth.gan.checkpoint import check_target
+
+            check_target(checkpoint)
         # A second fit reads the same records again, so it adds to the ledger that is there.
-        ledger = self.ledger_ = getattr(self, "ledger_", None) or Ledger()
+        earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
+        ledger = self.ledger_ = earlier if earlier is not None else Ledger()
+        rng = self._generator(len(ledger.entries))
         if options.random_state is not None:
             ledger.seeded = True
         if unreviewed:
@@ -220,6 +230,7 @@ class DPWGANGP:
                 blueprint.training,
                 fitting.plan_training(blueprint, budget, options, ledger),
                 rng,
+                initial_rng=self._public_generator(),
                 record=self._record(),
                 checkpoint=checkpoint,
                 progress=progress,
@@ -249,19 +260,23 @@ class DPWGANGP:
         Raises
         ------
         DataError
-            If the folder holds no checkpoint, a damaged one or one that has been used.
+            If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
         """
         from dpsynth.gan.checkpoint import take_checkpoint
 
-        record, arrays, state, plan, settings = take_checkpoint(checkpoint)
+        def conform(record: dict[str, Any]) -> pd.DataFrame:
+            return Schema.from_dict(record["model"]["schema"]).conform(frame).frame
+
+        record, arrays, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
         trained = fitting.train_generator(
-            model.schema.conform(frame).frame,
+            conform(record),
             model,
             settings,
             plan,
-            self._generator(),
+            self._generator(len(self.ledger_.entries), state.step),
+            initial_rng=self._public_generator(),
             state=state,
             record=self._record(),
             checkpoint=checkpoint,
@@ -292,6 +307,7 @@ class DPWGANGP:
         self._check_fitted()
         check_count("n_samples", n_samples)
         write_table(self.model_.blocks(n_samples, np.random.default_rng(random_state)), path)
+        self._warn(Path(f"{path}.{_WARNING}"))
         return Path(path)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
@@ -299,10 +315,14 @@ class DPWGANGP:
         self._check_fitted()
         record, arrays = self.model_.to_state()
         full = {**self._record(), "history": self.history_, "model": record}
-        model_arrays = storage.prefixed("model", arrays)
-        return storage.write_folder(
-            path, lambda folder: storage.write_state(folder, "model", full, model_arrays), replace=replace
-        )
+        # Whoever has the seed has the noise.
+        full["params"] = {**full["params"], "random_state": None}
+
+        def fill(folder: Path) -> None:
+            storage.write_state(folder, "model", full, storage.prefixed("model", arrays))
+            self._warn(folder / _WARNING)
+
+        return storage.write_folder(path, fill, replace=replace)
 
     @classmethod
     def load(cls, path: str | Path) -> DPWGANGP:
@@ -326,14 +346,25 @@ class DPWGANGP:
         self._check_fitted()
         return self.ledger_.guarantee(self.delta_)
 
-    def _generator(self) -> np.random.Generator:
+    def _generator(self, *place: int) -> np.random.Generator:
+        """Of noise and samples; a seed gives another stream at another place: no noise comes twice."""
         if self.random_state is None:
             return secure_generator()
-        return np.random.Generator(np.random.PCG64DXSM(self.random_state))
+        return np.random.Generator(np.random.PCG64DXSM([self.random_state, *place]))
+
+    def _public_generator(self) -> np.random.Generator:
+        """Of what may be read off a released model: the initial weights."""
+        return np.random.default_rng(None if self.random_state is None else [self.random_state])
 
     def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
         self.model_, self.history_ = model, history
         return self
+
+    def _warn(self, path: Path) -> None:
+        """Write the guarantee beside an output that has none: tables and arrays cannot say it themselves."""
+        guarantee = self.guarantee()
+        if guarantee.startswith("NOT PRIVATE"):
+            path.write_text(guarantee + "\n", encoding="utf-8")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

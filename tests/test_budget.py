@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting import Profile
-from dpsynth.accounting.events import gaussian_event, training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.budget import Shares, gaussian_mu, plan_budget
 from dpsynth.errors import PrivacyError
 from dpsynth.table.marginals import marginals_event
@@ -20,8 +20,8 @@ SCHEMA = Schema(
 )
 
 
-def spent(budget, *, prior, q, steps, more=()):
-    events = list(more)
+def spent(budget, *, prior, q, steps):
+    events = []
     if budget.marginals is not None:
         events.append(marginals_event(SCHEMA, budget.marginals))
     if budget.tables is not None:
@@ -54,42 +54,6 @@ def test_total_is_met_and_never_exceeded(epsilon, delta, prior, steps, q):
     )
     total = Profile(spent(budget, prior=prior, q=q, steps=steps)).epsilon(delta)
     assert 0.97 * epsilon <= total <= epsilon
-
-
-def test_what_was_spent_before_counts():
-    """Catches a paid count that is left out of the total."""
-    count = gaussian_event(2.0)
-    budget = plan_budget(
-        SCHEMA,
-        epsilon=3.0,
-        delta=1e-5,
-        prior="none",
-        marginal_method="histogram",
-        with_marginals=True,
-        sampling_prob=0.1,
-        steps=100,
-        shares=Shares(),
-        spent=[count],
-    )
-    events = spent(budget, prior="none", q=0.1, steps=100, more=[count])
-    assert 2.9 <= Profile(events).epsilon(1e-5) <= 3.0
-
-
-def test_a_budget_that_is_gone_is_refused():
-    """Catches a silent overspend when earlier releases cost more than the target."""
-    with pytest.raises(PrivacyError):
-        plan_budget(
-            SCHEMA,
-            epsilon=0.1,
-            delta=1e-6,
-            prior="none",
-            marginal_method="histogram",
-            with_marginals=True,
-            sampling_prob=0.1,
-            steps=100,
-            shares=Shares(),
-            spent=[gaussian_event(0.5)],
-        )
 
 
 def test_nothing_to_release_is_refused():

@@ -294,3 +294,26 @@ def test_options_reach_the_model() -> None:
     assert (built.epsilon, built.delta, built.prior, built.training_steps) == (3.0, 1e-5, "tree", 7)
     assert built.training is not None and built.training.critic_hidden == (8, 8)
     assert built.shares is not None and built.shares.tables == 0.3
+
+
+def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
+    """Would catch a guarantee about the whole table where one record can reshuffle the training part."""
+    done = pipeline.run(config(split={"method": "stratified"}, evaluate={"enabled": False}), "out")
+    assert "stratified split" in done.report.guarantee
+    assert json.loads((done.out / "report.json").read_text())["private"] is False
+    assert "stratified split" in DPWGANGP.load(done.out / "model").guarantee()
+
+
+def test_a_run_goes_on_from_a_ledger(folder: Path) -> None:
+    """Would catch a second run on the same table that forgets the first."""
+    first = pipeline.run(config(evaluate={"enabled": False}), "a")
+    second = pipeline.run(config(evaluate={"enabled": False}), "b", ledger=first.out / "ledger.json")
+    assert len(second.report.ledger["entries"]) == 2 * len(first.report.ledger["entries"])
+    assert second.report.ledger["epsilon"] > first.report.ledger["epsilon"]
+
+
+def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:
+    """Would catch a seed in a file that may be shared: with it the noise can be taken away."""
+    done = pipeline.run(config(model=model(random_state=987654321), evaluate={"enabled": False}), "out")
+    for path in done.out.rglob("*"):
+        assert path.is_dir() or b"987654321" not in path.read_bytes(), path

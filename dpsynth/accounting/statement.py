@@ -30,12 +30,13 @@ def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> s
     else:
         change = "adding or removing" if ledger.adjacency == ADD_REMOVE else "replacing"
         text = (
-            f"({_round_up(epsilon)}, {delta:.3g})-differentially private for {change} one record: "
+            f"({round_up(epsilon)}, {round_up(delta)})-differentially private for {change} one record: "
             "no test of whether one person's record is in the table has a true positive rate that "
-            f"exceeds its false positive rate by more than {_round_up(profile.tv())}."
+            f"exceeds its false positive rate by more than {round_up(profile.tv())}."
         )
     if ledger.seeded:
-        text = f"NOT PRIVATE to anyone who knows or guesses the seed of the noise. To all others: {text}"
+        # No claim about "all others": a seed used twice lets anybody subtract one release from another.
+        text = "NOT PRIVATE: the noise was drawn from a caller's seed, and whoever knows it can take it away."
     if ledger.excluded:
         text += f" The guarantee does not cover: {'; '.join(ledger.excluded)}."
     return text
@@ -80,12 +81,18 @@ def _line(ledger: Ledger, index: int, delta: float) -> dict[str, Any]:
     }
 
 
-def _round_up(value: float) -> str:
-    """Four significant figures, never below the value: a guarantee is not rounded in its own favour."""
-    if value == 0.0:
-        return "0"
-    places = 3 - math.floor(math.log10(value))
-    text = f"{value:.4g}"
+def round_up(value: float, figures: int = 4) -> str:
+    """So many significant figures, never below the value: a guarantee is not rounded in its own favour.
+
+    Examples
+    --------
+    >>> round_up(1.00041), round_up(1.0049e-05)
+    ('1.001', '1.005e-05')
+    """
+    if value == 0.0 or math.isinf(value):
+        return f"{value:.4g}"
+    places = figures - 1 - math.floor(math.log10(value))
+    text = f"{value:.{figures}g}"
     if float(text) < value:
-        text = f"{round(value, places) + 10.0**-places:.4g}"
+        text = f"{round(value, places) + 10.0**-places:.{figures}g}"
     return text

@@ -59,17 +59,20 @@ def _ledger_cost(path: Path, delta: float) -> dict[str, Any]:
 
 
 def _text(cost: Mapping[str, Any]) -> str:
+    from dpsynth.accounting.statement import round_up
+
     lines = [
-        f"epsilon                {cost['epsilon']:.6g}  at delta {cost['delta']:.3g}",
-        f"total variation        {cost['tv']:.6g}",
-        f"attack advantage       {cost['advantage']:.6g}  at most",
-        f"attack accuracy        {cost['attack_accuracy_bound']:.6g}  at most, from even odds",
+        f"epsilon                {round_up(cost['epsilon'], 6)}  at delta {round_up(cost['delta'])}",
+        f"total variation        {round_up(cost['tv'], 6)}",
+        f"attack advantage       {round_up(cost['advantage'], 6)}  at most",
+        f"attack accuracy        {round_up(cost['attack_accuracy_bound'], 6)}  at most, from even odds",
         f"adjacency              {cost['adjacency']}",
     ]
     for entry in cost.get("entries", ()):
         lines.append(
             f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}; "
-            f"epsilon {entry['epsilon_alone']:.4g} alone, {entry['epsilon_cumulative']:.4g} so far"
+            f"epsilon {round_up(entry['epsilon_alone'])} alone, "
+            f"{round_up(entry['epsilon_cumulative'])} so far"
         )
     if "guarantee" in cost:
         lines.append(str(cost["guarantee"]))

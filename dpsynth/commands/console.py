@@ -7,15 +7,23 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from dpsynth.synthesizer import Progress
+    from dpsynth.accounting.ledger import Ledger
+    from dpsynth.fitting import Progress
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
+
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="ledger.json of earlier releases about the same table, to go on from."),
+]
 
 
 class Interrupted(Exception):
@@ -34,6 +42,15 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 def say(line: str) -> None:
     """Print a line of the log on stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def earlier_ledger(path: Path | None) -> Ledger | None:
+    """Read the ledger that ``--ledger`` names, if it names one."""
+    if path is None:
+        return None
+    from dpsynth.accounting.ledger import Ledger
+
+    return Ledger.load(path)
 
 
 def load_tensorflow_quietly() -> None:

@@ -25,6 +25,7 @@ def fit(
         bool,
         typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so."),
     ] = False,
+    ledger: console.LedgerOption = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -42,7 +43,7 @@ def fit(
     if model.training_steps:
         console.load_tensorflow_quietly()
     with console.progress_bar() as draw:
-        model.fit(table.frame, schema=table.schema, progress=draw)
+        model.fit(table.frame, schema=table.schema, ledger=console.earlier_ledger(ledger), progress=draw)
     model.save(out, replace=force)
     summary = model.ledger_.summary(model.delta_)
     text = f"{summary['guarantee']}\nwrote the model to {out}"

@@ -17,6 +17,7 @@ def run(
     config: Annotated[Path, typer.Argument(help="YAML file of the run.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    ledger: console.LedgerOption = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -32,7 +33,9 @@ def run(
         console.load_tensorflow_quietly()
     try:
         with console.progress_bar() as draw:
-            done = pipeline.run(settings, out, force=force, resume=resume, progress=draw, log=console.say)
+            done = pipeline.run(
+                settings, out, force=force, resume=resume, ledger=ledger, progress=draw, log=console.say
+            )
     except KeyboardInterrupt:
         checkpoint = pipeline.checkpoint_folder(out)
         if (checkpoint / "checkpoint.json").exists():

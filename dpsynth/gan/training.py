@@ -198,6 +198,7 @@ class Trainer:
         self,
         rng: np.random.Generator,
         *,
+        initial_rng: np.random.Generator | None = None,
         state: TrainingState | None = None,
         on_chunk: Callable[[TrainingState, int], None] | None = None,
         on_interrupt: Callable[[TrainingState], None] | None = None,
@@ -208,6 +209,9 @@ class Trainer:
         ----------
         rng : numpy.random.Generator
             Source of noise and Poisson samples; secret.
+        initial_rng : numpy.random.Generator, optional
+            Source of the initial weights. Never ``rng``: after few steps they can be read off a released
+            generator, and would show outputs of the generator that draws the noise.
         state : TrainingState, optional
             Where to go on from.
         on_chunk : callable, optional
@@ -221,7 +225,8 @@ class Trainer:
             If the weights cease to be finite.
         """
         if state is None:
-            state = initial_state(self.layout, self.settings, with_prior=self.with_prior, rng=rng)
+            start = initial_rng if initial_rng is not None else np.random.default_rng()
+            state = initial_state(self.layout, self.settings, with_prior=self.with_prior, rng=start)
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}

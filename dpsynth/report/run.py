@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpsynth.accounting.statement import round_up
 from dpsynth.evaluation.records import INTERNAL, Evaluation
 from dpsynth.text import dump_yaml
 
@@ -66,7 +67,8 @@ class RunReport:
         """Return what ``report.json`` holds; an infinite epsilon is null."""
         return {
             "guarantee": self.guarantee,
-            "private": is_private(self.guarantee),
+            "private": is_private(self.guarantee) and not self.ledger.get("excluded"),
+            "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
             "ledger": finite(self.ledger),
             "table": finite(self.table),
             "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
@@ -104,7 +106,7 @@ class RunReport:
         lines += ["```yaml", dump_yaml(dict(self.config)).rstrip("\n"), "```", ""]
         lines.append(_joined("Versions", self.versions))
         times = {stage: f"{value:.1f} s" for stage, value in self.seconds.items()}
-        lines += ["", _joined("Wall time", times), ""]
+        lines += ["", _joined("Wall time (internal)", times), ""]
         return "\n".join(lines)
 
 
@@ -148,7 +150,7 @@ def _ledger_table(summary: Mapping[str, Any]) -> list[str]:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += [
         "",
-        f"In all: ε = {_number(summary['epsilon'])} at δ = {summary['delta']:.3g}; total variation "
+        f"In all: ε = {_number(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
         f"{_number(summary['tv'])}, attack advantage at most {_number(summary['advantage'])}, attack "
         f"accuracy at most {_number(summary['attack_accuracy_bound'])}; adjacency: {summary['adjacency']}.",
         "",
@@ -165,4 +167,4 @@ def _joined(label: str, values: Mapping[str, str]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "∞" if value is None or math.isinf(value) else f"{value:.4g}"
+    return "∞" if value is None or math.isinf(value) else round_up(value)

@@ -150,7 +150,7 @@ def test_guarantee_says_when_there_is_none():
     """A reassuring sentence for a ledger with a bare release, a known seed, or an uncovered reading."""
     seeded = Ledger()
     seeded.seeded = True
-    assert seeded.guarantee(1e-5).startswith("NOT PRIVATE to anyone who knows")
+    assert seeded.guarantee(1e-5).startswith("NOT PRIVATE: the noise was drawn from a caller's seed")
     excluded = Ledger()
     excluded.exclude("bounds of 'age'")
     excluded.exclude("bounds of 'age'")

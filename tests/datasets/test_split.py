@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.datasets import Table, open_table, train_test
+from dpsynth.datasets import Table, independent_split, open_table, train_test
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.table import Column, Schema, write_table
 
@@ -97,3 +97,26 @@ def test_open_table(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(opened.frame, table.frame)
     with pytest.raises(SchemaError, match="cannot be read"):
         open_table(tmp_path / "mine.csv", tmp_path / "none.yaml")
+
+
+@given(st.integers(5, 60), st.floats(0.2, 0.8), st.integers(0, 9), st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_one_record_less_is_one_record_less_in_the_training_part(n, fraction, seed, pick) -> None:
+    """A split that one record can reshuffle: the guarantee would not be about the table."""
+    table = make(n, seed)
+    row = pick % n
+    fewer = Table(table.frame.drop(index=row).reset_index(drop=True), table.schema, "made")
+    try:
+        whole, part = (set(independent_split(t, fraction, seed)[0].frame["i"]) for t in (table, fewer))
+    except DataError:  # one side of so small a table is empty
+        return
+    assert whole - part <= {row} and not part - whole
+
+
+def test_independent_split_takes_its_share() -> None:
+    """A hash that is not uniform, or a fraction that means the other part."""
+    train, test = independent_split(make(5000, n_public=4000), 0.3, seed=2)
+    assert abs(len(test.frame) / 5000 - 0.3) < 0.03
+    assert (train.schema.n_public, test.schema.n_public) == (2800, 1200)
+    other = independent_split(make(5000), 0.3, seed=3)[1]
+    assert len(set(other.frame["i"]) & set(test.frame["i"])) < 0.4 * len(test.frame)
