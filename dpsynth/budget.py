@@ -17,6 +17,7 @@ from scipy.stats import norm
 
 from dpsynth.accounting.calibrate import calibrate
 from dpsynth.accounting.events import training_event
+from dpsynth.accounting.pld import DELTA_FLOOR
 from dpsynth.errors import PrivacyError
 from dpsynth.table.marginals import marginals_event
 from dpsynth.table.prior import prior_events
@@ -119,6 +120,11 @@ def plan_budget(
     PrivacyError
         If nothing would be released, or if the budget cannot pay for the run.
     """
+    if delta < DELTA_FLOOR:
+        raise PrivacyError(
+            f"delta {delta:.3g} is smaller than the accounting can resolve ({DELTA_FLOOR:g}); "
+            "give a larger one"
+        )
     mu = gaussian_mu(epsilon, delta)
     parts = {"marginals": shares.marginals} if with_marginals else {}
     if prior != "none":

@@ -31,8 +31,9 @@ from dpsynth.table.schema import Schema
 
 # Rows of the bank of prior draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
-# Of a fit whose schema has no public number of records, and at most of any fit that names none.
-_DELTA, _MOST_DELTA = 1e-6, 1e-3
+# Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
+# guarantee says little, below it the accounting resolves nothing.
+_DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,9 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     """
     if options.delta is not None:
         return options.delta
-    return _DELTA if schema.n_public is None else min(float(schema.n_public) ** -1.5, _MOST_DELTA)
+    if schema.n_public is None:
+        return _DELTA
+    return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
 
 
 def count_records(

@@ -140,6 +140,11 @@ class DPWGANGP:
         """The constructor's arguments (scikit-learn's convention)."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self)).parameters
+        given = {k: v for k, v in self.get_params().items() if v != signature[k].default}
+        return f"DPWGANGP({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments."""
         known = self.get_params()
@@ -201,6 +206,12 @@ class DPWGANGP:
             If the schema holds unreviewed fields, or if the budget cannot pay for the run.
         """
         options = self.validate()
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+        if not isinstance(schema, Schema):
+            raise InputError(
+                f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
+            )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         records = schema.conform(frame).frame
         if checkpoint is not None and options.training_steps:
@@ -372,7 +383,7 @@ class DPWGANGP:
 
     def _record(self) -> dict[str, Any]:
         """Parameters and ledger as JSON-able values."""
-        params = self.get_params()
+        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items()}
         for name in ("training", "shares"):
             params[name] = dataclasses.asdict(params[name]) if params[name] is not None else None
         return {

@@ -12,6 +12,7 @@ from sklearn.base import clone
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
+from dpsynth.budget import Shares, plan_budget
 from dpsynth.errors import DataError, InputError, NotFittedError, PrivacyError
 from dpsynth.gan.training import initial_state
 from dpsynth.mechanism.noise import secure_generator
@@ -205,15 +206,18 @@ def test_a_given_ledger_goes_on():
 
 def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
     """Catches outputs of the generator that draws the noise, legible in a model released after few steps."""
-    seen = []
-    monkeypatch.setattr(
-        "dpsynth.gan.training.initial_state",
-        lambda *a, rng, **k: seen.append(rng) or initial_state(*a, rng=rng, **k),
-    )
-    secret = []
-    monkeypatch.setattr(
-        DPWGANGP, "_generator", lambda self, *p: secret.append(secure_generator()) or secret[-1]
-    )
+    seen, secret = [], []
+
+    def start(*args, rng, **options):
+        seen.append(rng)
+        return initial_state(*args, rng=rng, **options)
+
+    def stream(self, *place):
+        secret.append(secure_generator())
+        return secret[-1]
+
+    monkeypatch.setattr("dpsynth.gan.training.initial_state", start)
+    monkeypatch.setattr(DPWGANGP, "_generator", stream)
     DPWGANGP(epsilon=1.0, training_steps=2, training=SMALL).fit(table(), schema=SCHEMA)
     assert len(seen) == len(secret) == 1 and seen[0] is not secret[0]
     assert seen[0].bit_generator is not secret[0].bit_generator
@@ -365,3 +369,46 @@ def test_a_damaged_model_is_one_sentence(tmp_path):
     np.savez(tmp_path / "m/model.npz")
     with pytest.raises(DataError, match="damaged model"):
         dpsynth.load(tmp_path / "m")
+
+
+def test_wrong_types_are_named():
+    """Catches an attribute error deep inside for a table or schema of the wrong type."""
+    with pytest.raises(InputError, match="frame must be a pandas DataFrame, got dict"):
+        DPWGANGP().fit({"age": [1]}, schema=SCHEMA)
+    with pytest.raises(InputError, match="schema must be a Schema"):
+        DPWGANGP().fit(table(), schema="schema.yaml")
+
+
+def test_numpy_arguments_can_be_saved(tmp_path):
+    """Catches a fit that is paid for and then cannot be written down."""
+    model = DPWGANGP(np.float64(2.0), np.float64(1e-5), training_steps=np.int64(0)).fit(
+        table(), schema=SCHEMA
+    )
+    model.save(tmp_path / "m")
+    assert dpsynth.load(tmp_path / "m").epsilon == 2.0
+    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(epsilon=2.0, delta=1e-05, training_steps=0)"
+
+
+@pytest.mark.parametrize(("epsilon", "q"), [(100.0, 0.25), (100.0, 0.05), (300.0, 0.01)])
+def test_large_budgets_are_planned(epsilon, q):
+    """Catches accounting that fails on the way down to very little noise."""
+    budget = plan_budget(
+        SCHEMA,
+        epsilon=epsilon,
+        delta=1e-5,
+        prior="tan",
+        marginal_method="histogram",
+        with_marginals=True,
+        sampling_prob=q,
+        steps=20,
+        shares=Shares(),
+    )
+    assert budget.training is not None and 0 < budget.training < 2
+
+
+def test_a_delta_below_the_accounting_is_refused():
+    """Catches a misleading sentence for a delta that no grid can resolve."""
+    with pytest.raises(PrivacyError, match="smaller than the accounting can resolve"):
+        DPWGANGP(delta=1e-30, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(training_steps=0).fit(table(), schema=SCHEMA.with_n_public(10**9))
+    assert model.delta_ == 1e-11

@@ -107,6 +107,17 @@ def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | Numeric
     """
     if not form.private:
         return NoPrivacy()
+    try:
+        return _finite_loss_of(form, coarseness)
+    except ValueError as problem:
+        # With next to no noise dp_accounting's own grid of a sampled Gaussian loses its order to rounding.
+        # Saying that nothing is known is on the private side.
+        if "non-increasing" not in str(problem):
+            raise
+        return NoPrivacy()
+
+
+def _finite_loss_of(form: NormalForm, coarseness: float) -> GaussianLoss | NumericLoss | NoPrivacy:
     if not form.atoms:
         return GaussianLoss(form.mu)
     interval = grid_interval(form, coarseness)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpsynth.commands import console
+from dpsynth.errors import InputError
 from dpsynth.targets import require_free_file
 
 app = typer.Typer(
@@ -19,16 +20,29 @@ app = typer.Typer(
 def infer(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", show_default=False)],
     out: Annotated[Path | None, typer.Option("--out", help="YAML file to write.")] = None,
+    outcome: Annotated[str | None, typer.Option("--outcome", help="Column that is predicted.")] = None,
+    n_public: Annotated[
+        int | None, typer.Option("--n-public", help="Number of records, where that is public knowledge.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out.")] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
     """Draft a schema; every field that is read off the data is marked as unreviewed."""
     from dpsynth.table.infer import infer as infer_schema
     from dpsynth.table.io import read_table
+    from dpsynth.table.schema import Schema
 
     if out is not None:
         require_free_file(out, force=force)
-    drafted = infer_schema(read_table(data), name=data.name.split(".")[0])
+    frame = read_table(data)
+    for column in drop or ():
+        if column not in frame.columns:
+            raise InputError(
+                f"--drop {column!r} is not a column of {data} (columns: {', '.join(map(str, frame))})"
+            )
+    drafted = infer_schema(frame.drop(columns=list(drop or ())), name=data.name.split(".")[0])
+    drafted = Schema(columns=drafted.columns, name=drafted.name, outcome=outcome, n_public=n_public)
     console.say(
         "bounds and categories were read off the data: review each, put public values in their place and "
         "remove it from unreviewed"

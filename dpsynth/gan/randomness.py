@@ -51,13 +51,13 @@ class DrawShapes:
     n_bank: int
 
 
+@dataclass(frozen=True)
 class HostDraws:
     """All random numbers drawn by NumPy, a chunk of steps at a time."""
 
-    in_graph = False
-
-    def __init__(self, shapes: DrawShapes, settings: TrainingSettings, *, noisy: bool) -> None:
-        self.shapes, self.settings, self.noisy = shapes, settings, noisy
+    shapes: DrawShapes
+    settings: TrainingSettings
+    noisy: bool
 
     def draw(self, rng: np.random.Generator) -> Chunk:
         """Arrays for one chunk; leading axes are generator step and critic step."""
@@ -100,10 +100,9 @@ class HostDraws:
         return chunk["latent"][step, slot]
 
 
+@dataclass(frozen=True)
 class GraphDraws(HostDraws):
     """Noise and latents drawn inside the program from 128-bit seeds; for accelerators."""
-
-    in_graph = True
 
     def draw(self, rng: np.random.Generator) -> Chunk:
         """Index arrays and seeds for one chunk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,20 +50,39 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     [0.5, 0.5, 0.5]
     """
     if settings.clip_norm is not None:
+        return Clipped(settings.clip_norm)
+    return Proved(layout, settings, plan.noise_shape, plan.centred)
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Scales of per-record clipping: one std for all entries, no centre."""
+
+    clip_norm: float
+
+    def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
+        """Centres and stds, flat lists."""
+        arrays = flatten(weights)
         # Norms and quotients round in float32; a clipped gradient may pass the bound by a few roundings.
-        clip = np.float32(settings.clip_norm * (1.0 + 1e-5))
+        clip = np.float32(self.clip_norm * (1.0 + 1e-5))
+        return [tf.zeros(a.shape) for a in arrays], [tf.constant(clip) for _ in arrays]
 
-        def clipped(weights: Weights) -> tuple[list[Any], list[Any]]:
-            arrays = flatten(weights)
-            return [tf.zeros(a.shape) for a in arrays], [tf.constant(clip) for _ in arrays]
 
-        return clipped
+@dataclass(frozen=True)
+class Proved:
+    """Scales from the bounds on the gradient at the given weights."""
 
-    # The critic always sees centred points; `plan.centred` is about the released sum.
-    domain = Domain.from_layout(layout, centred=True)
-    spectral = settings.critic_constraint == "spectral"
+    layout: Layout
+    settings: TrainingSettings
+    noise_shape: str
+    centred: bool
 
-    def proved(weights: Weights) -> tuple[list[Any], list[Any]]:
+    def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
+        """Centres and stds, flat lists."""
+        settings = self.settings
+        # The critic always sees centred points; `centred` is about the released sum.
+        domain = Domain.from_layout(self.layout, centred=True)
+        spectral = settings.critic_constraint == "spectral"
         norms = [tf.constant(1.0) if spectral else spectral_norm_bound(w) for w, _ in weights]
         bounds = gradient_bounds(
             weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
@@ -70,6 +90,4 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
         extra = None
         if settings.penalty == "data":
             extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]
-        return allocate(bounds, plan.noise_shape, centred=plan.centred, extra_radii=extra)
-
-    return proved
+        return allocate(bounds, self.noise_shape, centred=self.centred, extra_radii=extra)

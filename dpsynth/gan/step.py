@@ -75,8 +75,6 @@ class Step:
         Reads this step's random numbers out of a chunk.
     noise_scales : callable or None
         Centre and unit std of the released sum for given critic weights; None adds no noise.
-    noise_multiplier : float
-        z; 0 without noise.
     expected_batch : float
         Public B = q * n.
     with_prior : bool
@@ -87,7 +85,6 @@ class Step:
     settings: TrainingSettings
     draws: HostDraws
     noise_scales: NoiseScales | None
-    noise_multiplier: float
     expected_batch: float
     with_prior: bool
 
@@ -150,16 +147,17 @@ class Step:
             count = tf.reduce_sum(sampled)
             noise = self.draws.noise(chunk, step, j)
             centers, stds = self.noise_scales(weights)
+            z = chunk["noise_multiplier"]
             pieces = tf.split(noise, [int(np.prod(g.shape)) for g in gradient])
             # -R / B with R as in the module's docstring; the sign of the noise does not matter.
             gradient = [
-                g + ((count - batch) * c + self.noise_multiplier * s * tf.reshape(e, g.shape)) / batch
+                g + ((count - batch) * c + z * s * tf.reshape(e, g.shape)) / batch
                 for g, c, s, e in zip(gradient, centers, stds, pieces, strict=True)
             ]
             variance = sum(
                 tf.reduce_sum(tf.square(s * tf.ones_like(g))) for s, g in zip(stds, gradient, strict=True)
             )
-            noise_std = self.noise_multiplier * tf.sqrt(variance) / batch
+            noise_std = z * tf.sqrt(variance) / batch
         if settings.penalty == "public":
             mix = chunk["mix"][step, j][:, None]
             points = mix * fake + (1.0 - mix) * (tf.gather(bank, chunk["pair"][step, j]) - self._center)

@@ -7,6 +7,7 @@ mean score of generated records. Losses on real batches and realised batch sizes
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,12 +117,16 @@ def build_step(
     noisy = plan.noise_multiplier is not None
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
     scales = noise_scales(layout, settings, plan) if noisy else None
-    z = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
-    return Step(layout, settings, draws, scales, z, float(batch), with_prior)
+    return Step(layout, settings, draws, scales, float(batch), with_prior)
 
 
+@functools.lru_cache(maxsize=8)
 def compile_loop(step: Step) -> Callable[..., Any]:
-    """``loop(state, data, bank, chunk, limit) -> (state, metrics)`` as one XLA program."""
+    """``loop(state, data, bank, chunk, limit) -> (state, metrics)`` as one XLA program.
+
+    Runs that differ only in their records, noise multiplier or seed share one program, so that a second fit
+    of the same shape compiles nothing; equal steps are what decides (all their parts are frozen).
+    """
     rows = step.draws.shapes.steps
 
     @tf.function(jit_compile=True, autograph=False)
@@ -173,6 +178,7 @@ class Trainer:
         # TF32 products round at 1e-3, outside what the bounds are widened for.
         tf.config.experimental.enable_tensor_float_32_execution(False)
         self.layout, self.settings, self.with_prior = layout, settings, with_prior
+        self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than were paid for.
         self.n_steps = plan.steps // settings.critic_steps
         self.step = build_step(
@@ -235,6 +241,7 @@ class Trainer:
                 while state.step < self.n_steps:
                     limit = min(self.step.draws.shapes.steps, self.n_steps - state.step)
                     chunk = {name: tf.constant(a) for name, a in next(stream).items()}
+                    chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)
                     arrays, metrics = self._loop(arrays, self._data, self._bank, chunk, tf.constant(limit))
                     state = self._advance(state, arrays, metrics[:limit].numpy().mean(axis=0), limit)
                     if on_chunk is not None:

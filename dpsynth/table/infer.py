@@ -97,6 +97,11 @@ def _number_fields(name: str, numbers: np.ndarray) -> dict[str, Any]:
         categories = tuple(int(v) if whole else float(v) for v in distinct)
         return {"kind": "binary" if len(distinct) == 2 else "categorical", "categories": categories}
     lower, upper = float(distinct[0]), float(distinct[-1])
+    if whole and len(distinct) == len(numbers) > _MOST_CATEGORIES and upper - lower == len(numbers) - 1:
+        raise DataError(
+            f"column {name!r} counts the rows from {lower:g} to {upper:g}: identifiers cannot be "
+            "synthesized; leave it out"
+        )
     fields: dict[str, Any] = {"kind": "integer" if whole else "continuous", "lower": lower, "upper": upper}
     if not whole:
         decimals = _decimals(distinct)

@@ -100,6 +100,11 @@ def _guessed_csv(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(path, low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"{path}: rows have more cells than the header has names")
+    # Digits behind a leading zero are a code, not a number: pandas would take the zeros away.
+    written = pd.read_csv(path, dtype=str, keep_default_na=False)
+    for name in frame.columns:
+        if frame[name].dtype.kind in "iuf" and written[name].str.match(r"\s*[+-]?0\d").any():
+            frame[name] = written[name].str.strip().where(frame[name].notna())
     return frame
 
 

@@ -276,7 +276,8 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
         fields = "; ".join(f"{name} ({', '.join(which)})" for name, which in unreviewed.items())
         raise PrivacyError(
             "these fields of the schema were read off the private records and nobody has reviewed them: "
-            f"{fields}"
+            f"{fields}; put public values in their place and remove 'unreviewed', or accept them "
+            "(accept_unreviewed, --accept-unreviewed) and the ledger will say so"
         )
     return unreviewed
 

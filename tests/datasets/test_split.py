@@ -115,8 +115,8 @@ def test_one_record_less_is_one_record_less_in_the_training_part(n, fraction, se
 
 def test_independent_split_takes_its_share() -> None:
     """A hash that is not uniform, or a fraction that means the other part."""
-    train, test = independent_split(make(5000, n_public=4000), 0.3, seed=2)
-    assert abs(len(test.frame) / 5000 - 0.3) < 0.03
+    train, test = independent_split(make(900, n_public=4000), 0.3, seed=2)
+    assert abs(len(test.frame) / 900 - 0.3) < 0.06
     assert (train.schema.n_public, test.schema.n_public) == (2800, 1200)
-    other = independent_split(make(5000), 0.3, seed=3)[1]
-    assert len(set(other.frame["i"]) & set(test.frame["i"])) < 0.4 * len(test.frame)
+    other = independent_split(make(900), 0.3, seed=3)[1]
+    assert len(set(other.frame["i"]) & set(test.frame["i"])) < 0.45 * len(test.frame)

@@ -49,6 +49,7 @@ def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None):
 def one_critic_gradient(trainer, state, chunk):
     """The released gradient, read off Adam's first moment after one step from zero moments."""
     tensors = {name: tf.constant(a) for name, a in chunk.items()}
+    tensors["noise_multiplier"] = tf.constant(trainer.noise_multiplier, tf.float32)
     arrays = tf.nest.map_structure(tf.constant, state.arrays)
     arrays = {**arrays, "critic": trainer.step.constrain(arrays["critic"])}
     after, _ = trainer.step(arrays, trainer._data, trainer._bank, tensors, tf.constant(0))

@@ -50,6 +50,16 @@ def test_many_chunks_are_one_program(monkeypatch):
     assert trainer._loop.experimental_get_tracing_count() == 1
 
 
+def test_a_second_run_of_the_same_shape_compiles_nothing():
+    """Catches a program built anew for every seed or noise multiplier: 5 s and 45 MB each."""
+    first, second = make(multiplier=1.0), make(multiplier=2.0)
+    assert first._loop is second._loop
+    a, b = (t.run(np.random.default_rng(1)).history[-1]["noise_std"] for t in (first, second))
+    assert b > 1.5 * a
+    assert second._loop.experimental_get_tracing_count() == 1
+    assert make(critic_learning_rate=5e-2)._loop is not first._loop
+
+
 def test_a_wider_batch_is_not_cut():
     """Catches truncated batches, which the Poisson event does not describe (all 80 records are drawn)."""
     shapes = DrawShapes(2, 20, 10, 80, 1.0, 30, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, PrivacyError
-from dpsynth.table import Schema, infer, require_reviewed
+from dpsynth.table import Schema, infer, read_table, require_reviewed
 
 
 def draft(values: object):
@@ -83,3 +83,14 @@ def test_empty_tables(frame: pd.DataFrame) -> None:
     """A draft of nothing would be an invalid schema."""
     with pytest.raises(DataError, match="cannot be drafted"):
         infer(frame)
+
+
+def test_codes_keep_their_zeros_and_row_numbers_are_refused(tmp_path) -> None:
+    """A code 010 that becomes the number 10 without a word, or the row's number synthesized as data."""
+    lines = ["zip,x", *(f"0{1200 + i % 5},{i % 7}" for i in range(60))]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    drafted = infer(read_table(tmp_path / "a.csv"))
+    assert drafted["zip"].categories == ("01200", "01201", "01202", "01203", "01204")
+    assert drafted["x"].kind == "integer"
+    with pytest.raises(DataError, match="'row' counts the rows from 1 to 300"):
+        infer(pd.DataFrame({"row": np.arange(1, 301), "x": 0.5 + np.arange(300) % 9}))
