@@ -20,6 +20,7 @@ from dpsynth import presets, storage
 from dpsynth.accounting.events import non_private_event
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.budget import Budget, Shares, gaussian_mu, plan_budget
+from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model import GeneratorModel, independent_points
@@ -283,6 +284,7 @@ def train_generator(
         Where an interrupt leaves a private checkpoint.
     progress : callable, optional
     """
+    load_tensorflow_quietly()
     from dpsynth.gan.checkpoint import write_checkpoint
     from dpsynth.gan.training import Trainer, TrainingState
 

@@ -16,6 +16,7 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.budget import Shares
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.fitting import Progress
+from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
@@ -215,6 +216,7 @@ class DPWGANGP:
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         records = schema.conform(frame).frame
         if checkpoint is not None and options.training_steps:
+            load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
 
             check_target(checkpoint)
@@ -273,6 +275,7 @@ class DPWGANGP:
         DataError
             If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
         """
+        load_tensorflow_quietly()
         from dpsynth.gan.checkpoint import take_checkpoint
 
         def conform(record: dict[str, Any]) -> pd.DataFrame:

@@ -36,7 +36,10 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
         from dpsynth.report.run import finite
 
         text = json.dumps(finite(result), indent=2, ensure_ascii=False, allow_nan=False)
-    print(text)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # whoever read our output has had enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def say(line: str) -> None:
@@ -51,20 +54,6 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
     from dpsynth.accounting.ledger import Ledger
 
     return Ledger.load(path)
-
-
-def load_tensorflow_quietly() -> None:
-    """Import TensorFlow without its start-up messages, which no setting of its own keeps off stderr."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # they are written by C++ code to the file descriptor, past Python's sys.stderr
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        import tensorflow  # noqa: F401
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 @contextmanager

@@ -40,8 +40,6 @@ def fit(
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
     table = open_table(data, schema)
-    if model.training_steps:
-        console.load_tensorflow_quietly()
     with console.progress_bar() as draw:
         model.fit(table.frame, schema=table.schema, ledger=console.earlier_ledger(ledger), progress=draw)
     model.save(out, replace=force)

@@ -29,8 +29,6 @@ def run(
     from dpsynth.config import RunConfig
 
     settings = RunConfig.from_yaml(config)
-    if pipeline.build_model(settings).training_steps:
-        console.load_tensorflow_quietly()
     try:
         with console.progress_bar() as draw:
             done = pipeline.run(
