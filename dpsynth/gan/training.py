@@ -25,7 +25,8 @@ from dpsynth.mechanism.noise import NoiseStream
 from dpsynth.mechanism.plan import Plan
 from dpsynth.table.layout import Layout
 
-# Floats drawn ahead for one chunk (16 MiB: the first chunk is waited for), and generator steps at most, so that progress is visible.
+# Floats drawn for one chunk (16 MiB; the first chunk is waited for, so not many), and generator steps at
+# most, so that progress is visible.
 _CHUNK_FLOATS = 1 << 22
 _CHUNK_STEPS = 250
 
