@@ -45,9 +45,6 @@ class TrainingSettings:
         Width of the latent input.
     latent_law : {"normal", "uniform"}
         ``uniform`` is U(0, 1) as in the thesis.
-    correction_penalty : float
-        Weight of the mean squared correction of a prior's draws in the generator's loss; 0 leaves the
-        correction free.
 
     Raises
     ------
@@ -77,7 +74,6 @@ class TrainingSettings:
     average: float = 0.99
     latent: int = 32
     latent_law: Literal["normal", "uniform"] = "normal"
-    correction_penalty: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -115,7 +111,7 @@ class TrainingSettings:
         for name in ("critic_learning_rate", "generator_learning_rate"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be greater than 0, got {getattr(self, name)!r}")
-        for name in ("penalty_weight", "correction_penalty", "bjorck_steps"):
+        for name in ("penalty_weight", "bjorck_steps"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} must be at least 0, got {getattr(self, name)!r}")
         for name in ("critic_steps", "latent"):

@@ -219,11 +219,6 @@ class Step:
             tape.watch(flat)
             points = self.generate(unflatten(flat, output_bias=True), bank, chunk, step, slot)
             loss = -tf.reduce_mean(critic_pass(critic, points, self.activation)[0])
-            if settings.correction_penalty and self.with_prior:
-                base = tf.gather(bank, chunk["bank"][step, slot]) - self._center
-                loss += settings.correction_penalty * tf.reduce_mean(
-                    tf.reduce_sum((points - base) ** 2, axis=1)
-                )
         gradient = tape.gradient(loss, flat)
         flat, moments = adam(
             flat, gradient, state["generator_adam"], settings.generator_learning_rate, settings
