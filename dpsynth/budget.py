@@ -18,7 +18,7 @@ from scipy.stats import norm
 from dpsynth.accounting.calibrate import calibrate
 from dpsynth.accounting.events import training_event
 from dpsynth.accounting.pld import DELTA_FLOOR
-from dpsynth.errors import PrivacyError
+from dpsynth.errors import InputError, PrivacyError
 from dpsynth.table.marginals import marginals_event
 from dpsynth.table.prior import prior_events
 from dpsynth.table.schema import Schema
@@ -45,6 +45,15 @@ class Shares:
         values = (self.count, self.marginals, self.selection, self.tables)
         if not all(0 < v < 1 for v in values) or sum(values) >= 1:
             raise PrivacyError(f"budget shares must lie in (0, 1) and add to less than 1, got {values}")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, float]) -> Shares:
+        """Shares from plain values (YAML, JSON); raise InputError for an unknown name."""
+        try:
+            return cls(**values)
+        except TypeError:
+            known = ", ".join(cls.__dataclass_fields__)
+            raise InputError(f"shares must be a mapping of {known}, got {values!r}") from None
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpsynth.errors import ConfigError
-from dpsynth.files import replaced
-from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_text
+from dpsynth.files import write_text
+from dpsynth.text import dump_yaml, one_sentence, read_yaml
 
 
 class _Section(BaseModel):
@@ -181,8 +181,7 @@ class RunConfig(_Section):
         """Return the configuration as YAML text, and write it to ``path`` if one is given."""
         text = dump_yaml(self.to_dict())
         if path is not None:
-            with replaced(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_text(path, text)
         return text
 
     @classmethod
@@ -194,12 +193,7 @@ class RunConfig(_Section):
         ConfigError
             If it cannot be read or is not a configuration; the message starts with the file's name.
         """
-        data = load_yaml(read_text(path, error=ConfigError), origin=str(path), error=ConfigError)
-        try:
-            config = cls.from_dict(data)
-        except ConfigError as problem:
-            raise ConfigError(f"{path}: {problem}") from None
-        return config.located(Path(path).parent)
+        return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
 
     def located(self, folder: str | Path) -> RunConfig:
         """Return the configuration with the paths of ``data`` absolute, relative ones taken from ``folder``.

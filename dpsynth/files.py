@@ -9,6 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a UTF-8 text file, wholly or not at all."""
+    with replaced(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``path``; put it in ``path``'s place if the block ends well.

@@ -106,6 +106,15 @@ class FitOptions:
             raise PrivacyError(f"noise_shape must be 'spherical' with clip_norm, got {self.noise_shape!r}")
 
 
+def from_plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Options read from YAML or JSON, with ``training`` and ``shares`` made into their records."""
+    made = dict(options)
+    for name, kind in (("training", TrainingSettings), ("shares", Shares)):
+        if made[name] is not None:
+            made[name] = kind.from_dict(made[name])
+    return made
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number (true and false are not)."""
     return isinstance(value, Real) and not isinstance(value, bool)

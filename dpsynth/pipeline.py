@@ -20,13 +20,13 @@ import pandas as pd
 
 from dpsynth import datasets, storage
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.budget import Shares
+from dpsynth.accounting.statement import WARNING, write_warning
 from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.gan.settings import TrainingSettings
-from dpsynth.report.run import RunReport, is_private
+from dpsynth.options import from_plain
+from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
 from dpsynth.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
@@ -188,9 +188,7 @@ def run(
         )
         (folder / REPORT_JSON).write_text(report.to_json(), encoding="utf-8")
         (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
-        if not is_private(guarantee):
-            # A CSV file cannot carry the warning itself.
-            (folder / "NOT_PRIVATE.txt").write_text(guarantee + "\n", encoding="utf-8")
+        write_warning(folder / WARNING, guarantee)
         made.append(report)
 
     storage.write_folder(out, fill, replace=force)
@@ -231,13 +229,9 @@ def build_model(config: RunConfig) -> DPWGANGP:
     >>> build_model(RunConfig.from_dict({"dataset": "flchain", "model": model})).batch_size
     64
     """
-    options: dict[str, Any] = config.model.model_dump()
+    accept = config.data.accept_unreviewed if config.data is not None else False
     try:
-        for name, make in (("training", TrainingSettings.from_dict), ("shares", _shares)):
-            if options[name] is not None:
-                options[name] = make(options[name])
-        accept = config.data.accept_unreviewed if config.data is not None else False
-        model = DPWGANGP(**options, accept_unreviewed=accept)
+        model = DPWGANGP(**from_plain(config.model.model_dump()), accept_unreviewed=accept)
         model.validate()
     except InputError as problem:
         raise ConfigError(f"model: {problem}") from None
@@ -257,14 +251,6 @@ def _without_seed(config: RunConfig) -> dict[str, Any]:
     if "random_state" in shown["model"]:
         shown["model"]["random_state"] = "given, not kept"
     return shown
-
-
-def _shares(values: Any) -> Shares:
-    try:
-        return Shares(**values)
-    except TypeError:
-        known = ", ".join(Shares.__dataclass_fields__)
-        raise ConfigError(f"shares must be a mapping of {known}, got {values!r}") from None
 
 
 def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, force: bool) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpsynth import fitting, storage
 from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.statement import WARNING, write_warning
 from dpsynth.budget import Shares
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.fitting import Progress
@@ -21,12 +22,11 @@ from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.model import GeneratorModel
-from dpsynth.options import FitOptions, check_count
+from dpsynth.options import FitOptions, check_count, from_plain
 from dpsynth.table.io import write_table
 from dpsynth.table.schema import Schema, require_reviewed
 
 _FORMAT = 1
-_WARNING = "NOT_PRIVATE.txt"
 
 
 class DPWGANGP:
@@ -281,11 +281,11 @@ class DPWGANGP:
         def conform(record: dict[str, Any]) -> pd.DataFrame:
             return Schema.from_dict(record["model"]["schema"]).conform(frame).frame
 
-        record, arrays, state, plan, settings = take_checkpoint(checkpoint, conform)
+        record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
         trained = fitting.train_generator(
-            conform(record),
+            records,
             model,
             settings,
             plan,
@@ -321,7 +321,7 @@ class DPWGANGP:
         self._check_fitted()
         check_count("n_samples", n_samples)
         write_table(self.model_.blocks(n_samples, np.random.default_rng(random_state)), path)
-        self._warn(Path(f"{path}.{_WARNING}"))
+        write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
         return Path(path)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
@@ -334,7 +334,7 @@ class DPWGANGP:
 
         def fill(folder: Path) -> None:
             storage.write_state(folder, "model", full, storage.prefixed("model", arrays))
-            self._warn(folder / _WARNING)
+            write_warning(folder / WARNING, self.guarantee())
 
         return storage.write_folder(path, fill, replace=replace)
 
@@ -374,12 +374,6 @@ class DPWGANGP:
         self.model_, self.history_ = model, history
         return self
 
-    def _warn(self, path: Path) -> None:
-        """Write the guarantee beside an output that has none: tables and arrays cannot say it themselves."""
-        guarantee = self.guarantee()
-        if guarantee.startswith("NOT PRIVATE"):
-            path.write_text(guarantee + "\n", encoding="utf-8")
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFittedError("this DPWGANGP is not fitted; call fit first")
@@ -402,12 +396,7 @@ class DPWGANGP:
     def _restore(cls, record: dict[str, Any]) -> DPWGANGP:
         if record["format"] != _FORMAT:
             raise storage.damaged("the folder", "model", f"format {record['format']} is not {_FORMAT}")
-        params = dict(record["params"])
-        if params["training"] is not None:
-            params["training"] = TrainingSettings.from_dict(params["training"])
-        if params["shares"] is not None:
-            params["shares"] = Shares(**params["shares"])
-        self = cls(**params)
+        self = cls(**from_plain(record["params"]))
         self.n_, self.delta_ = float(record["n"]), float(record["delta"])
         self.ledger_ = Ledger.from_dict(record["ledger"])
         return self

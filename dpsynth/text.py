@@ -9,13 +9,14 @@ is a real category or a real ``delta``.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
+T = TypeVar("T")
 _INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
 _FLOAT = re.compile(
     r"""^(?:[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+]?[0-9]+)?
@@ -131,6 +132,24 @@ def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
         raise error(f"{path}: cannot be read ({problem.strerror or problem})") from None
     except UnicodeDecodeError as problem:
         raise error(f"{path}: not UTF-8 text (byte {problem.start})") from None
+
+
+def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Exception]) -> T:
+    """Build a record from a YAML file; every ``error`` then starts with the file's name.
+
+    Parameters
+    ----------
+    path : path
+    build : callable
+        Makes the record from plain values and raises ``error`` with one sentence.
+    error : type of Exception
+        Also for a file that cannot be read or is not YAML.
+    """
+    data = load_yaml(read_text(path, error=error), origin=str(path), error=error)
+    try:
+        return build(data)
+    except error as problem:
+        raise error(f"{path}: {problem}") from None
 
 
 def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:

@@ -21,7 +21,7 @@ from dpsynth.accounting.entries import Entry, Overflow
 from dpsynth.accounting.events import event_from_dict, event_to_dict
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError, PrivacyError
-from dpsynth.files import replaced
+from dpsynth.files import write_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -262,9 +262,7 @@ class Ledger:
         OSError
             If the folder does not exist or cannot be written to.
         """
-        with replaced(path) as temporary:
-            text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:

@@ -7,14 +7,41 @@ their difference is at most the total variation of the outputs on neighbouring t
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.atoms import ADD_REMOVE, normal_form
 from dpsynth.accounting.events import describe_event
 from dpsynth.accounting.profile import Profile
+from dpsynth.files import write_text
 
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
+
+
+#: file that stands beside, or in, an output without a guarantee
+WARNING = "NOT_PRIVATE.txt"
+#: first words of every output of a run whose guarantee is void
+NOT_PRIVATE = "NOT PRIVATE"
+
+
+def is_private(guarantee: str) -> bool:
+    """Whether a ledger's sentence promises anything.
+
+    Examples
+    --------
+    >>> is_private("(3, 1e-05)-differentially private for adding or removing one record: ...")
+    True
+    >>> is_private("NOT PRIVATE: the table was released without any guarantee.")
+    False
+    """
+    return not guarantee.startswith(NOT_PRIVATE)
+
+
+def write_warning(path: Path, sentence: str) -> None:
+    """Write a void guarantee beside an output: tables and arrays cannot say it themselves."""
+    if not is_private(sentence):
+        write_text(path, sentence + "\n")
 
 
 def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> str:

@@ -85,7 +85,7 @@ def write_checkpoint(
 
 def take_checkpoint(
     path: str | Path, conform: Callable[[dict[str, Any]], pd.DataFrame]
-) -> tuple[dict[str, Any], dict[str, np.ndarray], TrainingState, Plan, TrainingSettings]:
+) -> tuple[dict[str, Any], dict[str, np.ndarray], pd.DataFrame, TrainingState, Plan, TrainingSettings]:
     """Read a checkpoint, see that it is of this table, and mark it as used.
 
     Parameters
@@ -115,12 +115,13 @@ def take_checkpoint(
         state = TrainingState(_nest(flat, settings), int(training["step"]), training["history"])
     except (KeyError, TypeError, IndexError, ValueError) as problem:
         raise storage.damaged(path, "checkpoint", problem) from None
-    if table_digest(conform(record), record["table"]["salt"]) != record["table"]["digest"]:
+    records = conform(record)
+    if table_digest(records, record["table"]["salt"]) != record["table"]["digest"]:
         raise DataError(
             f"{path} was left by a run on another table; resume with the same records in their order"
         )
     os.replace(path / _NAME, path / _USED)
-    return record, arrays, state, plan, settings
+    return record, arrays, records, state, plan, settings
 
 
 def _nest(flat: list[np.ndarray], settings: TrainingSettings) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class Step:
         coefficients = tf.concat([-share / batch, tf.fill([n_fake], np.float32(1.0 / n_fake))], axis=0)
         gradient = weighted_gradient(inputs, deltas, coefficients, weights)
 
-        noise_std = 0.0
+        noise_std = tf.zeros([])
         if settings.penalty == "data":
             penalty = self._data_penalty(state, weights, real, sampled, bank, chunk, step, j)
             gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
@@ -154,8 +154,10 @@ class Step:
                 g + ((count - batch) * c + z * s * tf.reshape(e, g.shape)) / batch
                 for g, c, s, e in zip(gradient, centers, stds, pieces, strict=True)
             ]
+            # A scalar std stands for a whole array.
             variance = sum(
-                tf.reduce_sum(tf.square(s * tf.ones_like(g))) for s, g in zip(stds, gradient, strict=True)
+                tf.reduce_sum(s * s) * float(np.prod(g.shape) / np.prod(s.shape))
+                for s, g in zip(stds, gradient, strict=True)
             )
             noise_std = z * tf.sqrt(variance) / batch
         if settings.penalty == "public":
@@ -166,7 +168,7 @@ class Step:
             gradient = [g + p for g, p in zip(gradient, penalty, strict=True)]
 
         norm = tf.sqrt(sum(tf.reduce_sum(g * g) for g in gradient))
-        metrics = tf.stack([noise_std + 0.0 * norm, norm, tf.reduce_mean(scores[n_real:])])
+        metrics = tf.stack([noise_std, norm, tf.reduce_mean(scores[n_real:])])
         critic, moments = adam(
             state["critic"], gradient, state["critic_adam"], settings.critic_learning_rate, settings
         )

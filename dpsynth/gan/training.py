@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,12 +96,9 @@ def build_step(
 ) -> Step:
     """The step function of a run and the shapes of its random numbers."""
     batch = max(round(plan.expected_batch), 1)
-    n_parameters = sum(
-        a.size
-        for a in flatten(
-            glorot(np.random.default_rng(0), (layout.dim, *settings.critic_hidden, 1), output_bias=False)
-        )
-    )
+    # Matrices and biases, without the output's bias.
+    widths = (layout.dim, *settings.critic_hidden, 1)
+    n_parameters = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths)) - 1
     per_step = (
         settings.critic_steps * (n_parameters + batch) + (settings.critic_steps + 1) * batch * settings.latent
     )

@@ -12,25 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsynth.accounting.statement import round_up
+from dpsynth.accounting.statement import NOT_PRIVATE, is_private, round_up
 from dpsynth.evaluation.records import INTERNAL, Evaluation
 from dpsynth.text import dump_yaml
-
-#: first words of every output of a run whose guarantee is void
-NOT_PRIVATE = "NOT PRIVATE"
-
-
-def is_private(guarantee: str) -> bool:
-    """Whether a ledger's sentence promises anything.
-
-    Examples
-    --------
-    >>> is_private("(3, 1e-05)-differentially private for adding or removing one record: ...")
-    True
-    >>> is_private("NOT PRIVATE: the table was released without any guarantee.")
-    False
-    """
-    return not guarantee.startswith(NOT_PRIVATE)
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dp_accounting
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.accounting import events
 from dpsynth.errors import ConfigError
 from dpsynth.table.grid import Grid
 from dpsynth.table.hierarchy import consistent, levels_of, nonnegative_leaves, tree_counts
 from dpsynth.table.projection import norm_sub
 from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
 #: Cells of a numeric column that does not say, at most; without noise, exactly.
 MOST_CELLS = 64
@@ -239,9 +242,7 @@ def release_marginals(
     return Marginals(grids, tuple(probabilities), float(n), noise_multiplier, cells)
 
 
-def marginals_event(
-    schema: Schema, noise_multiplier: float | None, method: str = "histogram"
-) -> dp_accounting.DpEvent:
+def marginals_event(schema: Schema, noise_multiplier: float | None, method: str = "histogram") -> DpEvent:
     """Event of `release_marginals`: one Gaussian mechanism; sensitivity is part of its noise."""
     _check_method(method)
     return gaussian_event(noise_multiplier)
@@ -260,17 +261,17 @@ def release_count(frame: pd.DataFrame, noise_multiplier: float | None, rng: np.r
     return float(max(1.0, len(frame) + noise))
 
 
-def count_event(noise_multiplier: float | None) -> dp_accounting.DpEvent:
+def count_event(noise_multiplier: float | None) -> DpEvent:
     """Event of `release_count`."""
     return gaussian_event(noise_multiplier)
 
 
-def gaussian_event(noise_multiplier: float | None) -> dp_accounting.DpEvent:
+def gaussian_event(noise_multiplier: float | None) -> DpEvent:
     """Gaussian event of a multiplier; the non-private event for None."""
     check_noise(noise_multiplier)
     if noise_multiplier is None:
-        return dp_accounting.NonPrivateDpEvent()
-    return dp_accounting.GaussianDpEvent(noise_multiplier)
+        return events.non_private_event()
+    return events.gaussian_event(noise_multiplier)
 
 
 def check_noise(noise_multiplier: float | None) -> None:

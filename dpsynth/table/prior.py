@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dp_accounting
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import epsilon_delta_event
+from dpsynth.accounting.events import epsilon_delta_event, non_private_event
 from dpsynth.errors import ConfigError
 from dpsynth.table.binning import Binning, default_bins, make_binning
 from dpsynth.table.draws import draw_conditional
@@ -33,6 +32,9 @@ from dpsynth.table.projection import fit_margins, norm_sub
 from dpsynth.table.schema import Schema
 from dpsynth.table.selection import check_epsilon
 from dpsynth.table.structure import count_table, grow_tree, n_choices, noise_allowance, pair_scores
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
 #: Every cell of a table keeps this fraction of an even share, so that fits and draws stay defined.
 _LEAST_CELL = 1e-4
@@ -215,7 +217,7 @@ def fit_prior(
 
 def prior_events(
     schema: Schema, kind: str, noise_multiplier: float | None, selection_epsilon: float | None
-) -> list[tuple[str, dp_accounting.DpEvent, str]]:
+) -> list[tuple[str, DpEvent, str]]:
     """Name, event and sensitivity of everything that `fit_prior` releases, in order.
 
     Examples
@@ -232,9 +234,9 @@ def prior_events(
     check_epsilon(selection_epsilon)
     choices = n_choices(len(schema) - (kind == "tan"))
     tables = n_tables(schema)
-    events: list[tuple[str, dp_accounting.DpEvent, str]] = []
+    events: list[tuple[str, DpEvent, str]] = []
     if choices and selection_epsilon is None:
-        events.append(("prior edges", dp_accounting.NonPrivateDpEvent(), "not private: no noise"))
+        events.append(("prior edges", non_private_event(), "not private: no noise"))
     elif choices and selection_epsilon is not None:
         event = epsilon_delta_event(selection_epsilon, count=choices)
         events.append(("prior edges", event, f"1 a score, {choices} exponential mechanisms"))

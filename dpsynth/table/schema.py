@@ -17,10 +17,10 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
 
 from dpsynth.errors import PrivacyError, SchemaError
-from dpsynth.files import replaced
+from dpsynth.files import write_text
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, check_frame, conform_frame
-from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_text
+from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_yaml
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 
@@ -224,8 +224,7 @@ class Schema(BaseModel):
         """Return the schema as YAML text, and write it to ``path`` if one is given."""
         text = dump_yaml(self.to_dict())
         if path is not None:
-            with replaced(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_text(path, text)
         return text
 
     @classmethod
@@ -239,11 +238,7 @@ class Schema(BaseModel):
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
-        data = load_yaml(read_text(source, error=SchemaError), origin=str(source), error=SchemaError)
-        try:
-            return cls.from_dict(data)
-        except SchemaError as problem:
-            raise SchemaError(f"{source}: {problem}") from None
+        return read_yaml(source, cls.from_dict, error=SchemaError)
 
 
 def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:
