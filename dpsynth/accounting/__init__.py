@@ -1,20 +1,26 @@
-"""What privacy costs: events, their composed profile, calibration of noise to a budget, and the ledger.
+"""What privacy costs: events, their composed profile, calibration of noise to a target, and the ledger.
 
-Nothing here loads TensorFlow, and dp_accounting is loaded when the first event is made.
+The papers' own measures and closed forms are in the modules ``tvd``, ``membership``, ``approx_tv``,
+``local``, ``identifiability`` and ``pmp``. Nothing here loads TensorFlow, and dp_accounting is loaded when
+the first event is made.
 """
 
-from dpsynth.accounting.atoms import ADD_REMOVE, REPLACE_ONE
-from dpsynth.accounting.calibrate import calibrate
+from dpsynth.accounting import approx_tv, identifiability, local, membership, pmp, tvd
+from dpsynth.accounting.calibrate import calibrate, calibrate_training
 from dpsynth.accounting.entries import Entry
 from dpsynth.accounting.events import (
+    approx_tv_event,
     epsilon_delta_event,
     gaussian_event,
+    laplace_event,
     non_private_event,
     training_event,
 )
 from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.measures import from_parameters, measures
+from dpsynth.accounting.normal_form import ADD_REMOVE, REPLACE_ONE
 from dpsynth.accounting.overflow import capacity_for, overflow_delta, overflow_probability
-from dpsynth.accounting.profile import Profile, from_parameters
+from dpsynth.accounting.profile import Profile
 
 __all__ = [
     "ADD_REMOVE",
@@ -22,13 +28,23 @@ __all__ = [
     "Entry",
     "Ledger",
     "Profile",
+    "approx_tv",
+    "approx_tv_event",
     "calibrate",
+    "calibrate_training",
     "capacity_for",
     "epsilon_delta_event",
     "from_parameters",
     "gaussian_event",
+    "identifiability",
+    "laplace_event",
+    "local",
+    "measures",
+    "membership",
     "non_private_event",
     "overflow_delta",
     "overflow_probability",
+    "pmp",
     "training_event",
+    "tvd",
 ]

@@ -1,43 +1,24 @@
-"""Normal form of a list of events: joint Gaussian noise, and counts of the mechanisms that are left.
+"""Atoms: the mechanisms whose composed privacy loss is computed on a grid.
 
-Composition does not depend on order, so a tree of events is a bag of *atoms*, each with a count. Unsampled
-Gaussians merge into one (see :mod:`dpsynth.accounting.gaussian`). Each atom knows its privacy-loss
-distribution (PLD) and the size of its privacy loss, from which the grid of the PLD is chosen.
-
-Replace-one adjacency (one record removed and one added) is read as twice the sensitivity: noise
-multipliers are halved, and an (epsilon, delta)-DP mechanism is (2 epsilon, (1 + e^epsilon) delta)-DP (Dwork
-and Roth 2014, Theorem 2.2 with delta). Poisson sampling is refused there: after a replacement the two
-samples can differ by one record or by two, and doubling the sensitivity inside the sampling is not shown to
-be the worst case. dp_accounting 0.4.3 returns the add/remove figure under REPLACE_ONE without a word, so
-its switch is not used.
+Each atom knows its privacy-loss distribution (PLD) and the size of its privacy loss, from which the grid is
+chosen. Which events become which atoms, under which adjacency, is told in
+:mod:`dpsynth.accounting.normal_form`.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from dpsynth.accounting.events import check_event, kind_of
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.accounting.gaussian import gaussian_deltas
+from dpsynth.accounting.grids import grid_pmf
 
-if TYPE_CHECKING:
-    from dp_accounting.dp_event import DpEvent
-
-ADD_REMOVE = "add/remove"
-REPLACE_ONE = "replace-one"
-ADJACENCIES = (ADD_REMOVE, REPLACE_ONE)
-
-
-def check_adjacency(adjacency: str) -> str:
-    """Return ``adjacency`` if it is one of :data:`ADJACENCIES`, else raise InputError."""
-    if adjacency not in ADJACENCIES:
-        raise InputError(f"adjacency must be one of {', '.join(ADJACENCIES)}, not {adjacency!r}")
-    return adjacency
+#: A normal distribution has less mass than e^-50 beyond this many stds.
+REACH = 9.7
 
 
 @dataclass(frozen=True)
@@ -64,6 +45,10 @@ class Atom(Hashable, Protocol):
     def pure_delta(self) -> float:
         """Probability of an infinite loss."""
 
+    @property
+    def tv(self) -> float:
+        """Total variation of one application, exact or a bound."""
+
     def size(self) -> LossSize:
         """Approximate size of the privacy loss."""
 
@@ -79,6 +64,11 @@ class GaussianAtom:
     sampling_prob: float = 1.0
     pure_epsilon = math.inf
     pure_delta = 0.0
+
+    @property
+    def tv(self) -> float:
+        """See :class:`Atom`: q (2 Phi(1 / (2 z)) - 1)."""
+        return self.sampling_prob * math.erf(1 / (self.noise_multiplier * math.sqrt(8)))
 
     def size(self) -> LossSize:
         """Moments by quadrature of the loss that a record's presence causes (Mironov, Talwar and Zhang 2019).
@@ -98,14 +88,48 @@ class GaussianAtom:
         return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
 
     def pld(self, interval: float) -> Any:
-        """See :class:`Atom`."""
-        from dp_accounting.pld import privacy_loss_distribution
+        """See :class:`Atom`; built from the divergences of both directions."""
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            self.noise_multiplier,
-            sampling_prob=self.sampling_prob,
-            value_discretization_interval=interval,
+        z, q = self.noise_multiplier, self.sampling_prob
+        # Losses of presence at outputs REACH stds beyond either mean; e^-50 of the mass lies further out.
+        ends = np.array([-REACH * z, 1 + REACH * z])
+        with np.errstate(divide="ignore"):  # log(1 - q) where q is 1
+            low, high = np.logaddexp(np.log1p(-q), math.log(q) + (2 * ends - 1) / (2 * z**2))
+        lower, upper = math.floor(low / interval), math.ceil(high / interval)
+        grid = np.arange(lower, upper + 1) * interval
+        present = grid_pmf(interval, lower, self.deltas(grid))
+        if q == 1.0:
+            return PrivacyLossDistribution(present)
+        return PrivacyLossDistribution(
+            present, grid_pmf(interval, -upper, self.deltas_of_absence(-grid[::-1]))
         )
+
+    def deltas(self, epsilons: np.ndarray) -> np.ndarray:
+        """Divergence of presence from absence: q times the Gaussian's at log(1 + (e^epsilon - 1) / q).
+
+        Balle, Barthe and Gaboardi 2018, Theorem 2, which is an identity here.
+        """
+        q = self.sampling_prob
+        inner = np.expm1(epsilons) / q
+        # below log(1 - q) no output has a smaller loss: H = 1 - e^epsilon
+        reached = inner > -1.0
+        amplified_epsilons = np.log1p(np.where(reached, inner, 0.0))
+        return np.where(
+            reached, q * gaussian_deltas(1 / self.noise_multiplier, amplified_epsilons), -np.expm1(epsilons)
+        )
+
+    def deltas_of_absence(self, epsilons: np.ndarray) -> np.ndarray:
+        """Divergence of absence from presence: q e^{epsilon + l} times the Gaussian's at -l.
+
+        Here l = log(1 + (e^-epsilon - 1) / q), and beyond -log(1 - q) the divergence is 0.
+        """
+        q = self.sampling_prob
+        inner = np.expm1(-epsilons) / q
+        reached = inner > -1.0
+        level = np.log1p(np.where(reached, inner, 0.0))
+        deltas = gaussian_deltas(1 / self.noise_multiplier, -level)
+        return np.where(reached, q * np.exp(epsilons + level) * deltas, 0.0)
 
 
 @dataclass(frozen=True, order=True)
@@ -120,6 +144,11 @@ class LaplaceAtom:
     def pure_epsilon(self) -> float:
         """See :class:`Atom`."""
         return amplified(1 / self.noise_multiplier, self.sampling_prob)
+
+    @property
+    def tv(self) -> float:
+        """See :class:`Atom`: q (1 - e^{-1 / (2 b)})."""
+        return self.sampling_prob * -math.expm1(-0.5 / self.noise_multiplier)
 
     def size(self) -> LossSize:
         """See :class:`Atom`."""
@@ -138,35 +167,50 @@ class LaplaceAtom:
 
 
 @dataclass(frozen=True, order=True)
-class EpsilonDeltaAtom:
-    """The worst (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015, section 3)."""
+class ApproxTvAtom:
+    """The worst mechanism with a largest loss, a probability of an infinite one, and a total variation.
+
+    With probability ``pure_delta`` it gives the record away; else it says nothing with the erasure
+    probability, or answers by randomised response (Ghazi and Issa 2024, section III-C and appendix F). Where
+    the total variation is the largest that (epsilon, delta) allows, nothing is erased: Kairouz, Oh and
+    Viswanath 2015, section 3.
+    """
 
     pure_epsilon: float
     pure_delta: float
+    tv: float
 
     def size(self) -> LossSize:
         """See :class:`Atom`."""
         largest = self.pure_epsilon
-        return LossSize(largest * math.tanh(largest / 2), largest, 2 * largest, rounded=True)
+        # The probability of a loss other than 0 is tv / tanh(epsilon / 2) where delta is 0.
+        share = min(1.0, self.tv / math.tanh(largest / 2)) if largest > 0.0 else 0.0
+        return LossSize(
+            share * largest * math.tanh(largest / 2), math.sqrt(share) * largest, 2 * largest, rounded=True
+        )
 
     def pld(self, interval: float) -> Any:
         """PLD with epsilon rounded up to the grid first, so that -epsilon lies on it and is not rounded."""
-        from dp_accounting.pld import common, privacy_loss_distribution
+        from dp_accounting.pld import pld_pmf
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-        on_grid = math.ceil(self.pure_epsilon / interval) * interval
-        return privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(on_grid, self.pure_delta),
-            value_discretization_interval=interval,
+        steps = math.ceil(self.pure_epsilon / interval)
+        revealed = self.pure_delta
+        probabilities = {}
+        if steps > 0 and revealed < 1.0:
+            answered = min(1.0 - revealed, (self.tv - revealed) / math.tanh(steps * interval / 2))
+            # e^epsilon / (1 + e^epsilon) and 1 / (1 + e^epsilon), without overflow
+            true = 1 / (1 + math.exp(-steps * interval))
+            probabilities[steps] = answered * true
+            probabilities[-steps] = answered * (1 - true)
+            erased = 1.0 - revealed - answered
+        else:
+            erased = 1.0 - revealed
+        if erased > 0.0:
+            probabilities[0] = erased
+        return PrivacyLossDistribution(
+            pld_pmf.create_pmf(probabilities, interval, revealed, pessimistic_estimate=True)
         )
-
-
-@dataclass(frozen=True)
-class NormalForm:
-    """A bag of atoms and the joint ``mu`` of the unsampled Gaussians; ``private`` is False if all is lost."""
-
-    mu: float
-    atoms: tuple[tuple[Atom, int], ...]
-    private: bool
 
 
 def amplified(epsilon: float, sampling_prob: float) -> float:
@@ -183,91 +227,6 @@ def amplified(epsilon: float, sampling_prob: float) -> float:
     if sampling_prob == 1.0:
         return epsilon
     if epsilon > 700.0:
-        return epsilon + math.log(sampling_prob) + 1e-12
+        # e^-epsilon keeps the result from falling below 0 where the probability is as small
+        return epsilon + math.log(sampling_prob + math.exp(-epsilon)) + 1e-12
     return math.log1p(sampling_prob * math.expm1(epsilon))
-
-
-def normal_form(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> NormalForm:
-    """Collect events into a :class:`NormalForm`.
-
-    Raises
-    ------
-    PrivacyError
-        If an event is unknown, or is not accounted for under this adjacency.
-    InputError
-        If a number in an event is out of range or NaN.
-
-    Examples
-    --------
-    >>> from dpsynth.accounting.events import gaussian_event
-    >>> normal_form([gaussian_event(1.0, count=3), gaussian_event(1.0)])
-    NormalForm(mu=2.0, atoms=(), private=True)
-    """
-    bag = _Bag(doubled=check_adjacency(adjacency) == REPLACE_ONE)
-    for event in events:
-        check_event(event)
-        bag.add(event, 1)
-    atoms = sorted(bag.atoms.items(), key=lambda item: (type(item[0]).__name__, item[0]))
-    return NormalForm(math.sqrt(bag.mu_squared), tuple(atoms), bag.private)
-
-
-class _Bag:
-    def __init__(self, doubled: bool) -> None:
-        self.doubled = doubled
-        self.mu_squared = 0.0
-        self.atoms: Counter[Any] = Counter()
-        self.private = True
-
-    def add(self, event: DpEvent, count: int, sampling_prob: float = 1.0) -> None:
-        kind = kind_of(event)
-        if kind == "SelfComposedDpEvent" and sampling_prob == 1.0:
-            self.add(event.event, count * int(event.count))
-        elif kind == "ComposedDpEvent" and sampling_prob == 1.0:
-            for inner in event.events:
-                self.add(inner, count)
-        elif kind == "PoissonSampledDpEvent" and sampling_prob == 1.0:
-            self._add_sampled(event, count)
-        elif kind == "NonPrivateDpEvent":
-            self.private = False
-        elif kind in ("GaussianDpEvent", "LaplaceDpEvent"):
-            self._add_noise(kind, float(event.noise_multiplier), count, sampling_prob)
-        elif kind == "EpsilonDeltaDpEvent":
-            self._add_epsilon_delta(float(event.epsilon), float(event.delta), count, sampling_prob)
-        elif kind != "NoOpDpEvent":
-            # One sample seen by several mechanisms is not several samples: the list cannot be unrolled.
-            raise PrivacyError(
-                f"cannot account for a {kind} inside a PoissonSampledDpEvent: sample each release afresh"
-            )
-
-    def _add_sampled(self, event: DpEvent, count: int) -> None:
-        sampling_prob = float(event.sampling_probability)
-        if self.doubled and 0.0 < sampling_prob < 1.0:
-            raise PrivacyError(
-                "PoissonSampledDpEvent has no accounting under replace-one adjacency: "
-                "use add/remove adjacency, or no sampling"
-            )
-        if sampling_prob > 0.0:
-            self.add(event.event, count, sampling_prob)
-
-    def _add_noise(self, kind: str, noise_multiplier: float, count: int, sampling_prob: float) -> None:
-        z = noise_multiplier / 2 if self.doubled else noise_multiplier
-        if math.isinf(z):
-            return
-        if z < 1e-150:  # 1 / z**2 is no longer a number, and the guarantee none either
-            self.private = False
-        elif kind == "LaplaceDpEvent":
-            self.atoms[LaplaceAtom(z, sampling_prob)] += count
-        elif sampling_prob < 1.0:
-            self.atoms[GaussianAtom(z, sampling_prob)] += count
-        else:
-            self.mu_squared += count / z**2
-
-    def _add_epsilon_delta(self, epsilon: float, delta: float, count: int, sampling_prob: float) -> None:
-        if self.doubled:
-            delta = min(1.0, (1 + math.exp(min(epsilon, 700.0))) * delta)
-            epsilon *= 2
-        epsilon, delta = amplified(epsilon, sampling_prob), sampling_prob * delta
-        if delta == 1.0:
-            self.private = False
-        elif epsilon > 0.0 or delta > 0.0:
-            self.atoms[EpsilonDeltaAtom(epsilon, delta)] += count

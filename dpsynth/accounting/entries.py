@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpsynth.accounting.atoms import ADD_REMOVE
+from dpsynth.accounting.normal_form import ADD_REMOVE
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

@@ -1,9 +1,10 @@
-"""The event of a mechanism of which only ``(epsilon, delta)`` is known.
+"""Events of mechanisms of which only ``(epsilon, delta)``, or that and the total variation, is known.
 
-dp_accounting (0.4.3 to 0.6.0) has no such event, so this module adds one in the same manner. It describes
-exponential mechanisms (``delta = 0``); its worst case is Kairouz, Oh and Viswanath 2015, "The composition
-theorem for differential privacy", section 3. The module imports dp_accounting; :mod:`dpsynth.accounting`
-does not import it until an event is needed.
+dp_accounting (0.4.3 to 0.6.0) has no such events, so this module adds them in the same manner. The first
+describes exponential mechanisms (``delta = 0``); its worst case is Kairouz, Oh and Viswanath 2015, "The
+composition theorem for differential privacy", section 3. The second describes, for example, the staircase
+mechanism; its worst case is Ghazi and Issa 2024, "Total variation meets differential privacy", section III-C.
+The module imports dp_accounting; :mod:`dpsynth.accounting` does not import it until an event is needed.
 """
 
 from __future__ import annotations
@@ -31,3 +32,29 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
 
     epsilon: float
     delta: float = 0.0
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class ApproxTvDpEvent(dp_event.DpEvent):
+    """An ``(epsilon, delta)``-differentially private mechanism whose total variation is at most ``tv``.
+
+    All three under add/remove one record.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1].
+    tv : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> ApproxTvDpEvent(1.0, 0.0, 0.4)
+    ApproxTvDpEvent(epsilon=1.0, delta=0.0, tv=0.4)
+    """
+
+    epsilon: float
+    delta: float
+    tv: float

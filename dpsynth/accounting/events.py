@@ -1,7 +1,7 @@
 """Events: frozen descriptions of what read private records, made, checked, told and serialised.
 
-An event is one of dp_accounting's ``DpEvent`` classes or
-:class:`~dpsynth.accounting.epsilon_delta.EpsilonDeltaDpEvent`. The table ``_FIELDS`` is the whole list of
+An event is one of dp_accounting's ``DpEvent`` classes or of those of
+:mod:`dpsynth.accounting.epsilon_delta`. The table ``_FIELDS`` is the whole list of
 events that this package accounts for: whatever is not in it is refused by name, never guessed. Noise
 multipliers, epsilons and deltas of an event are always those **under add/remove one record**, as in
 dp_accounting.
@@ -27,6 +27,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "GaussianDpEvent": ("noise_multiplier",),
     "LaplaceDpEvent": ("noise_multiplier",),
     "EpsilonDeltaDpEvent": ("epsilon", "delta"),
+    "ApproxTvDpEvent": ("epsilon", "delta", "tv"),
     "PoissonSampledDpEvent": ("sampling_probability", "event"),
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
@@ -48,10 +49,10 @@ def event_class(name: str) -> type[DpEvent]:
     """
     if name not in _FIELDS:
         raise PrivacyError(f"cannot account for {name}: this package knows {', '.join(_FIELDS)}")
-    if name == "EpsilonDeltaDpEvent":
-        from dpsynth.accounting.epsilon_delta import EpsilonDeltaDpEvent
+    if name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent"):
+        from dpsynth.accounting import epsilon_delta
 
-        return EpsilonDeltaDpEvent
+        return getattr(epsilon_delta, name)
     from dp_accounting import dp_event
 
     return getattr(dp_event, name)
@@ -113,6 +114,45 @@ def epsilon_delta_event(epsilon: float, delta: float = 0.0, count: int = 1) -> D
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     delta = in_range("delta", delta, 0.0, 1.0)
     return _repeated(event_class("EpsilonDeltaDpEvent")(epsilon, delta), whole("count", count))
+
+
+def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 1) -> DpEvent:
+    """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP with total variation at most ``tv``.
+
+    Use it where the total variation is known and smaller than epsilon alone implies, as for the staircase
+    mechanism, which it describes exactly (Ghazi and Issa 2024, appendix K-2).
+
+    Raises
+    ------
+    InputError
+        If epsilon is negative or infinite, delta or tv is outside [0, 1], count is below 1, or one is NaN.
+
+    Examples
+    --------
+    >>> approx_tv_event(1.0, 0.4)
+    ApproxTvDpEvent(epsilon=1.0, delta=0.0, tv=0.4)
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    delta = in_range("delta", delta, 0.0, 1.0)
+    tv = in_range("tv", tv, 0.0, 1.0)
+    return _repeated(event_class("ApproxTvDpEvent")(epsilon, delta, tv), whole("count", count))
+
+
+def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
+    """Event of ``count`` Laplace releases whose scale is ``noise_multiplier`` times the L1 sensitivity.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN.
+
+    Examples
+    --------
+    >>> laplace_event(2.0)
+    LaplaceDpEvent(noise_multiplier=2.0)
+    """
+    event = event_class("LaplaceDpEvent")(positive("noise_multiplier", noise_multiplier))
+    return _repeated(event, whole("count", count))
 
 
 def training_event(noise_multiplier: float, sampling_prob: float, steps: int) -> DpEvent:
@@ -177,9 +217,11 @@ def check_event(event: DpEvent) -> None:
     name = kind_of(event)
     if "noise_multiplier" in _FIELDS[name]:
         in_range(f"noise_multiplier of {name}", event.noise_multiplier, 0.0, math.inf)
-    elif name == "EpsilonDeltaDpEvent":
+    elif name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent"):
         in_range(f"epsilon of {name}", event.epsilon, 0.0, math.inf, high_open=True)
         in_range(f"delta of {name}", event.delta, 0.0, 1.0)
+        if name == "ApproxTvDpEvent":
+            in_range(f"tv of {name}", event.tv, 0.0, 1.0)
     elif name == "PoissonSampledDpEvent":
         in_range(f"sampling_probability of {name}", event.sampling_probability, 0.0, 1.0)
         check_event(event.event)
@@ -279,6 +321,8 @@ def describe_event(event: DpEvent) -> str:
             return f"Laplace noise, multiplier {event.noise_multiplier:.6g}"
         case "EpsilonDeltaDpEvent":
             return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism"
+        case "ApproxTvDpEvent":
+            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism of total variation {event.tv:.6g}"
         case "PoissonSampledDpEvent":
             inner = describe_event(event.event)
             return f"{inner}, on Poisson batches with probability {event.sampling_probability:.6g}"

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting import statement
-from dpsynth.accounting.atoms import ADD_REMOVE, normal_form
 from dpsynth.accounting.checks import in_range, text
 from dpsynth.accounting.entries import Entry, Overflow
 from dpsynth.accounting.events import event_from_dict, event_to_dict
+from dpsynth.accounting.normal_form import ADD_REMOVE, normal_form
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files import write_text

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.accounting.atoms import Atom, GaussianAtom, NormalForm
+from dpsynth.accounting.atoms import Atom, GaussianAtom
 from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.grids import Tail
+from dpsynth.accounting.normal_form import NormalForm
 
 #: Deltas below this are lost in the rounding of the FFT (about 1e-16 a point) and in dp_accounting's
 #: truncation of tails (1e-15 a composition), so no claim is made there.
@@ -28,6 +30,8 @@ _EXCESS = 5e-4
 _COMPOSED_POINTS, _SINGLE_POINTS = 2**21, 2**18
 #: A loss that needs a grid coarser than this is no guarantee: epsilon is then in the hundreds of thousands.
 _LARGEST_INTERVAL = 1.0
+#: Largest loss of which a finite statement is made, and the most points of a trade-off curve.
+_LARGEST_LOSS, _CURVE_POINTS = 600.0, 2**14
 
 
 class NoPrivacy:
@@ -41,9 +45,21 @@ class NoPrivacy:
         """Infinite, but for ``delta`` = 1."""
         return 0.0 if delta == 1.0 else math.inf
 
-    def deltas(self, epsilons: list[float]) -> list[float]:
+    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
         """Always 1."""
         return [1.0] * len(epsilons)
+
+    def exceedance(self, epsilon: float) -> float:
+        """Always 1."""
+        return 1.0
+
+    def quantile(self, probability: float) -> float:
+        """Infinite, but for a probability of 1."""
+        return 0.0 if probability == 1.0 else math.inf
+
+    def grid(self) -> np.ndarray:
+        """One point: there is nothing to see."""
+        return np.zeros(1)
 
 
 class NumericLoss:
@@ -58,10 +74,14 @@ class NumericLoss:
     """
 
     def __init__(self, form: NormalForm, interval: float) -> None:
-        self._pld = _composed(form, interval)
+        self._interval = interval
+        self._tails = _tails(form, interval)
         exact = [(atom.pure_epsilon, atom.pure_delta, count) for atom, count in form.atoms]
         # Basic composition: a bounded loss stays bounded, which the FFT's floor would hide at small deltas.
         self._pure_epsilon = math.inf if form.mu else sum(epsilon * count for epsilon, _, count in exact)
+        # Naive composition of total variation: no delta exceeds it, however coarse the grid.
+        overlap = sum(count * math.log1p(-min(atom.tv, 1 - 1e-16)) for atom, count in _all_atoms(form))
+        self._tv_bound = max(DELTA_FLOOR, -math.expm1(overlap) * (1 + 1e-12))
         survival = sum(count * math.log1p(-delta) for _, delta, count in exact)
         self._pure_delta = max(0.0, -math.expm1(survival))
 
@@ -69,25 +89,62 @@ class NumericLoss:
         """Smallest delta at ``epsilon`` (at least 0), at least :data:`DELTA_FLOOR` unless exactly known."""
         return self.deltas([epsilon])[0]
 
-    def deltas(self, epsilons: list[float]) -> list[float]:
-        """:meth:`delta` at each of an ascending list of epsilons, in one pass over the grid."""
-        with np.errstate(over="ignore", under="ignore"):
-            values = self._pld.get_delta_for_epsilon(list(epsilons))
-        values = np.clip(values, DELTA_FLOOR, 1.0)
-        bounded = np.asarray(epsilons) >= self._pure_epsilon
+    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
+        """:meth:`delta` at each of a list of epsilons, in one pass over the grid.
+
+        ``direction`` is "member" for the loss that a record's presence causes, "non-member" for its absence
+        (both take negative epsilons as well), or "any" for the larger.
+        """
+        points = np.asarray(epsilons, dtype=float)
+        values = np.max([tail.deltas(points) for tail in self._directed(direction)], axis=0)
+        # P(S) - e^epsilon Q(S) is at most tv, and for negative epsilon 1 - e^epsilon + e^epsilon tv
+        factor = np.exp(np.minimum(points, 0.0))
+        values = np.clip(values, DELTA_FLOOR, np.minimum(1.0, 1 - factor + factor * self._tv_bound))
+        bounded = points >= self._pure_epsilon
         return [float(v) for v in np.where(bounded, np.minimum(values, self._pure_delta), values)]
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon at ``delta``; infinite below :data:`DELTA_FLOOR` unless exactly known."""
+        if delta >= self._tv_bound:
+            return 0.0
         bound = self._pure_epsilon if delta >= self._pure_delta else math.inf
         if delta < DELTA_FLOOR:
             return bound
-        try:
-            return min(bound, float(self._pld.get_epsilon_for_delta(delta)))
-        except OverflowError:
-            # dp_accounting scans the losses from above and stops at epsilon; exp(-loss) overflows only
-            # at a loss below -709, so everything above 0 was passed and epsilon is 0.
-            return 0.0
+        return min(bound, max(tail.epsilon(delta) for tail in self._tails))
+
+    def exceedance(self, epsilon: float) -> float:
+        """Probability that the loss exceeds ``epsilon``, for the worse of presence and absence.
+
+        Epsilon is rounded down to the grid. The grid's loss has the right divergences up to its (upward)
+        error, so this is a number to that accuracy, not a one-sided bound.
+        """
+        if epsilon >= self._pure_epsilon:
+            return self._pure_delta
+        value = max(DELTA_FLOOR, *(tail.exceedance(epsilon) for tail in self._tails))
+        # (1 - e^{-epsilon}) P(L > epsilon) is at most delta(0), the total variation.
+        return min(1.0, value, self._tv_bound / max(-math.expm1(-epsilon), 1e-300))
+
+    def quantile(self, probability: float) -> float:
+        """Smallest level, at least 0, that the loss exceeds with at most this probability."""
+        bound = self._pure_epsilon if probability >= self._pure_delta else math.inf
+        if probability < DELTA_FLOOR:
+            return bound
+        return min(bound, max(tail.quantile(probability) for tail in self._tails))
+
+    def grid(self) -> np.ndarray:
+        """Losses from 0 upward, on the grid, until almost nothing lies beyond."""
+        reach = self._pure_epsilon
+        floor = DELTA_FLOOR
+        while math.isinf(reach) and floor < 1.0:  # an infinite loss may have a probability of its own
+            reach, floor = self.epsilon(floor), 100 * floor
+        points = math.ceil(min(reach, _LARGEST_LOSS) / self._interval) + 1
+        stride = math.ceil(points / _CURVE_POINTS)
+        return np.arange(0, points + stride, stride) * self._interval
+
+    def _directed(self, direction: str) -> tuple[Tail, ...]:
+        if direction == "any":
+            return self._tails
+        return self._tails[:1] if direction == "member" else self._tails[-1:]
 
 
 def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
@@ -107,17 +164,6 @@ def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | Numeric
     """
     if not form.private:
         return NoPrivacy()
-    try:
-        return _finite_loss_of(form, coarseness)
-    except ValueError as problem:
-        # With next to no noise dp_accounting's own grid of a sampled Gaussian loses its order to rounding.
-        # Saying that nothing is known is on the private side.
-        if "non-increasing" not in str(problem):
-            raise
-        return NoPrivacy()
-
-
-def _finite_loss_of(form: NormalForm, coarseness: float) -> GaussianLoss | NumericLoss | NoPrivacy:
     if not form.atoms:
         return GaussianLoss(form.mu)
     interval = grid_interval(form, coarseness)
@@ -163,3 +209,11 @@ def _repeated(atom: Atom, count: int, interval: float) -> Any:
 def _composed(form: NormalForm, interval: float) -> Any:
     plds = [_repeated(atom, count, interval) for atom, count in _all_atoms(form)]
     return functools.reduce(lambda one, other: one.compose(other), plds)
+
+
+@functools.lru_cache(maxsize=8)
+def _tails(form: NormalForm, interval: float) -> tuple[Tail, ...]:
+    """The tails of presence and absence; one where they are the same."""
+    pld = _composed(form, interval)
+    present = Tail(pld._pmf_remove, interval)
+    return (present,) if pld._pmf_add is pld._pmf_remove else (present, Tail(pld._pmf_add, interval))

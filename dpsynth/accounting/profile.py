@@ -1,4 +1,7 @@
-"""The privacy profile of a list of events: epsilon(delta), delta(epsilon), total variation, attack bounds.
+"""The privacy profile of a list of events: what its outputs allow any test, attacker or observer.
+
+Everything is read off the privacy-loss distribution: epsilon(delta) and its inverse, the total variation, the
+trade-off curve of membership tests, and the posterior belief of an observer who knows all other records.
 
 Jia 2023, "Total variation distance privacy": the exact total variation of a composed mechanism is
 delta(epsilon = 0) of its privacy-loss distribution, and it bounds the advantage TPR - FPR of every
@@ -15,10 +18,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.atoms import ADD_REMOVE, check_adjacency, normal_form
-from dpsynth.accounting.checks import in_range, positive, whole
-from dpsynth.accounting.events import training_event
+from dpsynth.accounting.checks import in_range
+from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.identifiability import posterior_belief
+from dpsynth.accounting.normal_form import ADD_REMOVE, check_adjacency, normal_form
 from dpsynth.accounting.pld import loss_of
+from dpsynth.accounting.tradeoff import TradeOff, from_deltas
+from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -32,8 +38,8 @@ class Profile:
     events : iterable of DpEvent
         What was done to the same private table, in any order; later events may depend on earlier outputs.
     adjacency : {"add/remove", "replace-one"}
-        Under replace-one, unsampled events are read with twice their add/remove sensitivity, and
-        Poisson-sampled ones are refused.
+        The numbers in events are those under add/remove one record;
+        :mod:`dpsynth.accounting.normal_form` tells how they are read under replace-one.
     failure_probability : float
         Bound, for each table, on the probability that the run did something other than its events say
         (see :mod:`dpsynth.accounting.overflow`); adds ``(1 + e^epsilon) * failure_probability`` to delta.
@@ -75,6 +81,7 @@ class Profile:
         self.failure_probability = in_range("failure_probability", failure_probability, 0.0, 1.0)
         form = normal_form(events, adjacency)
         self.private = form.private
+        self._curves: dict[str, TradeOff] = {}
         self._loss = loss_of(form, in_range("coarseness", coarseness, 1.0, math.inf, high_open=True))
 
     def delta(self, epsilon: float) -> float:
@@ -124,9 +131,138 @@ class Profile:
         """Total variation distance between the outputs on neighbouring tables, which is delta(0)."""
         return self._tv
 
-    def advantage(self) -> float:
-        """Largest TPR - FPR of any membership attack, which is the total variation."""
-        return self._tv
+    def advantage(self, fpr: float | None = None) -> float:
+        """Largest TPR - FPR of any membership attack, or of those with false positive rate ``fpr``.
+
+        Over all rates it is the total variation (Jia 2023, Theorem 15 and its surroundings).
+
+        Raises
+        ------
+        InputError
+            If ``fpr`` lies outside [0, 1] or is NaN.
+        """
+        if fpr is None:
+            return self._tv
+        return max(0.0, 1 - in_range("fpr", fpr, 0.0, 1.0) - float(self.fnr(fpr)))
+
+    def fnr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
+        """Smallest false negative rate of a membership test at a false positive rate: the trade-off curve.
+
+        Parameters
+        ----------
+        fpr : float or ndarray
+            In [0, 1].
+        test : {"any", "member", "non-member"}
+            Which claim a positive test makes. Sampling makes a record's presence easier to notice than its
+            absence, or the reverse; "any" is the lower convex hull of both curves, which bounds either, and
+            a test that may choose its claim by a coin.
+
+        Raises
+        ------
+        InputError
+            If ``fpr`` lies outside [0, 1] or is NaN, or ``test`` is unknown.
+
+        Examples
+        --------
+        >>> from dpsynth.accounting.events import gaussian_event
+        >>> round(Profile([gaussian_event(1.0)]).fnr(0.05), 4)
+        0.7405
+        """
+        if test not in ("any", "member", "non-member"):
+            raise InputError(f"test must be any, member or non-member, not {test!r}")
+        rates = np.asarray(fpr, dtype=float)
+        outside = rates[~((rates >= 0.0) & (rates <= 1.0))]
+        if outside.size:
+            raise InputError(f"fpr must lie in [0, 1], not {outside.flat[0]:g}")
+        if isinstance(self._loss, GaussianLoss) and self.failure_probability == 0.0:
+            return self._loss.fnr(fpr)
+        return self._curve(test)(fpr)
+
+    def tpr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
+        """Largest true positive rate at a false positive rate, that is ``1 - fnr``: the ROC curve."""
+        return 1 - self.fnr(fpr, test)
+
+    def ppv(self, fpr: float, prior: float) -> float:
+        """Largest share of true ones among the positive results of a test with false positive rate ``fpr``.
+
+        ``prior`` is the share of members among those tested (Jia 2023, Theorem 16, with the exact curve). At
+        a rate of 0 it is 1 if some test is ever right there, else the prior.
+
+        Raises
+        ------
+        InputError
+            If an argument lies outside [0, 1] or is NaN.
+        """
+        prior = in_range("prior", prior, 0.0, 1.0)
+        true = prior * float(self.tpr(in_range("fpr", fpr, 0.0, 1.0)))
+        positive_results = true + (1 - prior) * fpr
+        return true / positive_results if positive_results > 0.0 else prior
+
+    def mu(self, smallest_fpr: float = 1e-6) -> float:
+        """Gaussian-DP equivalent: the smallest mu whose trade-off curve lies nowhere above this profile's.
+
+        A single Gaussian release with noise multiplier 1 / mu gives away at least as much. Error rates below
+        ``smallest_fpr`` are left out, because sampled mechanisms are no Gaussian mechanisms in the far tail.
+
+        Raises
+        ------
+        InputError
+            If ``smallest_fpr`` lies outside [1e-9, 0.1] or is NaN.
+        """
+        smallest_fpr = in_range("smallest_fpr", smallest_fpr, 1e-9, 0.1)
+        if not self.private:
+            return math.inf
+        if isinstance(self._loss, GaussianLoss) and self.failure_probability == 0.0:
+            return self._loss.mu
+        return self._curve("any").mu(smallest_fpr)
+
+    def belief(self, delta: float, prior: float = 0.5) -> float:
+        """Bound on an observer's belief that a member is one: its odds are ``e^epsilon(delta)`` the prior's.
+
+        MOSAICrOWN D5.3, Theorem 2, for any prior. The bound fails with the probability
+        ``exceedance(epsilon(delta))``, which is more than ``delta``.
+
+        Raises
+        ------
+        InputError
+            If an argument lies outside [0, 1] or is NaN.
+        """
+        return posterior_belief(self.epsilon(delta), prior)
+
+    def exceedance(self, epsilon: float) -> float:
+        """Probability that the privacy loss exceeds ``epsilon``: that the odds grow by more than e^epsilon.
+
+        The larger for a record that is there and for one that is not. Exact for unsampled Gaussians; else
+        numerical, accurate to the grid of the privacy-loss distribution.
+
+        Raises
+        ------
+        InputError
+            If epsilon is negative or NaN.
+        """
+        epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
+        return min(1.0, self._loss.exceedance(epsilon) + self.failure_probability)
+
+    def belief_quantile(self, probability: float, prior: float = 0.5) -> float:
+        """Belief that an observer exceeds with at most this probability, in whichever of the two is true.
+
+        Raises
+        ------
+        InputError
+            If an argument lies outside [0, 1] or is NaN.
+        """
+        return posterior_belief(self.loss_quantile(probability), prior)
+
+    def loss_quantile(self, probability: float) -> float:
+        """Smallest level, at least 0, that the privacy loss exceeds with at most this probability.
+
+        Raises
+        ------
+        InputError
+            If the probability lies outside [0, 1] or is NaN.
+        """
+        room = in_range("probability", probability, 0.0, 1.0) - self.failure_probability
+        return self._loss.quantile(room) if room >= 0.0 else math.inf
 
     def attack_accuracy(self, prior: float = 0.5) -> float:
         """Largest accuracy of any membership attack whose target is a member with probability ``prior``.
@@ -145,6 +281,21 @@ class Profile:
             return 1.0
         # accuracy = P0 + sup_S [P1 P(S) - P0 Q(S)] = P0 + P1 delta(log(P0 / P1))
         return larger + smaller * (self._tv if larger == smaller else self.delta(math.log(larger / smaller)))
+
+    def _curve(self, test: str) -> TradeOff:
+        if test not in self._curves:
+            grid = np.zeros(1) if isinstance(self._loss, GaussianLoss) else self._loss.grid()
+            if isinstance(self._loss, GaussianLoss) and self._loss.mu > 0.0:
+                reach = self._loss.epsilon(1e-14) if math.isfinite(self._loss.mu) else 0.0
+                grid = np.linspace(0.0, min(reach, 600.0), 2**14)
+            symmetric = test == "any"
+            if not symmetric:
+                grid = np.concatenate([-grid[:0:-1], grid])
+            deltas = np.asarray(self._loss.deltas(grid.tolist(), test))
+            if self.failure_probability > 0.0:
+                deltas = deltas + np.array([self._charge(epsilon) for epsilon in grid.tolist()])
+            self._curves[test] = from_deltas(grid, deltas, symmetric=symmetric)
+        return self._curves[test]
 
     @cached_property
     def _tv(self) -> float:
@@ -172,53 +323,3 @@ class Profile:
             for epsilon, delta in zip(grid.tolist(), self._loss.deltas(grid.tolist()), strict=True)
         ]
         return float(grid[max(0, int(np.argmin(totals)) - 1)])
-
-
-def from_parameters(
-    noise_multiplier: float, sampling_prob: float, steps: int, delta: float
-) -> dict[str, float | str]:
-    """Privacy of a training run of noisy sums over Poisson batches, under add/remove one record.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Noise std over sensitivity, greater than 0 and finite.
-    sampling_prob : float
-        Probability with which each record joins a batch, in (0, 1].
-    steps : int
-        Number of noisy sums, at least 1.
-    delta : float
-        In [0, 1); at 0, epsilon is infinite.
-
-    Returns
-    -------
-    dict
-        The parameters, ``adjacency``, and ``epsilon``, ``tv``, ``advantage``, ``attack_accuracy_bound``.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range or NaN, naming it.
-
-    Examples
-    --------
-    >>> cost = from_parameters(2.0, 1.0, 4, 1e-5)
-    >>> round(cost["epsilon"], 4), round(cost["tv"], 5)
-    (4.3772, 0.38292)
-    """
-    multiplier = in_range(
-        "noise_multiplier", positive("noise_multiplier", noise_multiplier), 0.0, math.inf, high_open=True
-    )
-    delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
-    profile = Profile([training_event(multiplier, sampling_prob, steps)])
-    return {
-        "noise_multiplier": multiplier,
-        "sampling_prob": float(sampling_prob),
-        "steps": whole("steps", steps),
-        "delta": delta,
-        "adjacency": ADD_REMOVE,
-        "epsilon": profile.epsilon(delta),
-        "tv": profile.tv(),
-        "advantage": profile.advantage(),
-        "attack_accuracy_bound": profile.attack_accuracy(),
-    }

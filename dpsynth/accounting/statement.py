@@ -10,8 +10,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting.atoms import ADD_REMOVE, normal_form
 from dpsynth.accounting.events import describe_event
+from dpsynth.accounting.normal_form import ADD_REMOVE, normal_form
 from dpsynth.accounting.profile import Profile
 from dpsynth.files import write_text
 

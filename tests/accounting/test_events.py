@@ -125,7 +125,7 @@ def test_infinite_noise_is_an_event_but_no_record():
 
 
 def test_full_batches_are_plain_gaussians():
-    """Sampling with probability 1 posted as sampling, which replace-one accounting would refuse."""
+    """Sampling with probability 1 posted as sampling, which keeps Gaussians from merging exactly."""
     assert training_event(2.0, 1.0, 1) == dp_accounting.GaussianDpEvent(2.0)
     assert event_class("EpsilonDeltaDpEvent") is EpsilonDeltaDpEvent
 

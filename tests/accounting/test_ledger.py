@@ -199,8 +199,8 @@ def test_posts_that_cannot_be_accounted_for_are_refused():
             ledger.post(texts.pop("name"), gaussian_event(1.0), **texts)
     with pytest.raises(InputError, match="overflow probability of 'x'"):
         ledger.charge_overflow("x", 1.5)
-    with pytest.raises(PrivacyError, match="replace-one"):
-        ledger.post("x", training_event(1.0, 0.1, 5), sensitivity="1", adjacency=REPLACE_ONE)
+    with pytest.raises(InputError, match="adjacency"):
+        ledger.post("x", training_event(1.0, 0.1, 5), sensitivity="1", adjacency="replace")
     assert ledger.entries == ()
 
 

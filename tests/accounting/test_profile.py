@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting import REPLACE_ONE, Profile, from_parameters
-from dpsynth.accounting.atoms import normal_form
 from dpsynth.accounting.events import (
     epsilon_delta_event,
     gaussian_event,
     non_private_event,
     training_event,
 )
+from dpsynth.accounting.normal_form import normal_form
 from dpsynth.accounting.pld import grid_interval
 from dpsynth.errors import InputError, PrivacyError
 
@@ -94,14 +94,18 @@ def test_replace_one_by_quadrature(sigma):
 
 
 def test_replace_one_of_other_mechanisms():
-    """Laplace not doubled, group privacy without e^epsilon on delta, or sampling let through."""
+    """Laplace not doubled, group privacy without e^epsilon on delta, or before sampling instead of after."""
     laplace = Profile([dp_accounting.LaplaceDpEvent(2.0)], adjacency=REPLACE_ONE)
     assert laplace.tv() == pytest.approx(1 - math.exp(-0.5), rel=1e-3)
     pair = Profile([epsilon_delta_event(0.5, 1e-3)], adjacency=REPLACE_ONE)
     assert pair.epsilon(0.01) <= 1.0
     assert pair.delta(1.0) == pytest.approx((1 + math.exp(0.5)) * 1e-3)
-    with pytest.raises(PrivacyError, match="replace-one"):
-        Profile([training_event(1.0, 0.1, 10)], adjacency=REPLACE_ONE)
+    amplified = math.log1p(0.1 * math.expm1(0.5))
+    sampled = Profile([poisson(0.1, epsilon_delta_event(0.5, 1e-3))], adjacency=REPLACE_ONE)
+    assert sampled.delta(2 * amplified + 1e-3) == pytest.approx((1 + math.exp(amplified)) * 1e-4, rel=1e-3)
+    noisy = Profile([poisson(0.1, dp_accounting.LaplaceDpEvent(2.0))], adjacency=REPLACE_ONE)
+    assert noisy.epsilon(0.0) == pytest.approx(2 * amplified, rel=1e-3)
+    assert noisy.tv() == pytest.approx(0.2 * (1 - math.exp(-0.25)), rel=1e-3)
     assert Profile([training_event(1.0, 1.0, 4)], adjacency=REPLACE_ONE).tv() > 0.95
 
 
@@ -274,3 +278,29 @@ def test_bad_queries_are_named():
         with pytest.raises(InputError, match=words):
             call()
     assert from_parameters(1.0, 0.1, 10, 0.0)["epsilon"] == math.inf
+
+
+@pytest.mark.parametrize("adjacency", ["add/remove", REPLACE_ONE])
+def test_little_noise_on_few_records_stays_within_the_share_sampled(adjacency):
+    """A coarse grid that reports a total variation of 0.9 where at most 1 - (1 - q)^T can be told apart."""
+    for z, q, steps in ((0.01, 1e-6, 1), (0.01, 1e-6, 10_000), (0.1, 1e-3, 100)):
+        profile = Profile([training_event(z, q, steps)], adjacency=adjacency)
+        share = -math.expm1(steps * math.log1p(-q))
+        assert profile.tv() <= share * (1 + 1e-9)
+        assert profile.epsilon(share * 1.01) == 0.0
+        assert profile.exceedance(1.0) <= share / (1 - math.exp(-1)) * (1 + 1e-9)
+
+
+def test_extremes_in_every_measure():
+    """An overflow, a NaN or a disorder where noise, sampling or steps are extreme."""
+    before = None
+    for z in (0.1, 1.0, 10.0, 1000.0):
+        record = from_parameters(z, 1.0, 1, 1e-6)
+        now = [record[key] for key in ("epsilon", "tv", "attack_accuracy_bound", "mu", "tpr_at_fpr")]
+        assert all(map(math.isfinite, now))
+        assert before is None or all(a >= b for a, b in zip(before, now, strict=True))
+        before = now
+    for z, q, steps in ((0.1, 1e-3, 1000), (1000.0, 1e-6, 10_000), (0.3, 0.999, 2)):
+        record = from_parameters(z, q, steps, 1e-6)
+        assert not any(isinstance(value, float) and math.isnan(value) for value in record.values())
+        assert record["tv"] <= record["mu"] * 0.3989423 + 1e-9  # 2 Phi(mu / 2) - 1 is below mu phi(0)

@@ -1,0 +1,105 @@
+"""Trade-off curves: the smallest false negative rate of any test at each false positive rate.
+
+Dong, Roth and Su 2019, "Gaussian differential privacy", Proposition 2.12: a curve is the envelope of the
+lines ``fnr = 1 - delta(epsilon) - e^epsilon fpr``. Kulynych, Gomez, Kaissis, du Pin Calmon and Troncoso 2024,
+"Attack-aware noise calibration for differential privacy", section 3, read it off privacy-loss distributions.
+
+``delta`` is a convex function of ``y = e^epsilon``. Whatever upper bounds of it are known at some points, it
+lies below their lower convex hull, so a curve built from that hull is never above the true one: it errs on
+the private side however few the points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """A convex, decreasing trade-off curve through vertices.
+
+    Parameters
+    ----------
+    fpr : ndarray, shape (n,)
+        False positive rates, ascending from 0 to 1.
+    fnr : ndarray, shape (n,)
+        Smallest false negative rates there.
+
+    Examples
+    --------
+    >>> curve = from_deltas(np.log([1.0, 2.0]), np.array([0.25, 0.0]), symmetric=True)
+    >>> curve(0.25)
+    0.5
+    """
+
+    fpr: np.ndarray
+    fnr: np.ndarray
+
+    def __call__(self, fpr: float | np.ndarray) -> float | np.ndarray:
+        """Smallest false negative rate at one false positive rate or an array of them."""
+        value = np.interp(fpr, self.fpr, self.fnr)
+        return value if np.ndim(fpr) else float(value)
+
+    def mu(self, smallest_fpr: float) -> float:
+        """Smallest mu whose Gaussian trade-off curve lies nowhere above this one.
+
+        Between vertices the convex Gaussian curve lies below its chord, so the vertices decide. Those with an
+        error rate below ``smallest_fpr`` are left out.
+        """
+        from scipy.special import ndtri
+
+        if float(self(smallest_fpr)) < smallest_fpr:
+            return float("inf")
+        # the ends of what is looked at are vertices of that part of the curve
+        end = float(np.interp(-smallest_fpr, -self.fnr, self.fpr))
+        seen = (self.fpr > smallest_fpr) & (self.fpr < end)
+        fpr = np.concatenate([[smallest_fpr], self.fpr[seen], [end]])
+        # Definition 2.6: G_mu(fpr) = Phi(Phi^{-1}(1 - fpr) - mu)
+        return max(0.0, float(np.max(-ndtri(fpr) - ndtri(self(fpr)))))
+
+
+def from_deltas(epsilons: np.ndarray, deltas: np.ndarray, *, symmetric: bool) -> TradeOff:
+    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons``.
+
+    Parameters
+    ----------
+    epsilons, deltas : ndarray, shape (n,)
+        Pairs of which each holds; epsilons below 700. If ``symmetric``, they are at least 0 and each pair
+        holds with the two tables exchanged as well; the result is then its own inverse.
+    symmetric : bool
+        Otherwise the pairs describe P against Q alone: a positive test claims P, and the false positive rate
+        is Q's.
+    """
+    y, bound = _lower_hull(np.exp(epsilons), np.minimum.accumulate(np.clip(deltas, 0.0, 1.0)))
+    if not symmetric:  # delta is 1 at y = 0
+        y, bound = _lower_hull(np.append(0.0, y), np.append(1.0, bound))
+    # On a stretch of the hull, delta = (1 - fnr) - y fpr; beyond the last point it is constant.
+    fpr = np.append(np.diff(bound) / -np.diff(y), 0.0)
+    fnr = 1 - bound - y * fpr
+    fpr, fnr = np.clip(fpr[::-1], 0.0, 1.0), np.clip(fnr[::-1], 0.0, 1.0)
+    if symmetric:
+        # What holds with the tables exchanged holds for (fnr, fpr): reflect, and join by the slope -1.
+        below = fpr <= fnr
+        fpr, fnr = fpr[below], fnr[below]
+        fpr, fnr = np.append(fpr, fnr[::-1]), np.append(fnr, fpr[::-1])
+    fpr, fnr = np.maximum.accumulate(np.append(fpr, 1.0)), np.minimum.accumulate(np.append(fnr, 0.0))
+    first = np.flatnonzero(np.diff(np.append(-1.0, fpr)) > 0)
+    # of several vertices at one rate, the lowest counts
+    last = np.append(first[1:], fpr.size) - 1
+    return TradeOff(fpr[first], fnr[last])
+
+
+def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower convex hull of points with ascending ``x`` (Andrew's monotone chain)."""
+    kept: list[tuple[float, float]] = []
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(kept) > 1:
+            (x0, y0), (x1, y1) = kept[-2], kept[-1]
+            if (y1 - y0) * (point[0] - x1) < (point[1] - y1) * (x1 - x0):
+                break
+            kept.pop()
+        kept.append(point)
+    hull = np.asarray(kept)
+    return hull[:, 0], hull[:, 1]
