@@ -1,4 +1,4 @@
-"""The command line: ``dpsynth run | fit | sample | evaluate | account | schema``.
+"""The command line: ``dpsynth run | fit | sample | evaluate | account | calibrate | schema``.
 
 Results go to stdout, one JSON object with ``--json``; progress, logs and errors go to stderr. Exit status: 0
 success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. What is
@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from dpsynth.commands import account, console, evaluate, models, run, schema
+from dpsynth.commands import account, calibrate, console, evaluate, models, run, schema
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
 
 app = typer.Typer(
@@ -28,7 +28,8 @@ app.command("run")(run.run)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate)
-app.command("account")(account.account)
+app.command("calibrate")(calibrate.calibrate)
+app.add_typer(account.app, name="account")
 app.add_typer(schema.app, name="schema")
 
 
@@ -62,11 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> main(["account", "--noise-multiplier", "2", "--steps", "4", "--delta", "1e-5"])
-    epsilon                4.37718  at delta 1e-05
-    total variation        0.382925
-    attack advantage       0.382925  at most
-    attack accuracy        0.691463  at most, from even odds
     adjacency              add/remove
+    epsilon                4.37718 at delta 1e-05
+        Whatever comes out is at most 79.62 times as likely with this patient as without, but for ...
+    ...
     0
     """
     try:

@@ -268,10 +268,15 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a command that is not listed, or a help that fails."""
     assert main(["--help"]) == 0
     listed = capsys.readouterr().out
-    assert all(name in listed for name in ("run", "fit", "sample", "evaluate", "account", "schema"))
+    assert all(
+        name in listed for name in ("run", "fit", "sample", "evaluate", "account", "calibrate", "schema")
+    )
     assert main([]) == 0
     assert capsys.readouterr().out == listed
-    for name in ("run", "fit", "sample", "evaluate", "account", "schema", "schema infer", "schema check"):
+    for name in (
+        "run", "fit", "sample", "evaluate", "account", "account compare", "account figures", "account verify",
+        "calibrate", "schema", "schema infer", "schema check",
+    ):  # fmt: skip
         assert main([*name.split(), "--help"]) == 0
     capsys.readouterr()
     assert main(["--version"]) == 0
@@ -292,13 +297,13 @@ def test_failures_and_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         def fail(*args: object, raised: BaseException = raised, **kwargs: object) -> None:
             raise raised
 
-        monkeypatch.setattr("dpsynth.accounting.from_parameters", fail)
+        monkeypatch.setattr("dpsynth.accounting.summary.of_training", fail)
         assert main(["account", "--noise-multiplier", "1"]) == status
         captured = capsys.readouterr()
         assert said in captured.err and captured.err.count("\n") == 1 and captured.out == ""
     monkeypatch.setenv("DPSYNTH_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        monkeypatch.setattr("dpsynth.accounting.from_parameters", lambda *a: {}["absent"])
+        monkeypatch.setattr("dpsynth.accounting.summary.of_training", lambda *a, **k: {}["absent"])
         main(["account", "--noise-multiplier", "1"])
 
 

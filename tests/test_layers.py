@@ -22,7 +22,7 @@ LAYERS = [
     ("presets", "budget", "postprocess", "model"),
     ("options", "fitting", "synthesizer"),
     ("datasets", "evaluation"),
-    ("config", "report"),
+    ("config", "report", "figures"),
     ("targets", "pipeline"),
     ("commands", "cli"),
 ]
@@ -51,7 +51,7 @@ def test_imports_run_one_way(path):
     assert not late, f"{path.name} (layer {home}) imports {sorted(late)}"
 
 
-@pytest.mark.parametrize("home", ["evaluation", "datasets", "accounting", "report"])
+@pytest.mark.parametrize("home", ["evaluation", "datasets", "accounting", "report", "figures"])
 def test_evaluators_and_accounting_never_import_the_gan(home):
     """Catches an evaluator that knows our own generator."""
     for path in (ROOT / home).rglob("*.py"):

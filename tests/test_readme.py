@@ -13,10 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDES = sorted((ROOT / "docs").glob("*.md"))
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language, text=README):
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 def test_python_tour_runs(tmp_path, monkeypatch, capsys):
@@ -49,6 +50,24 @@ def test_shell_tour_runs(tmp_path):
         assert done.returncode == 0, f"{line}\n{done.stderr}"
     written = {p.name for p in (tmp_path / "runs/breast_cancer").iterdir()}
     assert {"synthetic.csv", "model", "ledger.json", "report.json", "report.md"} <= written
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
+def test_guides_run(guide, tmp_path, monkeypatch, capsys):
+    """Catches a guide whose Python or commands no longer run, or that shows a figure that is not there."""
+    from dpsynth.cli import main
+
+    text = guide.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for part in blocks("python", text):
+        exec(compile(part, guide.name, "exec"), {})
+    lines = [line for part in blocks("shell", text) for line in part.splitlines()]
+    assert lines
+    for line in lines:
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    assert capsys.readouterr().err.count("Traceback") == 0
+    for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (guide.parent / image).is_file(), image
 
 
 def test_layout_table_names_what_exists():

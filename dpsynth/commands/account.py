@@ -1,8 +1,7 @@
-"""``dpsynth account``: what a training run, or a ledger, costs."""
+"""``dpsynth account``: what a training run, a mechanism or a ledger gives away, in every measure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,69 +10,138 @@ import typer
 from dpsynth.commands import console
 from dpsynth.errors import InputError
 
-_DELTA = 1e-5
+DELTA = 1e-5
+
+app = typer.Typer(
+    help="Print what a training run (--noise-multiplier, --sampling-prob, --steps), a mechanism "
+    "(--mechanism) or everything in a ledger (--ledger) gives away, exact from the privacy-loss distribution."
+)
+
+NoiseOption = Annotated[
+    float | None, typer.Option("--noise-multiplier", help="Noise std (Laplace: scale) over sensitivity.")
+]
+SamplingOption = Annotated[float, typer.Option("--sampling-prob", help="Poisson sampling probability.")]
+StepsOption = Annotated[int, typer.Option("--steps", help="Number of noisy sums, or of releases.")]
+DeltaOption = Annotated[float, typer.Option("--delta", help="Probability of failure.")]
+AdjacencyOption = Annotated[str, typer.Option("--adjacency", help="add/remove or replace-one.")]
+PriorOption = Annotated[float, typer.Option("--prior", help="An attacker's belief beforehand.")]
+FprOption = Annotated[float, typer.Option("--fpr", help="False positive rate of a membership test.")]
 
 
+@app.callback(invoke_without_command=True)
 def account(
-    noise_multiplier: Annotated[
-        float | None, typer.Option("--noise-multiplier", help="Noise std over sensitivity.")
-    ] = None,
-    sampling_prob: Annotated[
-        float, typer.Option("--sampling-prob", help="Poisson sampling probability.")
-    ] = 1.0,
-    steps: Annotated[int, typer.Option("--steps", help="Number of noisy sums.")] = 1,
-    delta: Annotated[float, typer.Option("--delta", help="Probability of failure.")] = _DELTA,
+    context: typer.Context,
+    noise_multiplier: NoiseOption = None,
+    sampling_prob: SamplingOption = 1.0,
+    steps: StepsOption = 1,
+    delta: DeltaOption = DELTA,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="ledger.json, or the folder of a run or a model.")
     ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", help="gaussian, laplace, staircase or exponential.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Of one release of the mechanism.")
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option("--gamma", help="Width of the staircase's upper step.")
+    ] = None,
+    adjacency: AdjacencyOption = "add/remove",
+    prior: PriorOption = 0.5,
+    fpr: FprOption = 0.01,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Print epsilon, total variation and attack bounds, exact from the privacy-loss distribution.
+    """Print what was asked for, unless a subcommand does."""
+    if context.invoked_subcommand is not None:
+        return
+    from dpsynth.accounting import summary
 
-    Either of a training run (--noise-multiplier, --sampling-prob, --steps) or of everything in a ledger.
-    Adjacency: add or remove one record.
-    """
-    if (noise_multiplier is None) == (ledger is None):
-        raise InputError("give either --noise-multiplier or --ledger")
     if ledger is not None:
-        if sampling_prob != 1.0 or steps != 1:
-            raise InputError("--sampling-prob and --steps do not go with --ledger, which holds its own")
-        cost = _ledger_cost(ledger, delta)
-    else:
-        from dpsynth.accounting import from_parameters
-
-        cost = from_parameters(float(noise_multiplier or 0.0), sampling_prob, steps, delta)
-    console.emit(cost, _text(cost), as_json=as_json)
-
-
-def _ledger_cost(path: Path, delta: float) -> dict[str, Any]:
-    from dpsynth.accounting.ledger import Ledger
-
-    if not path.is_dir():
-        return Ledger.load(path).summary(delta)
-    if (path / "ledger.json").exists():
-        return Ledger.load(path / "ledger.json").summary(delta)
-    from dpsynth.synthesizer import DPWGANGP
-
-    return DPWGANGP.load(path).ledger_.summary(delta)
-
-
-def _text(cost: Mapping[str, Any]) -> str:
-    from dpsynth.accounting.statement import round_up
-
-    lines = [
-        f"epsilon                {round_up(cost['epsilon'], 6)}  at delta {round_up(cost['delta'])}",
-        f"total variation        {round_up(cost['tv'], 6)}",
-        f"attack advantage       {round_up(cost['advantage'], 6)}  at most",
-        f"attack accuracy        {round_up(cost['attack_accuracy_bound'], 6)}  at most, from even odds",
-        f"adjacency              {cost['adjacency']}",
-    ]
-    for entry in cost.get("entries", ()):
-        lines.append(
-            f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}; "
-            f"epsilon {round_up(entry['epsilon_alone'])} alone, "
-            f"{round_up(entry['epsilon_cumulative'])} so far"
+        given = (noise_multiplier, mechanism, epsilon, gamma)
+        if any(value is not None for value in given) or (sampling_prob, steps) != (1.0, 1):
+            raise InputError(
+                "--ledger holds its own events: no other option of a run or mechanism goes with it"
+            )
+        if adjacency != "add/remove":
+            raise InputError("--adjacency does not go with --ledger, which holds its own")
+        cost = summary.of_ledger(console.read_ledger(ledger), delta, prior=prior, fpr=fpr)
+    elif mechanism is not None:
+        if sampling_prob != 1.0:
+            raise InputError("--sampling-prob does not go with --mechanism")
+        cost = summary.of_mechanism(
+            mechanism,
+            noise_multiplier=noise_multiplier,
+            epsilon=epsilon,
+            gamma=gamma,
+            count=steps,
+            delta=delta,
+            adjacency=adjacency,
+            prior=prior,
+            fpr=fpr,
         )
-    if "guarantee" in cost:
-        lines.append(str(cost["guarantee"]))
-    return "\n".join(lines)
+    elif noise_multiplier is not None:
+        if epsilon is not None or gamma is not None:
+            raise InputError("--epsilon and --gamma describe a --mechanism")
+        cost = summary.of_training(
+            noise_multiplier, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr
+        )
+    else:
+        raise InputError("give --noise-multiplier, --mechanism or --ledger")
+    console.emit(cost, summary.to_text(cost), as_json=as_json)
+
+
+@app.command("compare")
+def compare(
+    plans: Annotated[
+        list[str],
+        typer.Argument(help="Plans such as z=1.1,q=0.01,steps=1000, or ledger files or folders."),
+    ],
+    delta: DeltaOption = DELTA,
+    adjacency: AdjacencyOption = "add/remove",
+    prior: PriorOption = 0.5,
+    fpr: FprOption = 0.01,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Print a table of measures, one line for each plan.
+
+    A plan is a list of z (noise multiplier), q (sampling probability, also a fraction such as 256/60000) and
+    steps, or a ledger.
+    """
+    from dpsynth.accounting import summary
+
+    rows = [
+        summary.of_plan(plan, delta, adjacency=adjacency, prior=prior, fpr=fpr)
+        if "=" in plan
+        else summary.of_ledger(console.read_ledger(Path(plan)), delta, prior=prior, fpr=fpr)
+        for plan in plans
+    ]
+    record = [{"plan": plan} | row for plan, row in zip(plans, rows, strict=True)]
+    console.emit({"plans": record}, summary.to_table(record), as_json=as_json)
+
+
+@app.command("figures")
+def figures(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write into.")],
+    names: Annotated[list[str] | None, typer.Option("--only", help="Beginning of a figure's name.")] = None,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Draw the figures of the papers behind the accounting, as SVG, from this package's own functions."""
+    from dpsynth import figures as drawings
+
+    written = drawings.write(out, names or (), progress=console.say)
+    record: dict[str, Any] = {"out": str(out), "files": [path.name for path in written]}
+    console.emit(record, f"{len(written)} files in {out}", as_json=as_json)
+
+
+@app.command("verify")
+def verify(as_json: console.JsonFlag = False) -> None:
+    """Compute every published or independently computed golden value again, and print the deviations."""
+    from dpsynth.accounting import golden
+
+    checks = golden.check()
+    failed = [check.name for check in checks if not check.holds]
+    record = {"values": [check.to_dict() for check in checks], "failed": failed}
+    console.emit(record, golden.to_table(checks), as_json=as_json)
+    if failed:
+        raise typer.Exit(1)

@@ -56,6 +56,19 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
     return Ledger.load(path)
 
 
+def read_ledger(path: Path) -> Ledger:
+    """Read ledger.json, or the ledger in the folder of a run or of a model."""
+    from dpsynth.accounting.ledger import Ledger
+
+    if not path.is_dir():
+        return Ledger.load(path)
+    if (path / "ledger.json").exists():
+        return Ledger.load(path / "ledger.json")
+    from dpsynth.synthesizer import DPWGANGP
+
+    return DPWGANGP.load(path).ledger_
+
+
 @contextmanager
 def progress_bar() -> Iterator[Any]:
     """Give a callback that draws training progress on stderr; it draws nothing where that is no terminal."""
