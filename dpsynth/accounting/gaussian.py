@@ -13,24 +13,34 @@ from dataclasses import dataclass
 import numpy as np
 
 
-def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
-    """Hockey-stick divergence of a ``mu``-GDP Gaussian release at each epsilon, of any sign and shape.
+def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.ndarray:
+    """Hockey-stick divergence of ``mu``-GDP Gaussian releases at epsilons of any sign.
 
     Balle and Wang 2018, Theorem 8: Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2).
 
+    Parameters
+    ----------
+    mu : float or ndarray
+        At least 0, may be infinite; broadcast against ``epsilons``.
+    epsilons : float or ndarray
+        Finite.
+
     Examples
     --------
-    >>> gaussian_deltas(1.0, np.array([0.0, 1.0])).round(5)
-    array([0.38292, 0.12694])
+    >>> gaussian_deltas(1.0, np.array([0.0, 1.0])).round(5).tolist()
+    [0.38292, 0.12694]
+    >>> gaussian_deltas(np.array([0.0, 1e-200, 1.0, np.inf]), 1.0).round(5).tolist()
+    [0.0, 0.0, 0.12694, 1.0]
     """
     from scipy.special import log_ndtr
 
-    with np.errstate(over="ignore"):  # epsilon / mu of next to no release
-        upper = log_ndtr(-epsilons / mu + mu / 2)
-        lower = log_ndtr(-epsilons / mu - mu / 2)
-    # In logarithms, because e^epsilon overflows and both terms vanish long before delta does.
-    gap = np.subtract(lower, upper, out=np.zeros_like(upper), where=np.isfinite(upper))
-    return np.exp(upper) * np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilons + gap))) + 0.0  # not -0.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        mu, epsilons = np.broadcast_arrays(mu, epsilons)
+        threshold = np.where(mu > 0.0, epsilons / mu, np.where(epsilons < 0.0, -np.inf, np.inf))
+        upper = log_ndtr(mu / 2 - threshold)
+        # In logarithms, because e^epsilon overflows and both terms vanish long before delta does.
+        ratio = np.minimum(0.0, epsilons + log_ndtr(-mu / 2 - threshold) - upper)
+        return np.where(upper > -700.0, np.exp(upper) * -np.expm1(ratio), 0.0) + 0.0  # not -0.0
 
 
 @dataclass(frozen=True)

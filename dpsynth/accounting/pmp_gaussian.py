@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.accounting.checks import in_range, positive
-from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss, gaussian_deltas
 from dpsynth.accounting.pmp_definition import private_root
 from dpsynth.accounting.pmp_halves import blocks
 from dpsynth.errors import InputError
@@ -209,25 +209,6 @@ def finite_sigma(sigma: float) -> float:
     return in_range("sigma", positive("sigma", sigma), 0.0, math.inf, high_open=True)
 
 
-def hockey_stick(distance: np.ndarray, sigma: float, epsilon: float) -> np.ndarray:
-    """Return delta of one Gaussian release (Balle and Wang's Theorem 8) at each distance of two means.
-
-    Examples
-    --------
-    >>> hockey_stick(np.array([0.0, 1e-200, 1.0, np.inf]), 1.0, 1.0).round(5).tolist()
-    [0.0, 0.0, 0.12694, 1.0]
-    """
-    from scipy.special import log_ndtr
-
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        mu = distance / sigma
-        threshold = np.where(mu > 0.0, epsilon / mu, np.inf)
-        upper = log_ndtr(mu / 2 - threshold)
-        # In logarithms, because e^epsilon overflows and both terms vanish long before delta does.
-        ratio = np.minimum(0.0, epsilon + log_ndtr(-mu / 2 - threshold) - upper)
-        return np.where(upper > -700.0, np.exp(upper) * -np.expm1(ratio), 0.0)
-
-
 def single_epsilon(distance: float, sigma: float, delta: float) -> float:
     """Return epsilon of one Gaussian release whose mean moves by ``distance``."""
     mu = distance / sigma
@@ -238,7 +219,7 @@ def single_epsilon(distance: float, sigma: float, delta: float) -> float:
 
 def _averaged(points: np.ndarray, sigma: float, epsilon: float) -> float:
     """Proposition 12 for a mean; the record itself is at distance 0 and adds nothing to the sum."""
-    largest = max(hockey_stick(block, sigma, epsilon).sum(axis=1).max() for block in _distances(points))
+    largest = max(gaussian_deltas(block / sigma, epsilon).sum(axis=1).max() for block in _distances(points))
     return float(largest) / (len(points) - 1)
 
 

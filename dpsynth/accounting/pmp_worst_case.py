@@ -12,14 +12,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from dpsynth.accounting.checks import in_range, positive, whole
+from dpsynth.accounting.gaussian import gaussian_deltas
 from dpsynth.accounting.pmp_gaussian import (
     ROOT_TOLERANCE,
     finite_sigma,
     gaussian_pmp_sigma,
-    hockey_stick,
     largest_distance,
     single_epsilon,
     values_of,
@@ -54,7 +52,7 @@ def gaussian_parent_delta(values: Any, sigma: float, epsilon: float) -> float:
     0.072714
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    return float(hockey_stick(np.array(largest_distance(values_of(values))), finite_sigma(sigma), epsilon))
+    return float(gaussian_deltas(largest_distance(values_of(values)) / finite_sigma(sigma), epsilon))
 
 
 def gaussian_parent_epsilon(values: Any, sigma: float, delta: float) -> float:
@@ -104,7 +102,7 @@ def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) 
     0.242394
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    return float(hockey_stick(np.array(_sensitivity(value_range, n)), finite_sigma(sigma), epsilon))
+    return float(gaussian_deltas(_sensitivity(value_range, n) / finite_sigma(sigma), epsilon))
 
 
 def gaussian_dp_epsilon(value_range: float, n: int, sigma: float, delta: float) -> float:
