@@ -40,7 +40,7 @@ def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.
         upper = log_ndtr(mu / 2 - threshold)
         # In logarithms, because e^epsilon overflows and both terms vanish long before delta does.
         ratio = np.minimum(0.0, epsilons + log_ndtr(-mu / 2 - threshold) - upper)
-        return np.where(upper > -700.0, np.exp(upper) * -np.expm1(ratio), 0.0) + 0.0  # not -0.0
+        return np.where(np.isfinite(upper), np.exp(upper) * -np.expm1(ratio), 0.0) + 0.0  # not -0.0
 
 
 @dataclass(frozen=True)
