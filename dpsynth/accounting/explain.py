@@ -19,7 +19,7 @@ def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     >>> from dpsynth.accounting import from_parameters
     >>> for name, value, meaning in explain(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
     ...     print(f"{name}: {value}. {meaning}")
-    epsilon: 4.37718 at delta 1e-05. Whatever comes out is at most 79.62 times as likely with this ...
+    epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
     total variation: 0.382925. Nothing that can happen to this patient because of the release becomes more ...
     """
     replaced = cost["adjacency"] != "add/remove"
@@ -31,8 +31,8 @@ def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         (
             "epsilon",
             f"{round_up(cost['epsilon'], 6)} at delta {round_up(delta)}",
-            f"Whatever comes out is at most {round_up(factor)} times as likely with {change}, but for a "
-            f"probability of {round_up(delta)}.",
+            f"Any event is at most {round_up(factor)} times as probable with {change}, plus at most "
+            f"{round_up(delta)}.",
         ),
         (
             "total variation",
@@ -74,12 +74,13 @@ def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             "posterior belief",
             f"{round_up(cost['belief_bound'], 6)} from prior {prior:g}",
             f"Who knows all other records and believes with {prior:g} that this patient is in the table ends "
-            f"up believing it with at most {round_up(cost['belief_bound'])}.",
+            f"up believing it with at most {round_up(cost['belief_bound'])}, but for the probability that "
+            "follows.",
         ),
         (
             "belief exceeded",
             round_up(cost["belief_exceedance"], 6),
-            "This is the probability that the belief goes beyond that bound all the same (more than delta).",
+            "This is the probability that the belief goes beyond that bound; it is more than delta.",
         ),
         (
             "Gaussian mu",
