@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpsynth.errors import InputError
@@ -35,6 +36,9 @@ class Measure:
         Whether it was computed from real records without payment.
     detail : str
         What it is, in a few words.
+    lower, upper : float, optional
+        Ends of its confidence interval, at the ``level`` of the evaluation's settings; both or neither.
+        ``detail`` says what the interval is over.
     """
 
     group: str
@@ -42,11 +46,49 @@ class Measure:
     value: float | int | None
     internal: bool
     detail: str = ""
+    lower: float | None = None
+    upper: float | None = None
 
     def __post_init__(self) -> None:
         # JSON has no NaN; an undefined number is None everywhere.
-        if isinstance(self.value, float) and not math.isfinite(self.value):
-            object.__setattr__(self, "value", None)
+        for name in ("value", "lower", "upper"):
+            number = getattr(self, name)
+            if isinstance(number, float) and not math.isfinite(number):
+                object.__setattr__(self, name, None)
+        if self.lower is None or self.upper is None:
+            object.__setattr__(self, "lower", None)
+            object.__setattr__(self, "upper", None)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What a plot or a longer table of a report is drawn from.
+
+    Parameters
+    ----------
+    kind : str
+        What ``data`` holds, for instance ``"marginal"`` or ``"roc"``; the report draws each kind in its way.
+    name : str
+        Unique within an evaluation, for instance ``"marginal[age].synthetic"``.
+    internal : bool
+        Whether it was computed from real records without payment. Numbers of the real and of the synthetic
+        table are therefore never in one detail, unless all of it is internal.
+    data : dict
+        Lists, mappings, text, finite numbers and None.
+    """
+
+    kind: str
+    name: str
+    internal: bool
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one evaluator found: numbers, and what lies behind them."""
+
+    measures: tuple[Measure, ...] = ()
+    details: tuple[Detail, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +100,9 @@ class Evaluation:
     measures : tuple of Measure
         With unique names.
     settings : dict
-        How it was measured: outcome, seed, limits. Public.
+        How it was measured: outcome, seed, limits, ``level`` of the intervals. Public.
+    details : tuple of Detail
+        With unique names.
 
     Examples
     --------
@@ -68,20 +112,21 @@ class Evaluation:
     >>> print(result.to_markdown())
     ### Utility
     <BLANKLINE>
-    | measure | value | release | what it is |
-    |---|---:|---|---|
-    | auc_mean | 0.8100 | internal: not for release | three classifiers |
+    | measure | value | interval | release | what it is |
+    |---|---:|---|---|---|
+    | auc_mean | 0.8100 |  | internal: not for release | three classifiers |
     <BLANKLINE>
     """
 
     measures: tuple[Measure, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    details: tuple[Detail, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [measure.name for measure in self.measures]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InputError(f"the measure {twice[0]!r} is given twice")
+        for what, entries in (("measure", self.measures), ("detail", self.details)):
+            twice = [name for name, times in Counter(entry.name for entry in entries).items() if times > 1]
+            if twice:
+                raise InputError(f"the {what} {min(twice)!r} is given twice")
 
     def __getitem__(self, name: str) -> Measure:
         """Return the measure of that name; raise KeyError naming those there are."""
@@ -95,22 +140,22 @@ class Evaluation:
 
     def released(self) -> Evaluation:
         """Return only what was computed without real records."""
-        return Evaluation(tuple(m for m in self.measures if not m.internal), self.settings)
+        return Evaluation(
+            tuple(measure for measure in self.measures if not measure.internal),
+            self.settings,
+            tuple(detail for detail in self.details if not detail.internal),
+        )
+
+    def of_kind(self, kind: str) -> tuple[Detail, ...]:
+        """Return the details of one kind, in order."""
+        return tuple(detail for detail in self.details if detail.kind == kind)
 
     def to_dict(self) -> dict[str, Any]:
         """Return lists, mappings, text and numbers, ready for JSON."""
         return {
             "settings": dict(self.settings),
-            "measures": [
-                {
-                    "group": m.group,
-                    "name": m.name,
-                    "value": m.value,
-                    "internal": m.internal,
-                    "detail": m.detail,
-                }
-                for m in self.measures
-            ],
+            "measures": [asdict(measure) for measure in self.measures],
+            "details": [asdict(detail) for detail in self.details],
         }
 
     @classmethod
@@ -118,7 +163,8 @@ class Evaluation:
         """Build an evaluation from what :meth:`to_dict` gives; raise InputError otherwise."""
         try:
             measures = tuple(Measure(**entry) for entry in data["measures"])
-            return cls(measures, dict(data["settings"]))
+            details = tuple(Detail(**entry) for entry in data.get("details", ()))
+            return cls(measures, dict(data["settings"]), details)
         except (KeyError, TypeError) as problem:
             raise InputError(f"this is not a saved evaluation: {problem}") from None
 
@@ -130,13 +176,14 @@ class Evaluation:
         """Return one table a group, each under a heading of ``level``."""
         lines: list[str] = []
         for group in dict.fromkeys(measure.group for measure in self.measures):
-            lines += [f"{'#' * level} {group}", "", "| measure | value | release | what it is |"]
-            lines.append("|---|---:|---|---|")
+            lines += [f"{'#' * level} {group}", "", "| measure | value | interval | release | what it is |"]
+            lines.append("|---|---:|---|---|---|")
             for measure in self.measures:
                 if measure.group == group:
                     cells = (
                         measure.name,
-                        _shown(measure.value),
+                        shown(measure.value),
+                        shown_interval(measure),
                         INTERNAL if measure.internal else "released",
                         measure.detail,
                     )
@@ -145,10 +192,34 @@ class Evaluation:
         return "\n".join(lines)
 
 
-def _shown(value: float | int | None) -> str:
+def shown(value: float | int | None) -> str:
+    """Return a number as people read it: four significant digits, whole numbers with commas, n/a for None.
+
+    Examples
+    --------
+    >>> shown(0.81234), shown(0.000123456), shown(12345), shown(None)
+    ('0.8123', '0.0001235', '12,345', 'n/a')
+    """
     if value is None:
         return "n/a"
-    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.4g}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"
+
+
+def shown_interval(measure: Measure) -> str:
+    """Return the interval of a measure as people read it; empty where it has none.
+
+    Examples
+    --------
+    >>> shown_interval(Measure("Utility", "auc", 0.8, True, lower=0.75, upper=0.85))
+    '0.7500 to 0.8500'
+    """
+    if measure.lower is None or measure.upper is None:
+        return ""
+    return f"{shown(measure.lower)} to {shown(measure.upper)}"
 
 
 def _cell(text: str) -> str:

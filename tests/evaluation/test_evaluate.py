@@ -117,7 +117,7 @@ def test_json_and_markdown(result: Evaluation) -> None:
     text = result.to_markdown(level=4)
     assert "#### Closeness to real records" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert all(line.replace("\\|", "").count("|") == 5 for line in rows)
+    assert all(line.replace("\\|", "").count("|") == 6 for line in rows)
     assert sum("internal: not for release" in line for line in rows) == sum(
         m.internal for m in result.measures
     )
