@@ -111,13 +111,10 @@ class GaussianAtom:
         Balle, Barthe and Gaboardi 2018, Theorem 2, which is an identity here.
         """
         q = self.sampling_prob
-        inner = np.expm1(epsilons) / q
         # below log(1 - q) no output has a smaller loss: H = 1 - e^epsilon
-        reached = inner > -1.0
-        amplified_epsilons = np.log1p(np.where(reached, inner, 0.0))
-        return np.where(
-            reached, q * gaussian_deltas(1 / self.noise_multiplier, amplified_epsilons), -np.expm1(epsilons)
-        )
+        reached, level = _unsampled(epsilons, q)
+        below = -np.expm1(np.minimum(epsilons, 0.0))
+        return np.where(reached, q * gaussian_deltas(1 / self.noise_multiplier, level), below)
 
     def deltas_of_absence(self, epsilons: np.ndarray) -> np.ndarray:
         """Divergence of absence from presence: q e^{epsilon + l} times the Gaussian's at -l.
@@ -125,9 +122,7 @@ class GaussianAtom:
         Here l = log(1 + (e^-epsilon - 1) / q), and beyond -log(1 - q) the divergence is 0.
         """
         q = self.sampling_prob
-        inner = np.expm1(-epsilons) / q
-        reached = inner > -1.0
-        level = np.log1p(np.where(reached, inner, 0.0))
+        reached, level = _unsampled(-epsilons, q)
         deltas = gaussian_deltas(1 / self.noise_multiplier, -level)
         return np.where(reached, q * np.exp(epsilons + level) * deltas, 0.0)
 
@@ -211,6 +206,24 @@ class ApproxTvAtom:
         return PrivacyLossDistribution(
             pld_pmf.create_pmf(probabilities, interval, revealed, pessimistic_estimate=True)
         )
+
+
+def most_noise(noise_multiplier: float, sampling_prob: float) -> float:
+    """The noise that is accounted for: a loss below about 1e-12 is too small for a grid of its own.
+
+    Less noise than there is errs on the private side.
+    """
+    return min(noise_multiplier, max(1e3, 1e12 * sampling_prob), 1e9)
+
+
+def _unsampled(epsilons: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where log(1 + (e^epsilon - 1) / q) exists, and its value (0 elsewhere), at epsilons of any size."""
+    # Above 30 in the form epsilon - log(q) + log(1 - (1 - q) e^-epsilon), since e^epsilon overflows.
+    inner = np.expm1(np.minimum(epsilons, 30.0)) / q
+    reached = inner > -1.0
+    small = np.log1p(np.where(reached, inner, 0.0))
+    large = epsilons - math.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(epsilons, 30.0)))
+    return reached, np.where(epsilons > 30.0, large, small)
 
 
 def amplified(epsilon: float, sampling_prob: float) -> float:

@@ -83,7 +83,8 @@ def calibrate(
     >>> round(calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1)), 2)
     3.98
     """
-    if (target is None) == (epsilon is None or delta is None):
+    given = sum(number is not None for number in (epsilon, delta))
+    if given != (2 if target is None else 0):
         raise InputError("give either a target, or epsilon and delta")
     if target is None:
         target = EpsilonTarget(epsilon, delta)  # type: ignore[arg-type]  # both are numbers here

@@ -24,9 +24,14 @@ def in_range(
     0.5
     """
     interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a number in {interval}, not {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        number = -math.inf if value < 0 else math.inf
+    if math.isnan(number):
+        raise InputError(f"{name} must be a number in {interval}, not {value!r}")
     below = number < low or (low_open and number == low)
     above = number > high or (high_open and number == high)
     if below or above:
@@ -49,6 +54,8 @@ def whole(name: str, value: object, low: int = 1) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
         raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")
+    if int(value) > 10**15:
+        raise InputError(f"{name} must be at most 1,000,000,000,000,000, not {len(str(value))} digits long")
     return int(value)
 
 

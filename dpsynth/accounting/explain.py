@@ -80,7 +80,7 @@ def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         (
             "belief exceeded",
             round_up(cost["belief_exceedance"], 6),
-            "This is the probability that the belief goes beyond that bound; it is more than delta.",
+            "This is the probability that the belief goes beyond that bound; it can be more than delta.",
         ),
         (
             "Gaussian mu",

@@ -102,6 +102,15 @@ class GaussianLoss:
         value = ndtr(-ndtri(np.asarray(fpr, dtype=float)) - self.mu)
         return value if np.ndim(fpr) else float(value)
 
+    def tpr(self, fpr: float | np.ndarray) -> float | np.ndarray:
+        """Largest true positive rate at a false positive rate, exact where ``1 - fnr`` has no digits left."""
+        from scipy.special import ndtr, ndtri
+
+        if math.isinf(self.mu):
+            return np.ones_like(fpr, dtype=float) if np.ndim(fpr) else 1.0
+        value = ndtr(ndtri(np.asarray(fpr, dtype=float)) + self.mu)
+        return value if np.ndim(fpr) else float(value)
+
     def exceedance(self, epsilon: float) -> float:
         """Probability that the privacy loss, which is N(mu^2 / 2, mu^2), exceeds ``epsilon``."""
         from scipy.special import ndtr
@@ -119,6 +128,7 @@ class GaussianLoss:
         if probability == 0.0 or math.isinf(self.mu):
             return math.inf
         level = self.mu**2 / 2 - self.mu * float(ndtri(probability))
-        while self.exceedance(level) > probability:  # the last digit, to the private side
-            level *= 1 + 1e-15
+        step = 1e-15 * (1e-300 + abs(level))
+        while level < 0.0 or self.exceedance(level) > probability:  # the last digits, to the private side
+            level, step = level + step, 2 * step
         return level

@@ -61,6 +61,8 @@ class Tail:
         self.lower = int(dense._lower_loss)
         self.infinite = float(dense._infinity_mass)
         self._mass = np.asarray(dense._probs, dtype=float)
+        if not np.isfinite(self._mass).all():  # rounding has eaten the distribution: claim nothing
+            self.infinite, self._mass = 1.0, np.zeros(self._mass.size)
 
     @cached_property
     def beyond(self) -> np.ndarray:

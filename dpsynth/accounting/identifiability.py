@@ -34,7 +34,7 @@ def posterior_belief(epsilon: float, prior: float = 0.5) -> float:
     -------
     float
         ``1 / (1 + e^-epsilon (1 - prior) / prior)``. Under (epsilon, delta)-DP with delta > 0 it can be
-        exceeded, and with a probability larger than delta, see :func:`exceedance`.
+        exceeded, and with a probability that can be larger than delta, see :func:`exceedance`.
 
     Examples
     --------

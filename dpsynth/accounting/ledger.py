@@ -279,7 +279,7 @@ class Ledger:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise DataError(f"cannot read the ledger {path}: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"cannot read the ledger {path}: it is not JSON ({error})") from None
         try:
             return cls.from_dict(record)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.approx_tv import largest_tv
-from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, amplified
+from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, amplified, most_noise
 from dpsynth.accounting.events import check_event, kind_of
 from dpsynth.accounting.replaced import ReplacedGaussianAtom
 from dpsynth.errors import InputError, PrivacyError
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 ADD_REMOVE = "add/remove"
 REPLACE_ONE = "replace-one"
+#: A numerical composition takes a minute for this many applications of one mechanism.
+MOST_APPLICATIONS = 10**8
 ADJACENCIES = (ADD_REMOVE, REPLACE_ONE)
 
 
@@ -74,6 +76,11 @@ def normal_form(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> Norma
     for event in events:
         check_event(event)
         bag.add(event, 1)
+    longest = max(bag.atoms.values(), default=0)
+    if longest > MOST_APPLICATIONS:
+        raise InputError(
+            f"a mechanism is applied {longest:,} times; at most {MOST_APPLICATIONS:,} can be accounted for"
+        )
     atoms = sorted(bag.atoms.items(), key=lambda item: (type(item[0]).__name__, item[0]))
     return NormalForm(math.sqrt(bag.mu_squared), tuple(atoms), bag.private)
 
@@ -124,13 +131,15 @@ class _Bag:
             epsilon = 1 / noise_multiplier
             self._add_bounded(epsilon, 0.0, -math.expm1(-epsilon / 2), count, sampling_prob)
         elif kind == "LaplaceDpEvent":
-            self.atoms[LaplaceAtom(z, sampling_prob)] += count
+            self.atoms[LaplaceAtom(most_noise(z, sampling_prob), sampling_prob)] += count
         elif sampling_prob == 1.0:
-            self.mu_squared += count / z**2
+            self.mu_squared += count * (1 / z) ** 2
         elif self.doubled:
-            self.atoms[ReplacedGaussianAtom(noise_multiplier, sampling_prob)] += count
+            self.atoms[ReplacedGaussianAtom(most_noise(noise_multiplier, sampling_prob), sampling_prob)] += (
+                count
+            )
         else:
-            self.atoms[GaussianAtom(z, sampling_prob)] += count
+            self.atoms[GaussianAtom(most_noise(z, sampling_prob), sampling_prob)] += count
 
     def _add_bounded(self, epsilon: float, delta: float, tv: float, count: int, sampling_prob: float) -> None:
         # Ghazi and Issa 2024, Proposition 1

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.accounting.atoms import Atom, GaussianAtom
+from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom
 from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.grids import Tail
 from dpsynth.accounting.normal_form import NormalForm
@@ -84,6 +84,9 @@ class NumericLoss:
         self._tv_bound = max(DELTA_FLOOR, -math.expm1(overlap) * (1 + 1e-12))
         survival = sum(count * math.log1p(-delta) for _, delta, count in exact)
         self._pure_delta = max(0.0, -math.expm1(survival))
+        stepped = any(isinstance(atom, LaplaceAtom) for atom, _ in form.atoms)
+        splits = sum(n for a, n in _all_atoms(form) if not isinstance(a, ApproxTvAtom)) if stepped else 0
+        self._slack, self._slack_factor = _slack(splits)
 
     def delta(self, epsilon: float) -> float:
         """Smallest delta at ``epsilon`` (at least 0), at least :data:`DELTA_FLOOR` unless exactly known."""
@@ -115,12 +118,15 @@ class NumericLoss:
     def exceedance(self, epsilon: float) -> float:
         """Probability that the loss exceeds ``epsilon``, for the worse of presence and absence.
 
-        Epsilon is rounded down to the grid. The grid's loss has the right divergences up to its (upward)
-        error, so this is a number to that accuracy, not a one-sided bound.
+        Epsilon is rounded down to the grid, and further by :func:`_slack`. The grid's loss has the right
+        divergences up to its (upward) error, so for losses with a density this is a number to that accuracy,
+        not a one-sided bound.
         """
         if epsilon >= self._pure_epsilon:
             return self._pure_delta
-        value = max(DELTA_FLOOR, *(tail.exceedance(epsilon) for tail in self._tails))
+        start = epsilon - self._slack * self._interval
+        value = self._slack_factor * max(tail.exceedance(start) for tail in self._tails)
+        value = max(DELTA_FLOOR, value)
         # (1 - e^{-epsilon}) P(L > epsilon) is at most delta(0), the total variation.
         return min(1.0, value, self._tv_bound / max(-math.expm1(-epsilon), 1e-300))
 
@@ -129,7 +135,8 @@ class NumericLoss:
         bound = self._pure_epsilon if probability >= self._pure_delta else math.inf
         if probability < DELTA_FLOOR:
             return bound
-        return min(bound, max(tail.quantile(probability) for tail in self._tails))
+        level = max(tail.quantile(probability / self._slack_factor) for tail in self._tails)
+        return min(bound, level + self._slack * self._interval)
 
     def grid(self) -> np.ndarray:
         """Losses from 0 upward, on the grid, until almost nothing lies beyond."""
@@ -166,6 +173,8 @@ def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | Numeric
         return NoPrivacy()
     if not form.atoms:
         return GaussianLoss(form.mu)
+    if form.mu > 1e100:
+        return NoPrivacy()
     interval = grid_interval(form, coarseness)
     if interval > _LARGEST_INTERVAL or any(700 < atom.pure_epsilon < math.inf for atom, _ in form.atoms):
         return NoPrivacy()
@@ -196,6 +205,22 @@ def grid_interval(form: NormalForm, coarseness: float = 1.0) -> float:
 def _all_atoms(form: NormalForm) -> tuple[tuple[Atom, int], ...]:
     joint: tuple[tuple[Atom, int], ...] = ((GaussianAtom(1 / form.mu), 1),) if form.mu else ()
     return joint + form.atoms
+
+
+def _slack(count: int) -> tuple[int, float]:
+    """By how many grid points, and by what factor, atoms of the loss may exceed what the grid shows.
+
+    The grid splits a loss that lies between two points among them, keeping the mean of e^{-loss}, so that
+    the grid's loss is at least the true one on average (Jensen) and its ``count`` splits are submartingale
+    differences within one cell each. By Azuma and Hoeffding it falls behind by more than t cells with a
+    probability of at most exp(-2 t^2 / count), whatever the true loss. It matters where the loss has atoms
+    that do not lie on the grid, which Laplace noise has; a loss with a density that hardly changes within
+    a cell loses on one side of a point what it gains on the other.
+    """
+    if count <= 4:
+        return count, 1.0
+    cells = math.ceil(math.sqrt(5 * count))
+    return cells, 1 / -math.expm1(-2 * cells**2 / count)
 
 
 @functools.lru_cache(maxsize=32)

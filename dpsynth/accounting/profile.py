@@ -170,6 +170,8 @@ class Profile:
         """
         if test not in ("any", "member", "non-member"):
             raise InputError(f"test must be any, member or non-member, not {test!r}")
+        if np.asarray(fpr).dtype.kind not in "fiu":
+            raise InputError(f"fpr must be a number in [0, 1] or an array of them, not {fpr!r}")
         rates = np.asarray(fpr, dtype=float)
         outside = rates[~((rates >= 0.0) & (rates <= 1.0))]
         if outside.size:
@@ -180,13 +182,17 @@ class Profile:
 
     def tpr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
         """Largest true positive rate at a false positive rate, that is ``1 - fnr``: the ROC curve."""
-        return 1 - self.fnr(fpr, test)
+        fnr = self.fnr(fpr, test)
+        if isinstance(self._loss, GaussianLoss) and self.failure_probability == 0.0:
+            return self._loss.tpr(fpr)
+        value = np.maximum(1 - np.asarray(fnr), fpr)  # a test may always guess
+        return value if np.ndim(fpr) else float(value)
 
     def ppv(self, fpr: float, prior: float) -> float:
         """Largest share of true ones among the positive results of a test with false positive rate ``fpr``.
 
-        ``prior`` is the share of members among those tested (Jia 2023, Theorem 16, with the exact curve). At
-        a rate of 0 it is 1 if some test is ever right there, else the prior.
+        ``prior`` is the share of members among those tested (Jia 2023, Theorem 16, with the exact curve). It
+        grows as the rate falls; from 1e-9 downward it is the limit, the belief at the largest possible loss.
 
         Raises
         ------
@@ -194,7 +200,9 @@ class Profile:
             If an argument lies outside [0, 1] or is NaN.
         """
         prior = in_range("prior", prior, 0.0, 1.0)
-        true = prior * float(self.tpr(in_range("fpr", fpr, 0.0, 1.0)))
+        if in_range("fpr", fpr, 0.0, 1.0) < 1e-9:
+            return posterior_belief(self.epsilon(0.0), prior)
+        true = prior * float(self.tpr(fpr))
         positive_results = true + (1 - prior) * fpr
         return true / positive_results if positive_results > 0.0 else prior
 
@@ -220,7 +228,7 @@ class Profile:
         """Bound on an observer's belief that a member is one: its odds are ``e^epsilon(delta)`` the prior's.
 
         MOSAICrOWN D5.3, Theorem 2, for any prior. The bound fails with the probability
-        ``exceedance(epsilon(delta))``, which is more than ``delta``.
+        ``exceedance(epsilon(delta))``, which can be more than ``delta``.
 
         Raises
         ------
@@ -233,7 +241,10 @@ class Profile:
         """Probability that the privacy loss exceeds ``epsilon``: that the odds grow by more than e^epsilon.
 
         The larger for a record that is there and for one that is not. Exact for unsampled Gaussians; else
-        numerical, accurate to the grid of the privacy-loss distribution.
+        numerical, accurate to the grid of the privacy-loss distribution (an upper bound where the loss has
+        atoms, as that of Laplace noise). With a failure probability it is the upper bound
+        ``delta(e) / (1 - exp(e - epsilon))`` at the best e below epsilon, since what happens in a failure is
+        unknown.
 
         Raises
         ------
@@ -241,7 +252,12 @@ class Profile:
             If epsilon is negative or NaN.
         """
         epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
-        return min(1.0, self._loss.exceedance(epsilon) + self.failure_probability)
+        if self.failure_probability == 0.0:
+            return self._loss.exceedance(epsilon)
+        # P(L > epsilon) (1 - e^{e - epsilon}) <= E[(1 - e^{e - L})^+] = delta(e)
+        below = epsilon * (1 - np.geomspace(1e-6, 1.0, 64))
+        bounds = [self.delta(float(e)) / max(-math.expm1(float(e) - epsilon), 1e-300) for e in below]
+        return min(1.0, *bounds)
 
     def belief_quantile(self, probability: float, prior: float = 0.5) -> float:
         """Belief that an observer exceeds with at most this probability, in whichever of the two is true.
@@ -261,8 +277,18 @@ class Profile:
         InputError
             If the probability lies outside [0, 1] or is NaN.
         """
-        room = in_range("probability", probability, 0.0, 1.0) - self.failure_probability
-        return self._loss.quantile(room) if room >= 0.0 else math.inf
+        probability = in_range("probability", probability, 0.0, 1.0)
+        if self.failure_probability == 0.0:
+            return self._loss.quantile(probability)
+        low, high = 0.0, 1.0
+        while self.exceedance(high) > probability:
+            low, high = high, 2 * high
+            if high > 1e4:
+                return math.inf
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.exceedance(middle) > probability else (low, middle)
+        return high
 
     def attack_accuracy(self, prior: float = 0.5) -> float:
         """Largest accuracy of any membership attack whose target is a member with probability ``prior``.
@@ -322,4 +348,6 @@ class Profile:
             delta + self._charge(epsilon)
             for epsilon, delta in zip(grid.tolist(), self._loss.deltas(grid.tolist()), strict=True)
         ]
-        return float(grid[max(0, int(np.argmin(totals)) - 1)])
+        lowest = int(np.argmin(totals))
+        # at the last point it is still falling, and beyond it the loss has next to nothing
+        return float(grid[lowest if lowest == grid.size - 1 else max(0, lowest - 1)])

@@ -89,14 +89,18 @@ def of_plan(plan: str, delta: float, **options: Any) -> dict[str, Any]:
         If the plan has another key, lacks z, or a number cannot be read.
     """
     values: dict[str, float] = {"q": 1.0, "steps": 1}
+    given: set[str] = set()
     for part in plan.split(","):
         key, _, number = part.partition("=")
         key = key.strip()
         if key not in ("z", "q", "steps"):
             raise InputError(f"plan {plan!r}: {key!r} is not one of z, q, steps")
+        if key in given:
+            raise InputError(f"plan {plan!r} gives {key} twice")
+        given.add(key)
         try:
             values[key] = int(number) if key == "steps" else float(Fraction(number.strip()))
-        except (ValueError, ZeroDivisionError):
+        except (ValueError, ZeroDivisionError, OverflowError):
             raise InputError(f"plan {plan!r}: {key} must be a number, not {number!r}") from None
     if "z" not in values:
         raise InputError(f"plan {plan!r} lacks z, the noise multiplier")
@@ -105,7 +109,8 @@ def of_plan(plan: str, delta: float, **options: Any) -> dict[str, Any]:
 
 def of_ledger(ledger: Ledger, delta: float, *, prior: float = 0.5, fpr: float = 0.01) -> dict[str, Any]:
     """Measures of everything in a ledger, with its summary (see :meth:`Ledger.summary`)."""
-    return ledger.summary(delta) | measures(ledger.profile(), delta, prior=prior, fpr=fpr)
+    cost = ledger.summary(delta) | measures(ledger.profile(), delta, prior=prior, fpr=fpr)
+    return cost | {"caveats": _caveats(ledger)}
 
 
 def calibrated(
@@ -145,7 +150,19 @@ def calibrated(
     z = calibrate_training(target, sampling_prob, steps, earlier=before, **common)
     profile = Profile([*before, training_event(z, sampling_prob, steps)], **common)
     run = {"noise_multiplier": z, "sampling_prob": float(sampling_prob), "steps": int(steps)}
-    return {"target": target.describe()} | run | measures(profile, delta, prior=prior, fpr=fpr)
+    caveats = {"caveats": _caveats(earlier) if earlier is not None else []}
+    return {"target": target.describe()} | run | measures(profile, delta, prior=prior, fpr=fpr) | caveats
+
+
+def _caveats(ledger: Ledger) -> list[str]:
+    """What makes the numbers of a ledger worth less than they say, in one sentence each."""
+    found = []
+    if ledger.seeded:
+        found.append(
+            "NOT PRIVATE: noise in the ledger was drawn from a caller's seed; the numbers count that noise "
+            "and bind nobody who knows the seed."
+        )
+    return found + [f"The numbers do not cover: {reason}." for reason in ledger.excluded]
 
 
 def _closed_forms(cost: Mapping[str, Any], tv: float | None) -> dict[str, Any]:
@@ -167,6 +184,7 @@ def _closed_forms(cost: Mapping[str, Any], tv: float | None) -> dict[str, Any]:
 def to_text(cost: Mapping[str, Any]) -> str:
     """A readable table of a summary, with a sentence on what each number means for one patient."""
     lines = [str(cost["guarantee"]), ""] if "guarantee" in cost else []
+    lines += [*cost["caveats"], ""] if cost.get("caveats") else []
     if "event" in cost:
         lines.append(f"what                   {cost['event']}")
     lines.append(f"adjacency              {cost['adjacency']}")
@@ -174,7 +192,9 @@ def to_text(cost: Mapping[str, Any]) -> str:
         lines += [f"{name:<22} {value}", f"    {meaning}"]
     forms = cost.get("closed_forms")
     if forms:
-        lines.append("closed forms           (each a bound on the exact number above)")
+        lines.append(
+            "closed forms           (bounds on the exact numbers above, and where that by TV is the sharper)"
+        )
         lines += [f"    {name:<24} {_shown(value)}" for name, value in forms.items()]
     for entry in cost.get("entries", ()):
         lines.append(
@@ -196,6 +216,8 @@ def to_table(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         cells = "".join(round_up(row[key]).rjust(12) for key, _ in _COLUMNS)
         lines.append(row["plan"].ljust(width) + cells + f"  {row['adjacency']}")
+    for row in rows:
+        lines += [f"{row['plan']}: {caveat}" for caveat in row.get("caveats", ())]
     return "\n".join(lines)
 
 
