@@ -1,56 +1,123 @@
 """What a synthetic table is good for: train on synthetic, test on real (TSTR).
 
-Three classifiers of different kinds learn the outcome from the synthetic records and are scored by the area
-under the ROC curve (AUC) on real records that no generator has seen; the same classifiers trained on the real
-training records are the reference. See Pedersen (2022), section 3.4.2. Scores on real records
-are not paid for: internal.
+Models of different kinds learn the outcome from the synthetic records and predict it for real records that no
+generator has seen; the same models trained on the real training records are the reference (TRTR). See
+Pedersen (2022), section 3.4.2. Scores on real records are not paid for: internal.
+:func:`~dpsynth.evaluation.usefulness.usefulness` scores both and their difference, with intervals.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import ClassifierEncoding, category_codes
+from dpsynth.evaluation.features import ClassifierEncoding
+from dpsynth.evaluation.models import CLASSIFIERS, Model, Prediction, fit_and_predict
+from dpsynth.evaluation.outcomes import check_outcome, known_outcomes, outcome_kind, positive_rate
+from dpsynth.evaluation.scores import scorer
 from dpsynth.table.schema import Schema
 
-Seed = int
+__all__ = ["Learned", "Utility", "check_outcome", "learn_and_predict", "positive_rate", "train_and_test"]
 
 
-def _logistic_regression(seed: Seed) -> Any:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+@dataclass(frozen=True)
+class Learned:
+    """What models trained on one table predict for another.
 
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    Attributes
+    ----------
+    predictions : dict of str to Prediction
+        By model.
+    n_train : int
+        Training records with a known outcome.
+    one_class : bool
+        Whether the training records hold one outcome only. Categories are then predicted without a model.
+    note : str
+        What is unusual about the training records, in one sentence; empty if nothing is.
+    """
+
+    predictions: dict[str, Prediction]
+    n_train: int
+    one_class: bool
+    note: str
+
+    @classmethod
+    def failed(cls, models: Iterable[str], why: str) -> Learned:
+        """Return no prediction of any of these models, for one reason."""
+        return cls({name: Prediction(None, failure=why) for name in models}, 0, False, why)
 
 
-def _hist_gradient_boosting(seed: Seed) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def learn_and_predict(
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    schema: Schema,
+    outcome: str,
+    *,
+    models: Mapping[str, Model],
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Learned:
+    """Train models on one conformed frame and let them predict another.
 
-    # Early stopping would hold out a stratified part, which fails where a class has a single record.
-    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
+    Parameters
+    ----------
+    train : pandas.DataFrame of shape (n, columns)
+        Records whose outcome is missing take no part.
+    test : pandas.DataFrame of shape (m, columns)
+        At least one record. The outcome is not read.
+    schema : Schema
+    outcome : str
+    models : mapping of str to Model
+        As :func:`~dpsynth.evaluation.models.chosen_models` gives them.
+    rng : numpy.random.Generator
+        Gives each model a seed.
+    progress : callable, optional
+        Told the fraction done after each model.
 
+    Returns
+    -------
+    Learned
 
-def _random_forest(seed: Seed) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(n_estimators=200, random_state=seed)
-
-
-#: name -> (factory, whether missing numbers must be imputed)
-CLASSIFIERS: dict[str, tuple[Callable[[Seed], Any], bool]] = {
-    "logistic_regression": (_logistic_regression, True),
-    "hist_gradient_boosting": (_hist_gradient_boosting, False),
-    "random_forest": (_random_forest, True),
-}
+    Notes
+    -----
+    Predictors are encoded by :class:`~dpsynth.evaluation.features.ClassifierEncoding`. Where the training
+    records hold one category only, no model is trained: that category has probability 1 for every record,
+    which makes every AUC 0.5.
+    """
+    column = schema.column(outcome)
+    kind = outcome_kind(column)
+    n_categories = None if kind == "numeric" else len(column.categories)
+    train, y = known_outcomes(train, schema, outcome)
+    if not len(y):
+        return Learned.failed(models, f"no training record has a known {outcome}: nothing to learn")
+    one_class = len(np.unique(y)) < 2
+    if one_class and n_categories is not None:
+        code = int(y[0])
+        certain = np.tile(np.eye(n_categories)[code], (len(test), 1))
+        note = (
+            f"every training record has {outcome} = {column.categories[code]!r}: "
+            "nothing to learn, AUC 0.5 by convention"
+        )
+        return Learned({name: Prediction(certain) for name in models}, len(y), True, note)
+    encoding = ClassifierEncoding.fit(train, schema, outcome)
+    encoded = {
+        impute: tuple(encoding.transform(frame, impute=impute) for frame in (train, test))
+        for impute in {model.impute for model in models.values()}
+    }
+    predictions = {}
+    for done, (name, model) in enumerate(models.items(), start=1):
+        x_train, x_test = encoded[model.impute]
+        seed = int(rng.integers(2**31 - 1))
+        predictions[name] = fit_and_predict(model, seed, (x_train, y), x_test, n_categories)
+        if progress is not None:
+            progress(done / len(models))
+    note = f"every training record has {outcome} = {y[0]:g}: nothing to learn" if one_class else ""
+    return Learned(predictions, len(y), one_class, note)
 
 
 @dataclass(frozen=True)
@@ -88,7 +155,7 @@ def train_and_test(
     *,
     rng: np.random.Generator,
 ) -> Utility:
-    """Train three classifiers on one conformed frame and score them on another.
+    """Train three classifiers on one conformed frame and score their AUC on another.
 
     Parameters
     ----------
@@ -116,84 +183,30 @@ def train_and_test(
 
     Notes
     -----
-    Records whose outcome is missing take no part. Predictors are encoded by
-    :class:`~dpsynth.evaluation.features.ClassifierEncoding`.
+    Records whose outcome is missing take no part.
     """
     check_outcome(schema, outcome)
     column = schema.column(outcome)
-    y_train, y_test = (category_codes(column, frame[outcome]) for frame in (train, test))
-    train, y_train = train[y_train >= 0], y_train[y_train >= 0]
-    test, y_test = test[y_test >= 0], y_test[y_test >= 0]
+    if column.is_numeric:
+        raise InputError(f"outcome {outcome!r} must be binary, ordinal or categorical, got {column.kind!r}")
+    (train, y_train), (test, y_test) = (known_outcomes(frame, schema, outcome) for frame in (train, test))
     for name, codes in (("training", y_train), ("test", y_test)):
         if not len(codes):
             raise InputError(f"the {name} table has no record with a known outcome {outcome!r}")
-
-    def result(auc: dict[str, float | None], one_class: bool, note: str) -> Utility:
-        scores = [value for value in auc.values() if value is not None]
-        mean = float(np.mean(scores)) if len(scores) == len(auc) else None
-        return Utility(auc, mean, len(y_train), len(y_test), one_class, note)
-
     if len(np.unique(y_test)) < 2:
-        only = column.categories[int(y_test[0])]
-        note = f"every test record has {outcome} = {only!r}: no AUC is defined"
-        return result(dict.fromkeys(CLASSIFIERS), False, note)
-    if len(np.unique(y_train)) < 2:
-        only = column.categories[int(y_train[0])]
-        note = f"every training record has {outcome} = {only!r}: nothing to learn, AUC 0.5 by convention"
-        return result(dict.fromkeys(CLASSIFIERS, 0.5), True, note)
-
-    # comes with scikit-learn, without type hints
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    encoding = ClassifierEncoding.fit(train, schema, outcome)
-    auc: dict[str, float | None] = {}
-    for name, (make, impute) in CLASSIFIERS.items():
-        model = make(int(rng.integers(2**31 - 1)))
-        # One thread: on tables of this size several cost more than they save, far more on a busy machine.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
-            warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
-            model.fit(encoding.transform(train, impute=impute), y_train)
-            scores = model.predict_proba(encoding.transform(test, impute=impute))
-        auc[name] = _auc(y_test, scores, np.asarray(model.classes_), len(column.categories))
-    return result(auc, False, "")
-
-
-def check_outcome(schema: Schema, outcome: str) -> None:
-    """Refuse an outcome that is no column of categories, or that nothing is left to predict from."""
-    column = schema.column(outcome)
-    if column.is_numeric:
-        raise InputError(f"outcome {outcome!r} must be binary, ordinal or categorical, got {column.kind!r}")
-    if len(schema) < 2:
-        raise InputError(f"outcome {outcome!r} is the only column: there is nothing to predict it from")
-
-
-def positive_rate(frame: pd.DataFrame, schema: Schema, outcome: str) -> float | None:
-    """Share of the last declared category of the outcome among the records where it is known.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),))
-    >>> positive_rate(pd.DataFrame({"died": [0, 1, 0, 0]}), schema, "died")
-    0.25
-    """
-    column = schema.column(outcome)
-    codes = category_codes(column, frame[outcome])
-    known = codes[codes >= 0]
-    return float(np.mean(known == len(column.categories) - 1)) if len(known) else None
+        note = f"every test record has {outcome} = {column.categories[int(y_test[0])]!r}: no AUC is defined"
+        return Utility(dict.fromkeys(CLASSIFIERS), None, len(y_train), len(y_test), False, note)
+    learned = learn_and_predict(train, test, schema, outcome, models=CLASSIFIERS, rng=rng)
+    auc = {name: _auc(schema, outcome, y_test, made) for name, made in learned.predictions.items()}
+    defined = [value for value in auc.values() if value is not None]
+    mean = float(np.mean(defined)) if len(defined) == len(auc) else None
+    return Utility(auc, mean, len(y_train), len(y_test), learned.one_class, learned.note)
 
 
 def _auc(
-    y: NDArray[np.int64], scores: NDArray[np.float64], classes: NDArray[np.int64], n_categories: int
-) -> float:
-    """AUC of the last category, or the mean over categories against the rest when there are more than two."""
-    from sklearn.metrics import roc_auc_score
-
-    targets = [1] if n_categories == 2 else sorted(set(y.tolist()))
-    column_of = {int(label): position for position, label in enumerate(classes)}
-    values = []
-    for target in targets:
-        # A category that the training records lack has the same score, 0, everywhere: AUC 0.5.
-        score = scores[:, column_of[target]] if target in column_of else np.zeros(len(y))
-        values.append(float(roc_auc_score(y == target, score)))
-    return float(np.mean(values))
+    schema: Schema, outcome: str, y: NDArray[np.int64 | np.float64], prediction: Prediction
+) -> float | None:
+    if prediction.predicted is None:
+        return None
+    kind = outcome_kind(schema.column(outcome))
+    return float(scorer(kind, y, prediction)(np.ones((len(y), 1)))["auc"][0])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from dpsynth.errors import InputError, SchemaError
-from dpsynth.evaluation.utility import CLASSIFIERS, _auc, positive_rate, train_and_test
+from dpsynth.evaluation.models import CLASSIFIERS, REGRESSORS, Model, Prediction
+from dpsynth.evaluation.scores import scorer
+from dpsynth.evaluation.utility import learn_and_predict, train_and_test
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -51,12 +53,19 @@ def test_equals_scikit_learn_called_directly() -> None:
     boosted = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
     with threadpool_limits(limits=1):
         boosted.fit(naive(train), y_train)
+    # each model takes one number of the generator, so that earlier results can be repeated
+    forest_seed = np.random.default_rng(0).integers(2**31 - 1, size=3)[2]
+    forest = RandomForestClassifier(n_estimators=200, random_state=int(forest_seed))
+    absent = np.zeros((400, 1))
+    forest.fit(np.hstack([naive(train)[:, :1], absent, naive(train)[:, 1:]]), y_train)
+    of_forest = forest.predict_proba(np.hstack([naive(test)[:, :1], absent[:300], naive(test)[:, 1:]]))
 
     result = train_and_test(train, test, SCHEMA, "died", rng=np.random.default_rng(0))
     assert result.auc["logistic_regression"] == pytest.approx(expected, abs=1e-6)
     assert result.auc["hist_gradient_boosting"] == pytest.approx(
         roc_auc_score(y_test, boosted.predict_proba(naive(test))[:, 1]), abs=1e-9
     )
+    assert result.auc["random_forest"] == pytest.approx(roc_auc_score(y_test, of_forest[:, 1]), abs=1e-9)
     assert set(result.auc) == set(CLASSIFIERS)
     assert result.auc_mean == pytest.approx(np.mean(list(result.auc.values())))
     assert (result.n_train, result.n_test, result.one_class, result.note) == (400, 300, False, "")
@@ -115,7 +124,9 @@ def test_three_categories_average_one_against_the_rest() -> None:
     assert full.auc_mean is not None and full.auc_mean > 0.95
     # training knows the categories 0 and 2: each scores 1 here, and category 1 has the score 0 everywhere
     y, scores = np.array([0, 0, 1, 2]), np.array([[0.9, 0.1], [0.8, 0.2], [0.5, 0.5], [0.1, 0.9]])
-    assert _auc(y, scores, np.array([0, 2]), 3) == pytest.approx((1 + 0.5 + 1) / 3)
+    filled = np.insert(scores, 1, 0.0, axis=1)
+    auc = scorer("categories", y, Prediction(filled))(np.ones((4, 1)))["auc"][0]
+    assert auc == pytest.approx((1 + 0.5 + 1) / 3)
     lacking = train_and_test(train[train["stage"] != 2], test, SCHEMA, "stage", rng=np.random.default_rng(0))
     assert lacking.auc_mean is not None and 0.5 < lacking.auc_mean < full.auc_mean
 
@@ -127,11 +138,50 @@ def test_same_generator_gives_the_same_scores() -> None:
     assert a == b
 
 
-def test_positive_rate_skips_missing_outcomes() -> None:
-    """Would catch a share of all records instead of those with a known outcome."""
-    frame = pd.DataFrame({"died": ["yes", None, "no", "no"]})
-    assert positive_rate(frame, SCHEMA, "died") == pytest.approx(1 / 3)
-    assert positive_rate(frame.iloc[1:2], SCHEMA, "died") is None
+def test_models_see_the_same_records_and_seeds_in_order() -> None:
+    """Would catch one stream of seeds for all models, missing numbers imputed for a model that takes them."""
+    train, test = table(30, 15), table(10, 16)
+    train.loc[train.index[:5], "age"] = pd.NA
+    seen: list[tuple[int, bool]] = []
+
+    class Watches:
+        def fit(self, x: np.ndarray, y: np.ndarray) -> None:
+            seen[-1] = (seen[-1][0], bool(np.isnan(x).any()))
+            self.n = len(x)
+
+        def predict_proba(self, x: np.ndarray) -> np.ndarray:
+            assert self.n == 30 and len(x) == 10
+            return np.full((len(x), 2), 0.5)
+
+    def make(seed: int) -> Watches:
+        seen.append((seed, False))
+        return Watches()
+
+    models = {"imputed": Model(make), "raw": Model(make, impute=False)}
+    done: list[float] = []
+    learned = learn_and_predict(
+        train, test, SCHEMA, "died", models=models, rng=np.random.default_rng(4), progress=done.append
+    )
+    twin = np.random.default_rng(4)
+    seeds = [int(twin.integers(2**31 - 1)) for _ in range(2)]
+    assert seen == [(seeds[0], False), (seeds[1], True)]
+    assert done == [0.5, 1.0]
+    assert learned.n_train == 30 and not learned.note
+
+
+def test_numbers_are_regressed() -> None:
+    """Would catch the outcome among the predictors, or a number predicted on another scale."""
+    train, test = table(300, 17), table(200, 18)
+    learned = learn_and_predict(train, test, SCHEMA, "age", models=REGRESSORS, rng=np.random.default_rng(0))
+    for prediction in learned.predictions.values():
+        # the stage tells the age up to 34 years; the age itself would tell it exactly
+        error = np.abs(prediction.predicted - test["age"].to_numpy(float))
+        assert 2 < error.mean() < 12
+    constant = learn_and_predict(
+        train.assign(age=40), test, SCHEMA, "age", models=REGRESSORS, rng=np.random.default_rng(0)
+    )
+    assert "every training record has age = 40" in constant.note
+    assert all(np.allclose(p.predicted, 40) for p in constant.predictions.values())
 
 
 def test_unusable_outcomes_are_refused() -> None:

@@ -1,0 +1,251 @@
+"""The outcome of a table: what kind it is, how often each value occurs, and whether a value got lost.
+
+An outcome is *binary* (two declared categories), one of several *categories*, or *numeric*. The first two are
+classified, the last one is regressed. A generator that collapses gives one of the outcomes hardly ever or
+never, which the area under a curve may hide: the rates are therefore reported beside it.
+
+Intervals of rates are Wilson's (1927, Journal of the American Statistical Association 22) and take the
+records as independent. Rows of a synthetic table that was post-processed to match marginals are not; their
+interval then says only how much as many independent rows would vary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.features import category_codes
+from dpsynth.table.schema import Column, Schema
+
+OutcomeKind = Literal["binary", "categories", "numeric"]
+#: a category counts as lost below this part of its real rate, if the intervals are also disjoint
+LOST_RATIO = 0.2
+
+
+def check_outcome(schema: Schema, outcome: str) -> None:
+    """Refuse an outcome that no model could predict.
+
+    Raises
+    ------
+    SchemaError
+        If there is no such column.
+    InputError
+        If it is the only column, or has only one category.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    >>> check_outcome(schema, "age")
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: outcome 'age' is the only column: there is nothing to predict it from
+    """
+    column = schema.column(outcome)
+    if len(schema) < 2:
+        raise InputError(f"outcome {outcome!r} is the only column: there is nothing to predict it from")
+    if not column.is_numeric and len(column.categories) < 2:
+        only = column.categories[0]
+        raise InputError(f"outcome {outcome!r} has the category {only!r} only: there is nothing to predict")
+
+
+def outcome_kind(column: Column) -> OutcomeKind:
+    """Return how a column is predicted: as two categories, as more than two, or as a number.
+
+    Examples
+    --------
+    >>> outcome_kind(Column(name="grade", kind="ordinal", categories=(1, 2, 3)))
+    'categories'
+    """
+    if column.is_numeric:
+        return "numeric"
+    return "binary" if len(column.categories) == 2 else "categories"
+
+
+def outcome_values(frame: pd.DataFrame, schema: Schema, outcome: str) -> NDArray[np.int64 | np.float64]:
+    """Return the outcome as positions of categories (-1 missing), or as numbers in its unit (NaN missing).
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, columns)
+        Conformed to ``schema``.
+
+    Returns
+    -------
+    ndarray of int64 or float64 of shape (n,)
+    """
+    column = schema.column(outcome)
+    if column.is_numeric:
+        return frame[outcome].to_numpy(dtype=np.float64, na_value=np.nan)
+    return category_codes(column, frame[outcome])
+
+
+def known_outcomes(
+    frame: pd.DataFrame, schema: Schema, outcome: str
+) -> tuple[pd.DataFrame, NDArray[np.int64 | np.float64]]:
+    """Return the records whose outcome is known, and their :func:`outcome_values`.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1), missing=True),))
+    >>> known_outcomes(pd.DataFrame({"died": [1, None, 0]}), schema, "died")[1].tolist()
+    [1, 0]
+    """
+    values = outcome_values(frame, schema, outcome)
+    known = ~np.isnan(values) if values.dtype == np.float64 else values >= 0
+    return frame[known], values[known]
+
+
+def positive_rate(frame: pd.DataFrame, schema: Schema, outcome: str) -> float | None:
+    """Share of the last declared category of the outcome among the records where it is known.
+
+    Raises
+    ------
+    InputError
+        If the outcome is a number.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),))
+    >>> positive_rate(pd.DataFrame({"died": [0, 1, 0, 0]}), schema, "died")
+    0.25
+    """
+    column = schema.column(outcome)
+    if column.is_numeric:
+        raise InputError(f"outcome {outcome!r} must be binary, ordinal or categorical, got {column.kind!r}")
+    codes = category_codes(column, frame[outcome])
+    known = codes[codes >= 0]
+    return float(np.mean(known == len(column.categories) - 1)) if len(known) else None
+
+
+def wilson_interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
+    """Confidence interval of a share, by inverting the score test.
+
+    Parameters
+    ----------
+    count, total : int
+        ``count`` of ``total`` independent records; ``total`` at least 1.
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        Within [0, 1], never empty; contains ``count / total``.
+
+    Examples
+    --------
+    >>> tuple(round(end, 4) for end in wilson_interval(0, 10))
+    (0.0, 0.2775)
+    """
+    from scipy.special import ndtri
+
+    z2 = float(ndtri(0.5 + level / 2)) ** 2
+    share = count / total
+    centre = (share + z2 / (2 * total)) / (1 + z2 / total)
+    half = np.sqrt(z2 * (share * (1 - share) / total + z2 / (4 * total**2))) / (1 + z2 / total)
+    # rounding leaves an end a few ulp on the wrong side of 0, 1 or the share itself
+    return max(0.0, min(share, float(centre - half))), min(1.0, max(share, float(centre + half)))
+
+
+def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float, float] | None:
+    """Student's confidence interval of a mean over independent records; None for fewer than two.
+
+    Examples
+    --------
+    >>> tuple(round(end, 3) for end in mean_interval(np.array([1.0, 2.0, 3.0])))
+    (-0.484, 4.484)
+    """
+    from scipy.special import stdtrit
+
+    if len(values) < 2:
+        return None
+    half = float(stdtrit(len(values) - 1, 0.5 + level / 2)) * float(values.std(ddof=1)) / np.sqrt(len(values))
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Whether outcomes of the real training records got lost in the synthetic table.
+
+    Attributes
+    ----------
+    collapsed : bool or None
+        None where one of the tables has no known outcome.
+    reason : str
+        One plain sentence.
+    """
+
+    collapsed: bool | None
+    reason: str
+
+
+def mode_collapse(
+    synthetic: pd.DataFrame, train: pd.DataFrame, schema: Schema, outcome: str, *, level: float = 0.95
+) -> Collapse:
+    """Look for outcomes of the real records that the synthetic table does not give, or hardly ever.
+
+    A category is lost if it does not occur among the synthetic records, or if its rate there is below a fifth
+    of the real rate and the two Wilson intervals are disjoint. A numeric outcome is lost if its standard
+    deviation is below a fifth of the real one.
+
+    Parameters
+    ----------
+    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
+        Conformed to ``schema``.
+    level : float
+        Of the intervals.
+
+    Returns
+    -------
+    Collapse
+        Internal: computed from the real training records.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=("no", "yes")),))
+    >>> real, made = pd.DataFrame({"died": ["no", "yes"] * 50}), pd.DataFrame({"died": ["no"] * 100})
+    >>> mode_collapse(made, real, schema, "died").reason
+    "died = 'yes': 50 of 100 training records, 0 of 100 synthetic records"
+    """
+    made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
+    if not len(made) or not len(real):
+        table = "training" if len(made) else "synthetic"
+        return Collapse(None, f"no {table} record has a known {outcome}")
+    column = schema.column(outcome)
+    if column.is_numeric:
+        spread_made, spread_real = float(made.std()), float(real.std())
+        collapsed = spread_real > 0 and spread_made < LOST_RATIO * spread_real
+        what = "far smaller than" if collapsed else "not far smaller than"
+        return Collapse(
+            collapsed,
+            f"the standard deviation of {outcome}, {spread_made:.4g} in the synthetic records, is {what} "
+            f"{spread_real:.4g} in the training records",
+        )
+    lost = [
+        sentence
+        for code, category in enumerate(column.categories)
+        if (sentence := _lost(made == code, real == code, f"{outcome} = {category!r}", level))
+    ]
+    return Collapse(
+        bool(lost),
+        "; ".join(lost) or f"every {outcome} of the training records occurs among the synthetic ones",
+    )
+
+
+def _lost(made: NDArray[np.bool_], real: NDArray[np.bool_], what: str, level: float) -> str:
+    """Say how a category was lost; empty if it was not."""
+    n_made, n_real = int(made.sum()), int(real.sum())
+    if not n_real:
+        return ""
+    upper = wilson_interval(n_made, len(made), level)[1]
+    lower = wilson_interval(n_real, len(real), level)[0]
+    disjoint = upper < lower
+    if n_made and not (disjoint and n_made / len(made) < LOST_RATIO * n_real / len(real)):
+        return ""
+    counts = f"{n_real:,} of {len(real):,} training records, {n_made:,} of {len(made):,} synthetic records"
+    chance = "" if disjoint else " (tables of these sizes may differ so much by chance)"
+    return f"{what}: {counts}{chance}"
