@@ -1,0 +1,268 @@
+"""How strongly any two columns go together, on one scale for all kinds of columns.
+
+==========  ==========  ======================================================================
+one         other       measure in [0, 1]
+==========  ==========  ======================================================================
+ordered     ordered     absolute Pearson correlation (ordinal columns by rank)
+categories  categories  Cramér's V with Bergsma's bias correction
+categories  ordered     correlation ratio, corrected as Kelley's epsilon squared
+==========  ==========  ======================================================================
+
+Each pair uses the records in which both values are present. Both corrections subtract what independent
+columns of so many categories would show by chance, so that tables of different sizes can be compared.
+
+References
+----------
+Bergsma (2013), "A bias-correction for Cramér's V and Tschuprow's T". Kelley (1935), "An unbiased correlation
+ratio measure".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+PEARSON, CRAMER, RATIO = "Pearson", "Cramér's V", "correlation ratio"
+_WORST = 10
+
+
+@dataclass(frozen=True)
+class Association:
+    """Associations of all pairs of columns of one table.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    matrix : ndarray of shape (p, p)
+        Symmetric, 1 on the diagonal; NaN where a column is constant among the complete records of a pair, or
+        where there are fewer than two of them.
+    kinds : tuple of tuple of str
+        Which measure each entry is.
+    """
+
+    columns: tuple[str, ...]
+    matrix: Floats
+    kinds: tuple[tuple[str, ...], ...]
+
+
+def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) -> Association:
+    """Measure the association of every pair of columns.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, p)
+        Conformed to ``schema``.
+    schema : Schema
+    corrected : bool
+        Whether Cramér's V and the correlation ratio are corrected for chance.
+
+    Returns
+    -------
+    Association
+
+    Notes
+    -----
+    Time grows with ``n p**2``: matrix products for ordered columns, one count of ``n`` cells for each pair of
+    columns of categories.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="x", kind="integer", lower=0, upper=9),
+    ...                          Column(name="y", kind="integer", lower=0, upper=9)))
+    >>> found = association(pd.DataFrame({"x": [1, 2, 3], "y": [6, 4, 2]}), schema)
+    >>> found.matrix.round(6).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    ordered = [i for i, column in enumerate(schema.columns) if not column.is_categorical]
+    labels = [i for i, column in enumerate(schema.columns) if column.is_categorical]
+    p = len(schema)
+    matrix = np.full((p, p), np.nan)
+    if ordered:
+        values = np.column_stack(
+            [unit_values(schema.columns[i], frame[schema.columns[i].name]) for i in ordered]
+        )
+        present = ~np.isnan(values)
+        # Centred by column, the sums of squares below lose no digits.
+        means = np.where(present, values, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+        values, mask = np.where(present, values - means, 0.0), present.astype(np.float64)
+        matrix[np.ix_(ordered, ordered)] = _pearson(values, mask)
+    codes = {i: category_codes(schema.columns[i], frame[schema.columns[i].name]) for i in labels}
+    sizes = {i: len(schema.columns[i].categories) for i in labels}
+    for i in labels:
+        if ordered:
+            ratio = _correlation_ratio(codes[i], sizes[i], values, mask, corrected)
+            matrix[i, ordered] = matrix[ordered, i] = ratio
+    for i, j in combinations(labels, 2):
+        both = (codes[i] >= 0) & (codes[j] >= 0)
+        cells = codes[i][both] * sizes[j] + codes[j][both]
+        table = np.bincount(cells, minlength=sizes[i] * sizes[j]).reshape(sizes[i], sizes[j])
+        matrix[i, j] = matrix[j, i] = cramers_v(table, corrected=corrected)
+    np.fill_diagonal(matrix, 1.0)
+    flags = [column.is_categorical for column in schema.columns]
+    kinds = tuple(tuple(CRAMER if a and b else RATIO if a or b else PEARSON for b in flags) for a in flags)
+    return Association(schema.names, matrix, kinds)
+
+
+def association_error(real: Association, synthetic: Association) -> float | None:
+    """Mean absolute difference of associations over all pairs of different columns.
+
+    An association that is not defined (a constant column) counts as 0: such a column tells nothing about any
+    other. None where there is a single column.
+
+    Examples
+    --------
+    >>> kinds = ((PEARSON, PEARSON), (PEARSON, PEARSON))
+    >>> one = Association(("x", "y"), np.array([[1.0, 0.5], [0.5, 1.0]]), kinds)
+    >>> none = Association(("x", "y"), np.array([[1.0, np.nan], [np.nan, 1.0]]), kinds)
+    >>> association_error(one, none)
+    0.5
+    """
+    if real.columns != synthetic.columns:
+        raise InputError("real and synthetic associations are of different columns")
+    upper = np.triu_indices(len(real.columns), k=1)
+    if not len(upper[0]):
+        return None
+    gap = np.nan_to_num(real.matrix, nan=0.0) - np.nan_to_num(synthetic.matrix, nan=0.0)
+    return float(np.abs(gap[upper]).mean())
+
+
+def association_findings(
+    synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema, *, group: str
+) -> Findings:
+    """Compare the associations of a synthetic and a real table.
+
+    Parameters
+    ----------
+    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
+        Conformed to ``schema``.
+    test : pandas.DataFrame of shape (h, columns), optional
+        Held-out records, for the baseline.
+    schema : Schema
+    group : str
+        Of the measures.
+
+    Returns
+    -------
+    Findings
+        ``association_error`` (``_baseline``), both matrices, and the ten pairs that differ most.
+    """
+    made, real = association(synthetic, schema), association(train, schema)
+    error = association_error(real, made)
+    what = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
+    measures = [
+        Measure(group, "association_error", error, True, what if error is not None else "a single column")
+    ]
+    if test is not None and error is not None:
+        value = association_error(real, association(test, schema))
+        what = "the same between training and held-out records"
+        measures.append(Measure(group, "association_error_baseline", value, True, what))
+    details = [_matrix(made, "synthetic"), _matrix(real, "train")]
+    i, j = np.triu_indices(len(schema), k=1)
+    gaps = np.abs(np.nan_to_num(real.matrix) - np.nan_to_num(made.matrix))[i, j]
+    rows = [
+        {
+            "columns": [real.columns[i[k]], real.columns[j[k]]],
+            "kind": real.kinds[i[k]][j[k]],
+            "train": _number(real.matrix[i[k], j[k]]),
+            "synthetic": _number(made.matrix[i[k], j[k]]),
+            "difference": float(gaps[k]),
+        }
+        for k in np.argsort(-gaps, kind="stable")[:_WORST]
+    ]
+    details.append(Detail("association_worst", "association_worst", True, {"rows": rows}))
+    return Findings(tuple(measures), tuple(details))
+
+
+def _matrix(found: Association, table: str) -> Detail:
+    data = {
+        "table": table,
+        "columns": list(found.columns),
+        "matrix": [[_number(value) for value in row] for row in found.matrix],
+        "kinds": [list(row) for row in found.kinds],
+    }
+    return Detail("association", f"association.{table}", table != "synthetic", data)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
+    """Cramér's V of a table of counts; NaN where rows or columns are fewer than two.
+
+    Parameters
+    ----------
+    table : ndarray of int of shape (r, c)
+        Rows and columns without any count are left out.
+    corrected : bool
+        Bergsma's bias correction.
+
+    Examples
+    --------
+    >>> cramers_v(np.array([[10, 0], [0, 10]]), corrected=False)
+    1.0
+    >>> cramers_v(np.array([[6, 5], [5, 6]]))
+    0.0
+    """
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    r, c = table.shape
+    if min(r, c) < 2:
+        return float("nan")
+    n = float(table.sum())
+    rows, columns = table.sum(axis=1) / n, table.sum(axis=0) / n
+    phi2 = float(((table / n) ** 2 / np.outer(rows, columns)).sum()) - 1.0
+    if not corrected:
+        return float(np.sqrt(np.clip(phi2 / (min(r, c) - 1), 0.0, 1.0)))
+    # Bergsma (2013): phi^2 and both dimensions less what independence gives on average
+    phi2 = max(phi2 - (r - 1) * (c - 1) / (n - 1), 0.0)
+    r_less, c_less = r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)
+    least = min(r_less, c_less) - 1.0
+    # With as many categories as records nothing is left to tell association from chance.
+    return float(np.sqrt(min(phi2 / least, 1.0))) if least > 1e-12 else 0.0
+
+
+def _pearson(values: Floats, mask: Floats) -> Floats:
+    """Absolute correlations over complete pairs; ``values`` are 0 where ``mask`` is."""
+    n = mask.T @ mask
+    count = np.maximum(n, 1.0)
+    sums = values.T @ mask  # sums[i, j]: of column i where j is present
+    squares = (values**2).T @ mask
+    spread = squares - sums**2 / count
+    spread = np.where((n >= 2) & (spread > 1e-12 * count), spread, np.nan)
+    product = values.T @ values - sums * sums.T / count
+    # spread[i, j] is of column i, spread[j, i] of column j, over the same records
+    return np.clip(np.abs(product) / np.sqrt(spread * spread.T), 0.0, 1.0)
+
+
+def _correlation_ratio(
+    codes: NDArray[np.int64], size: int, values: Floats, mask: Floats, corrected: bool
+) -> Floats:
+    """Correlation ratio of every ordered column given one column of categories."""
+    from scipy.sparse import csr_matrix
+
+    known = np.flatnonzero(codes >= 0)
+    chosen = csr_matrix((np.ones(len(known)), (codes[known], known)), shape=(size, len(codes)))
+    counts, sums, squares = chosen @ mask, chosen @ values, chosen @ values**2
+    n = counts.sum(axis=0)
+    groups = (counts > 0).sum(axis=0)
+    total = squares.sum(axis=0) - sums.sum(axis=0) ** 2 / np.maximum(n, 1.0)
+    between = (sums**2 / np.maximum(counts, 1.0)).sum(axis=0) - sums.sum(axis=0) ** 2 / np.maximum(n, 1.0)
+    defined = (n >= 2) & (groups >= 2) & (total > 1e-12 * np.maximum(n, 1.0))
+    eta2 = np.clip(between / np.where(defined, total, 1.0), 0.0, 1.0)
+    if corrected:
+        # Kelley: compare variances, not sums of squares; nothing is left where each record is its own group
+        free = n - groups
+        eta2 = np.where(free > 0, 1.0 - (1.0 - eta2) * (n - 1) / np.maximum(free, 1.0), 0.0)
+    return np.where(defined, np.sqrt(np.clip(eta2, 0.0, 1.0)), np.nan)

@@ -1,0 +1,129 @@
+"""Values that the public schema does not allow, counted in a table as it came.
+
+Conforming a table refuses such values or clips them; the counts say how often a generator made them. They
+need no real record, so that they may be released with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.errors import DataError, InputError
+from dpsynth.evaluation.records import Measure
+from dpsynth.table.schema import Column, Schema
+
+GROUP = "Constraints"
+_KINDS = {
+    "off_step": "numbers that are not on a declared step",
+    "outside": "numbers outside the declared bounds",
+    "undeclared": "values that are no number or no declared category",
+    "missing": "missing values where none is allowed",
+}
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """Values of one column that the schema does not allow.
+
+    Attributes
+    ----------
+    column : str
+    outside : int
+        Numbers below the lower or above the upper bound.
+    off_step : int
+        Numbers not on a declared step.
+    undeclared : int
+        Values that are no number or no declared category.
+    missing : int
+        Missing values where the schema allows none.
+    """
+
+    column: str
+    outside: int = 0
+    off_step: int = 0
+    undeclared: int = 0
+    missing: int = 0
+
+
+def conformity(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
+    """Count what the public schema does not allow in a frame as it came, before it is conformed.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, columns)
+        At least the schema's columns. After :meth:`Schema.conform` only steps can still be off.
+    schema : Schema
+
+    Returns
+    -------
+    tuple of Conformity, one a column
+        As releasable as the frame: real records have no part in it.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),))
+    >>> conformity(pd.DataFrame({"age": [17, 40.5, "x", 60]}), schema)
+    (Conformity(column='age', outside=1, off_step=1, undeclared=1, missing=0),)
+    """
+    absent = [name for name in schema.names if name not in frame.columns]
+    if absent:
+        raise InputError(f"the table lacks the column {absent[0]!r} that the schema declares")
+    return tuple(_conformity(frame[column.name], column) for column in schema.columns)
+
+
+def conformity_measures(
+    synthetic: pd.DataFrame, raw: pd.DataFrame | None, schema: Schema
+) -> Iterator[Measure]:
+    """Yield how many values of a synthetic table the schema does not allow, by kind.
+
+    Parameters
+    ----------
+    synthetic : pandas.DataFrame of shape (m, columns)
+        Conformed: it can hold numbers off their steps, but nothing else is left to count.
+    raw : pandas.DataFrame of shape (m, columns), optional
+        The same table as it came.
+    schema : Schema
+    """
+    counts = conformity(synthetic if raw is None else raw, schema)
+    for kind, what in _KINDS.items():
+        if raw is None and kind != "off_step":
+            continue
+        bad = {entry.column: getattr(entry, kind) for entry in counts if getattr(entry, kind)}
+        where = f": {', '.join(list(bad)[:5])}{', …' if len(bad) > 5 else ''}" if bad else ""
+        yield Measure(GROUP, f"values_{kind}", sum(bad.values()), False, f"synthetic {what}{where}")
+
+
+def _conformity(series: pd.Series, column: Column) -> Conformity:
+    present = series[series.notna()]
+    missing = 0 if column.missing else len(series) - len(present)
+    if not column.is_numeric:
+        codes, values = pd.factorize(present.astype(object))
+        undeclared = 0
+        if len(values) and not _all_declared(column, list(values)):
+            bad = np.array([not _all_declared(column, [value]) for value in values])
+            undeclared = int(bad[codes].sum())
+        return Conformity(column.name, undeclared=undeclared, missing=missing)
+    numbers = np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64)
+    undeclared = int(np.isnan(numbers).sum())
+    numbers = numbers[~np.isnan(numbers)]
+    assert column.lower is not None and column.upper is not None
+    outside = int(((numbers < column.lower) | (numbers > column.upper)).sum())
+    off_step = 0
+    if column.resolution is not None:
+        finite = numbers[np.isfinite(numbers)]
+        steps = (finite - column.lower) / column.resolution
+        off_step = int((np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1.0, 1e-6 * np.abs(steps))).sum())
+    return Conformity(column.name, outside, off_step, undeclared, missing)
+
+
+def _all_declared(column: Column, values: list[Any]) -> bool:
+    try:
+        Schema(columns=(column,)).check(pd.DataFrame({column.name: pd.Series(values, dtype=object)}))
+    except DataError:
+        return False
+    return True

@@ -1,0 +1,262 @@
+"""Can a classifier tell synthetic from real records? AUC by cross-fitting, and the propensity score's pMSE.
+
+Real and synthetic records, as many of each, are labelled and mixed. A classifier that separates them better
+than a coin has found a difference, wherever it lies; it says nothing about which. Scores come from models
+that have not seen the record (cross-fitting), so that an AUC of 1/2 is what a fresh draw gives.
+
+pMSE is the mean squared distance of fitted propensity scores from 1/2. Snoke et al. (2018) compare it with
+its expectation under a null hypothesis. Theirs is a synthetic table drawn from the right model *fitted to
+the same records*, ``(k - 1)(1 - c)**2 c / N``; here it is a *fresh draw*, ``(k - 1)(1 - c) c / N``, which at
+equal sizes (c = 1/2) is twice as much and is what two samples of one population give.
+
+References
+----------
+Snoke, Raab, Nowok, Dibben, Slavkovic (2018), "General and specific utility measures for synthetic data",
+J. R. Statist. Soc. A 181. Nadeau, Bengio (2003), "Inference for the generalization error", Machine Learning
+52.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
+from dpsynth.evaluation.features import category_codes, distance_features, unit_values
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+FOLDS = 5
+LOGISTIC, BOOSTING = "logistic_regression", "hist_gradient_boosting"
+
+#: pMSE's null distribution is asymptotic in records per parameter
+_RECORDS_PER_PARAMETER = 10
+
+#: codes that histogram gradient boosting takes, one of them for missing values
+_MOST_CATEGORIES = 255
+
+
+@dataclass(frozen=True)
+class Propensity:
+    """Mean squared error of fitted propensity scores.
+
+    Attributes
+    ----------
+    pmse : float
+        Mean of (p - 1/2)^2 in [0, 1/4].
+    expected : float
+        Its expectation for a fresh draw of the same distribution.
+    ratio : float
+        Of the two; 1 for a fresh draw.
+    standardised : float
+        ``pmse`` minus ``expected`` in standard deviations of the null distribution (a scaled chi-squared).
+    parameters : int
+        Rank of the model's design, the intercept included.
+    """
+
+    pmse: float
+    expected: float
+    ratio: float
+    standardised: float
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Discrimination:
+    """How well classifiers tell synthetic from real records.
+
+    Attributes
+    ----------
+    auc : dict of str to Estimate
+        By classifier; 1/2 is best. Mean over folds; the interval takes DeLong's variance within folds, over
+        records taken as independent, and widens it by Nadeau and Bengio's correction for training parts
+        that overlap. Below 1/2 where synthetic records are copies: their originals, labelled real, mislead
+        the model.
+    propensity : Propensity or None
+        None with too few records for the number of parameters.
+    size : int
+        Records of each table.
+    """
+
+    auc: dict[str, Estimate]
+    propensity: Propensity | None
+    size: int
+
+
+def discriminate(
+    real: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    schema: Schema,
+    *,
+    rng: np.random.Generator,
+    limit: int = 10_000,
+    level: float = 0.95,
+    progress: Callable[[float], None] | None = None,
+) -> Discrimination:
+    """Train classifiers to tell synthetic from real records.
+
+    Parameters
+    ----------
+    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
+        Conformed to ``schema``; at least five records each.
+    schema : Schema
+    rng : numpy.random.Generator
+        Draws the parts, the folds and the classifiers' seeds.
+    limit : int
+        A random part of each table is used, as large as the smaller one and at most this large.
+    level : float
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    Discrimination
+        Internal.
+
+    Raises
+    ------
+    InputError
+        If either table, or ``limit``, has fewer than five records: one for each fold.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=2),))
+    >>> rng = np.random.default_rng(0)
+    >>> real, made = pd.DataFrame({"x": rng.random(100)}), pd.DataFrame({"x": 1.0 + rng.random(100)})
+    >>> discriminate(real, made, schema, rng=rng).auc["logistic_regression"].value
+    1.0
+    """
+    # Only thread pools that are loaded by then are limited: scikit-learn comes first.
+    import sklearn.ensemble
+    import sklearn.linear_model  # noqa: F401
+
+    # comes with scikit-learn, without type hints
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    size = min(len(real), len(synthetic), limit)
+    if size < FOLDS:
+        raise InputError(f"the tables must have at least {FOLDS} records each to tell them apart, got {size}")
+    step = progress or (lambda fraction: None)
+    parts = [frame.iloc[rng.permutation(len(frame))[:size]] for frame in (real, synthetic)]
+    linear = np.vstack([distance_features(part, schema).points for part in parts])
+    trees = np.vstack([_tree_features(part, schema) for part in parts])
+    # Rows are in random order within each table: every fifth row of a table is a stratified random fold.
+    fold = np.concatenate([np.arange(size) % FOLDS] * 2)
+    label = np.repeat([0, 1], size)
+    nominal = [c.is_categorical and len(c.categories) < _MOST_CATEGORIES for c in schema.columns]
+    models: dict[str, tuple[Callable[[], Any], Floats]] = {
+        LOGISTIC: (_logistic, linear),
+        BOOSTING: (lambda: _boosting(nominal, int(rng.integers(2**31 - 1))), trees),
+    }
+    auc: dict[str, Estimate] = {}
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
+        warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
+        for i, (name, (make, points)) in enumerate(models.items()):
+            scores = np.empty(len(label))
+            for k in range(FOLDS):
+                out = fold == k
+                scores[out] = make().fit(points[~out], label[~out]).predict_proba(points[out])[:, 1]
+                step((i + (k + 1) / FOLDS) / (len(models) + 1))
+            auc[name] = _within_folds(scores, label, fold, level)
+    propensity = _propensity(linear, label)
+    step(1.0)
+    return Discrimination(auc, propensity, size)
+
+
+def _propensity(points: Floats, label: NDArray[np.int64]) -> Propensity | None:
+    """Fit logistic regression without penalty and compare its scores with the null distribution.
+
+    Categories make the design collinear; its left singular vectors span the same scores with as many
+    parameters as the design has rank.
+    """
+    n = len(points)
+    centred = points - points.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    kept = values > 1e-9 * np.sqrt(n)
+    k = int(kept.sum()) + 1
+    if n < _RECORDS_PER_PARAMETER * k:
+        return None
+    c = float(label.mean())
+    score = _fit_scores(left[:, kept] * np.sqrt(n), label)
+    pmse = float(((score - c) ** 2).mean())
+    if k == 1:  # both tables hold one and the same record again and again
+        return Propensity(pmse, 0.0, 1.0, 0.0, 1)
+    # Under the null N pMSE / (c (1 - c)) is chi-squared with k - 1 degrees of freedom, asymptotically.
+    expected = (k - 1) * c * (1.0 - c) / n
+    deviation = np.sqrt(2.0 * (k - 1)) * c * (1.0 - c) / n
+    return Propensity(pmse, expected, pmse / expected, float((pmse - expected) / deviation), k)
+
+
+def _fit_scores(design: Floats, label: NDArray[np.int64], steps: int = 30) -> Floats:
+    """Fitted probabilities of logistic regression by Newton's method.
+
+    Where the classes are separated the coefficients grow without end and the probabilities tend to 0 and 1;
+    the last step's are returned.
+    """
+    x = np.column_stack([np.ones(len(design)), design])
+    beta = np.zeros(x.shape[1])
+    score = np.full(len(x), 0.5)
+    for _ in range(steps):
+        weight = np.maximum(score * (1.0 - score), 1e-10)
+        gradient = x.T @ (label - score)
+        move = np.linalg.solve((x * weight[:, None]).T @ x + 1e-9 * np.eye(len(beta)), gradient)
+        # A step of more than a few logits overshoots where the classes are nearly separated.
+        beta += move * min(1.0, 5.0 / max(float(np.abs(x @ move).max()), 1e-12))
+        score = 0.5 * (1.0 + np.tanh(0.5 * np.clip(x @ beta, -60.0, 60.0)))
+        if float(np.abs(gradient).max()) < 1e-8 * len(x):
+            break
+    return score
+
+
+def _within_folds(
+    scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int64], level: float
+) -> Estimate:
+    """Mean of the folds' AUC: scores of different folds come from different models."""
+    made, real = label == 1, label == 0
+    parts = [delong(scores[made & (fold == k)], scores[real & (fold == k)]) for k in range(FOLDS)]
+    mean = float(np.mean([part.auc for part in parts]))
+    # Nadeau and Bengio: models of overlapping parts err together; add test / training size to 1 / folds.
+    within = sum(part.variance for part in parts) / FOLDS
+    variance = within * (1.0 / FOLDS + 1.0 / (FOLDS - 1))
+    return auc_interval(mean, variance, int(made.sum()), level)
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _boosting(nominal: list[bool], seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(
+        categorical_features=nominal if any(nominal) else None, early_stopping=False, random_state=seed
+    )
+
+
+def _tree_features(frame: pd.DataFrame, schema: Schema) -> Floats:
+    """One coordinate a column: numbers and ranks in [0, 1], codes of categories.
+
+    Missing values get a value of their own, for histogram binning fails where a fold holds NaN alone.
+    """
+    blocks = []
+    for column in schema.columns:
+        if column.is_categorical:
+            codes = category_codes(column, frame[column.name])
+            blocks.append(np.where(codes < 0, len(column.categories), codes).astype(np.float64))
+        else:
+            unit = unit_values(column, frame[column.name])
+            blocks.append(np.where(np.isnan(unit), -1.0, unit))
+    return np.column_stack(blocks)

@@ -1,0 +1,224 @@
+"""Estimates with confidence intervals that several evaluators share: a share, a quantile, an AUC.
+
+Each function says what it treats as a sample. None of them knows where its numbers come from: whatever is
+estimated from private records is internal.
+
+References
+----------
+DeLong, DeLong, Clarke-Pearson (1988), "Comparing the areas under two or more correlated receiver operating
+characteristic curves", Biometrics 44.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the ends of its confidence interval.
+
+    Attributes
+    ----------
+    value, lower, upper : float
+    """
+
+    value: float
+    lower: float
+    upper: float
+
+
+def check_level(level: float) -> float:
+    """Return the level of an interval; raise InputError unless it lies strictly between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie strictly between 0 and 1, got {level!r}")
+    return float(level)
+
+
+def share(successes: int, trials: int, level: float = 0.95) -> Estimate:
+    """Share with its Clopper-Pearson interval: independent trials of equal probability.
+
+    Parameters
+    ----------
+    successes : int
+        In [0, trials].
+    trials : int
+        At least 1.
+    level : float
+        Coverage of the interval, at least that for every probability.
+
+    Raises
+    ------
+    InputError
+        If there is no trial, or more successes than trials.
+
+    Examples
+    --------
+    >>> estimate = share(0, 10)
+    >>> estimate.lower, round(estimate.upper, 4)
+    (0.0, 0.3085)
+    """
+    from scipy.stats import beta
+
+    if not 0 <= successes <= trials or trials < 1:
+        raise InputError(f"successes must lie in [0, trials], trials at least 1, got {successes}, {trials}")
+    tail = (1.0 - check_level(level)) / 2
+    lower = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    upper = float(beta.isf(tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    return Estimate(successes / trials, lower, upper)
+
+
+def share_difference(first: Estimate, second: Estimate) -> Estimate:
+    """Difference of two independent shares, its interval from both intervals by Newcombe's squares.
+
+    Each interval must have the level wanted for the difference.
+
+    References
+    ----------
+    Newcombe (1998), "Interval estimation for the difference between independent proportions", method 10,
+    with whatever intervals the shares have.
+
+    Examples
+    --------
+    >>> difference = share_difference(Estimate(0.5, 0.4, 0.6), Estimate(0.2, 0.1, 0.4))
+    >>> round(difference.value, 3), round(difference.lower, 3), round(difference.upper, 3)
+    (0.3, 0.076, 0.441)
+    """
+    value = first.value - second.value
+    below = float(np.hypot(first.value - first.lower, second.upper - second.value))
+    above = float(np.hypot(first.upper - first.value, second.value - second.lower))
+    return Estimate(value, max(value - below, -1.0), min(value + above, 1.0))
+
+
+def quantile(values: ArrayLike, q: float, level: float = 0.95) -> Estimate:
+    """Sample quantile with the interval of order statistics: independent values of any distribution.
+
+    The ends are the order statistics whose ranks the binomial distribution gives; where the sample is too
+    small for an end, it is the smallest or the largest value.
+
+    Parameters
+    ----------
+    values : array_like of shape (n,)
+        At least one, finite.
+    q : float
+        In (0, 1); 0.5 is the median.
+    level : float
+
+    Examples
+    --------
+    >>> quantile(range(100), 0.5)
+    Estimate(value=49.5, lower=39.0, upper=60.0)
+    """
+    from scipy.stats import binom
+
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    n = len(ordered)
+    if not n:
+        raise InputError("values must hold at least one number, got none")
+    tail = (1.0 - check_level(level)) / 2
+    # P(X_(r) <= quantile) = P(Bin(n, q) >= r): the lower rank is the largest r with P(Bin < r) <= tail.
+    low = int(binom.ppf(tail, n, q))
+    high = int(binom.isf(tail, n, q)) + 1
+    ends = ordered[[max(low, 1) - 1, min(high, n) - 1]]
+    return Estimate(float(np.quantile(ordered, q)), float(ends[0]), float(ends[1]))
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Area under a ROC curve with the variance of its estimate.
+
+    Attributes
+    ----------
+    auc : float
+        P(positive > negative) + P(tie) / 2, in [0, 1].
+    variance : float
+        By DeLong: over independent positives and independent negatives, the scoring rule held fixed.
+    n_positive, n_negative : int
+    """
+
+    auc: float
+    variance: float
+    n_positive: int
+    n_negative: int
+
+
+def delong(positive: ArrayLike, negative: ArrayLike) -> Ranking:
+    """Area under the ROC curve of scores, with DeLong's variance, ties counted as one half.
+
+    Parameters
+    ----------
+    positive, negative : array_like of shape (n,), (m,)
+        Scores, higher for the positive class; infinite ones allowed, NaN not; at least one of each.
+
+    Notes
+    -----
+    ``V10(i)`` is the share of negatives below positive i, ``V01(j)`` the share of positives above negative
+    j; the variance is ``var(V10) / n + var(V01) / m``. Both come from midranks, in n log n.
+
+    Examples
+    --------
+    >>> round(delong([0.9, 0.8, 0.4], [0.1, 0.4, 0.3]).auc, 4)
+    0.9444
+    """
+    from scipy.stats import rankdata
+
+    x, y = (np.asarray(scores, dtype=np.float64) for scores in (positive, negative))
+    n, m = len(x), len(y)
+    if not n or not m:
+        raise InputError(f"both classes must have scores, got {n} positive and {m} negative")
+    # Ranks take infinite scores too, once they are replaced by their place in the order.
+    _, order = np.unique(np.concatenate([x, y]), return_inverse=True)
+    ranks = rankdata(order)
+    v10 = (ranks[:n] - rankdata(order[:n])) / m
+    v01 = 1.0 - (ranks[n:] - rankdata(order[n:])) / n
+    variance = sum(float(v.var(ddof=1)) / len(v) if len(v) > 1 else 0.25 for v in (v10, v01))
+    return Ranking(float(v10.mean()), variance, n, m)
+
+
+def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -> Estimate:
+    """Interval of an AUC on the logit scale, which keeps it within [0, 1].
+
+    Parameters
+    ----------
+    auc : float
+    variance : float
+        Of its estimate.
+    pairs : int
+        The smaller number of records of the two classes. Where the estimate is 0 or 1 and its variance
+        vanishes, as many disjoint pairs agreed: the interval is Clopper and Pearson's for them.
+    level : float
+
+    Examples
+    --------
+    >>> auc_interval(1.0, 0.0, 50).lower.__round__(3)
+    0.929
+    """
+    from scipy.stats import norm
+
+    check_level(level)
+    if auc <= 0.0 or auc >= 1.0:
+        return share(pairs if auc >= 1.0 else 0, pairs, level)
+    logit = np.log(auc / (1.0 - auc))
+    reach = norm.isf((1.0 - level) / 2) * np.sqrt(variance) / (auc * (1.0 - auc))
+    # 1/(1 + e^x) of huge arguments is 0 or 1, by tanh without overflow
+    lower, upper = (float(0.5 * (1.0 + np.tanh(0.5 * end))) for end in (logit - reach, logit + reach))
+    return Estimate(auc, lower, upper)
+
+
+def auc(positive: ArrayLike, negative: ArrayLike, level: float = 0.95) -> Estimate:
+    """Area under the ROC curve with DeLong's interval on the logit scale.
+
+    Examples
+    --------
+    >>> round(auc([2.0, 3.0, 4.0], [1.0, 2.5, 0.0]).value, 3)
+    0.889
+    """
+    ranking = delong(positive, negative)
+    return auc_interval(ranking.auc, ranking.variance, min(ranking.n_positive, ranking.n_negative), level)
