@@ -1,26 +1,33 @@
 """All evaluators of a synthetic table in one call.
 
-Utility, resemblance and nearest-neighbour accuracy, gathered as records that say of each number whether it
-may be released. Real records are read and nothing is paid for, so nearly every number is internal.
+Does it look like the real one, is it as useful, does it remember anyone? Each question has a module of its
+own; here their findings are gathered as records that say of each number whether it may be released. Real
+records are read and nothing is paid for, so nearly every number is internal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.nnaa import AdversarialAccuracy, adversarial_accuracy
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.evaluation.resemblance import resemblance
-from dpsynth.evaluation.utility import Utility, check_outcome, positive_rate, train_and_test
+from dpsynth.evaluation.closeness import closeness
+from dpsynth.evaluation.constraints import parse_rule
+from dpsynth.evaluation.effects import effects as replicate
+from dpsynth.evaluation.effects_model import EffectsModel
+from dpsynth.evaluation.likeness import likeness
+from dpsynth.evaluation.memorisation import memorisation
+from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.usefulness import usefulness
+from dpsynth.evaluation.utility import check_outcome
 from dpsynth.table.schema import Schema
 
-_CLOSENESS = "Closeness to real records"
+#: Called with the name of a stage and the part of it that is done, in [0, 1].
+Progress = Callable[[str, float], None]
 
 
 def evaluate(
@@ -30,48 +37,68 @@ def evaluate(
     schema: Schema,
     test: pd.DataFrame | None = None,
     outcome: str | None = None,
+    effects: Sequence[str | EffectsModel] | None = None,
+    models: Mapping[str, Any] | None = None,
+    constraints: Sequence[str] = (),
+    metric: str = "euclidean",
     seed: int | None = None,
     reference: bool = True,
     neighbour_records: int = 10_000,
     utility_records: int = 50_000,
+    level: float = 0.95,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Measure a synthetic table against the real records it stands for.
 
     Parameters
     ----------
     synthetic : pandas.DataFrame of shape (m, columns)
+        From any generator.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema
         Of all tables.
     test : pandas.DataFrame of shape (k, columns), optional
-        Real records that had no part in the synthetic table. Without them utility is not measured.
+        Real records that had no part in the synthetic table. Without them utility is not measured, and
+        nothing tells memory from coincidence.
     outcome : str, optional
-        What classifiers predict; the schema's own outcome by default, no utility where there is none.
+        What models predict; the schema's own outcome by default, no utility where there is none.
+    effects : sequence of str or EffectsModel, optional
+        Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. By
+        default one of the outcome on all other columns: logistic if it is binary, linear if it is numeric.
+        An empty sequence asks for none.
+    models : dict of str to scikit-learn estimator, optional
+        Predictors in place of the three built-in ones.
+    constraints : sequence of str, optional
+        Rules that records should obey, such as ``"diastolic <= systolic"``; violations are counted.
+    metric : {"euclidean", "gower", "hamming"}
+        Distance of nearest-neighbour accuracy.
     seed : int, optional
-        Of subsampling and of the classifiers; drawn from the operating system if not given, and kept in
-        ``settings`` either way.
+        Of subsampling, resampling and of the models; drawn from the operating system if not given, and kept
+        in ``settings`` either way.
     reference : bool
-        Whether the classifiers are trained on the real training records as well.
+        Whether the models are trained on the real training records as well.
     neighbour_records : int
-        Nearest neighbours are compared at equal sizes: a random part of each table, as large as the smaller
-        of the two and at most this large.
+        Neighbours are compared at equal sizes: a random part of each table, as large as the smaller of the
+        two and at most this large.
     utility_records : int
-        Classifiers are trained on a random part at most this large.
+        Models are trained on a random part at most this large.
+    level : float
+        Of all confidence intervals, in (0, 1).
+    progress : callable, optional
+        Receives the name of a stage and the part of it that is done, in [0, 1].
 
     Returns
     -------
     Evaluation
-        ``nn_accuracy_train`` (and ``_test``), ``privacy_loss``, ``auc_mean``, ``auc_<classifier>``,
-        ``auc_real_mean``, ``positive_rate_<table>``, ``tvd_mean``, ``tvd[<column>]``,
-        ``correlation_error``, and the numbers of records.
+        Measures with intervals, and the details that a report draws.
 
     Raises
     ------
     DataError
         If a table does not fit the schema; the message names the table, the column and the row.
     InputError
-        If the outcome is not a column of categories, or a table has fewer than two records.
+        If an argument is wrong, or a table has fewer than two records.
 
     Notes
     -----
@@ -94,26 +121,126 @@ def evaluate(
     for name, value in (("neighbour_records", neighbour_records), ("utility_records", utility_records)):
         if value < 2:
             raise InputError(f"{name} must be at least 2, got {value!r}")
+    if not 0 < level < 1:
+        raise InputError(f"level must lie in (0, 1), got {level!r}")
+    studies = _studies(effects, schema, chosen)
+    for rule in constraints:
+        parse_rule(rule, schema)  # refused before anything takes time
     made = _conform("synthetic", synthetic, schema)
     real = _conform("train", train, schema)
     held_out = _conform("test", test, schema) if test is not None else None
     entropy = np.random.SeedSequence().entropy if seed is None else seed
     if not isinstance(entropy, int) or entropy < 0:
         raise InputError(f"seed must be a non-negative integer, got {seed!r}")
-    rng = np.random.default_rng(entropy)
+    # One stream each, so that a change in one evaluator leaves the others' numbers as they are.
+    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(entropy).spawn(5)]
+    say = progress or (lambda stage, done: None)
 
-    measures = list(_sizes(made, real, held_out))
+    def stage(name: str) -> Callable[[float], None]:
+        say(name, 0.0)
+        return lambda done: say(name, done)
+
+    found = [Findings(tuple(_sizes(made, real, held_out)))]
     if chosen is not None:
-        measures += _utility(made, real, held_out, schema, chosen, reference, utility_records, rng)
-    measures += _resemblance(made, real, schema)
-    measures += _closeness(made, real, held_out, schema, neighbour_records, rng)
+        found.append(
+            usefulness(
+                made,
+                real,
+                held_out,
+                schema,
+                chosen,
+                rng=streams[0],
+                reference=reference,
+                limit=utility_records,
+                models=models,
+                level=level,
+                progress=stage("utility"),
+            )
+        )
+    found += [
+        _numbered(
+            replicate(
+                made, real, schema, study, level=level, rng=streams[1], progress=stage("study replication")
+            ),
+            number,
+        )
+        for number, study in enumerate(studies)
+    ]
+    found.append(
+        likeness(
+            made,
+            real,
+            held_out,
+            schema,
+            rng=streams[2],
+            limit=neighbour_records,
+            level=level,
+            constraints=constraints,
+            raw=synthetic,
+            progress=stage("resemblance"),
+        )
+    )
+    found.append(
+        closeness(
+            made,
+            real,
+            held_out,
+            schema,
+            rng=streams[3],
+            limit=neighbour_records,
+            metric=metric,
+            level=level,
+            progress=stage("nearest neighbours"),
+        )
+    )
+    found.append(
+        memorisation(
+            made,
+            real,
+            held_out,
+            schema,
+            rng=streams[4],
+            limit=neighbour_records,
+            level=level,
+            progress=stage("memorisation"),
+        )
+    )
     settings = {
         "outcome": chosen,
+        "effects": [study.formula(schema) for study in studies],
+        "constraints": list(constraints),
+        "metric": metric,
         "seed": entropy,
+        "level": level,
         "neighbour_records": neighbour_records,
         "utility_records": utility_records,
     }
-    return Evaluation(tuple(measures), settings)
+    return Evaluation(
+        tuple(measure for part in found for measure in part.measures),
+        settings,
+        tuple(detail for part in found for detail in part.details),
+    )
+
+
+def _studies(
+    effects: Sequence[str | EffectsModel] | None, schema: Schema, outcome: str | None
+) -> list[EffectsModel]:
+    if effects is None:
+        usual = EffectsModel.default(schema, outcome) if outcome is not None else None
+        return [] if usual is None else [usual]
+    if isinstance(effects, str):
+        raise InputError(f"effects must be a list of models, got the text {effects!r}")
+    return [EffectsModel.parse(study, schema) if isinstance(study, str) else study for study in effects]
+
+
+def _numbered(found: Findings, number: int) -> Findings:
+    """Keep names apart where several studies are replicated; the first keeps its plain names."""
+    if number == 0:
+        return found
+    return Findings(
+        tuple(replace(measure, name=f"{measure.name}[{number + 1}]") for measure in found.measures),
+        tuple(replace(detail, name=f"{detail.name}[{number + 1}]") for detail in found.details),
+    )
 
 
 def _sizes(made: pd.DataFrame, real: pd.DataFrame, held_out: pd.DataFrame | None) -> Iterator[Measure]:
@@ -121,107 +248,6 @@ def _sizes(made: pd.DataFrame, real: pd.DataFrame, held_out: pd.DataFrame | None
     yield Measure("Records", "train_records", len(real), True, "real rows it was made from")
     if held_out is not None:
         yield Measure("Records", "test_records", len(held_out), True, "real rows held out")
-
-
-def _utility(
-    made: pd.DataFrame,
-    real: pd.DataFrame,
-    held_out: pd.DataFrame | None,
-    schema: Schema,
-    outcome: str,
-    reference: bool,
-    limit: int,
-    rng: np.random.Generator,
-) -> Iterator[Measure]:
-    group = f"Utility: predicting {outcome}"
-    positive = f"share of {outcome} = {schema.column(outcome).categories[-1]!r}"
-    yield Measure(
-        group,
-        "positive_rate_synthetic",
-        positive_rate(made, schema, outcome),
-        False,
-        f"{positive}, synthetic",
-    )
-    yield Measure(
-        group, "positive_rate_train", positive_rate(real, schema, outcome), True, f"{positive}, train"
-    )
-    if held_out is None:
-        return
-    yield Measure(
-        group, "positive_rate_test", positive_rate(held_out, schema, outcome), True, f"{positive}, test"
-    )
-    result = train_and_test(_part(made, limit, rng), held_out, schema, outcome, rng=rng)
-    yield from _auc(group, "auc", "train on synthetic, test on real", result)
-    if reference:
-        result = train_and_test(_part(real, limit, rng), held_out, schema, outcome, rng=rng)
-        yield from _auc(group, "auc_real", "train on real, test on real", result)
-
-
-def _auc(group: str, prefix: str, what: str, result: Utility) -> Iterator[Measure]:
-    note = f"; {result.note}" if result.note else ""
-    yield Measure(group, f"{prefix}_mean", result.auc_mean, True, f"{what}, mean of three AUC{note}")
-    for name, value in result.auc.items():
-        yield Measure(group, f"{prefix}_{name}", value, True, f"{what}{note}")
-
-
-def _resemblance(made: pd.DataFrame, real: pd.DataFrame, schema: Schema) -> Iterator[Measure]:
-    group = "Resemblance to the training records"
-    result = resemblance(real, made, schema)
-    yield Measure(
-        group, "tvd_mean", result.tvd_mean, True, "one-way total variation distance, mean of columns"
-    )
-    yield Measure(
-        group,
-        "correlation_error",
-        result.correlation_error,
-        True,
-        "mean |difference| of encoded correlations",
-    )
-    for column, value in result.tvd.items():
-        yield Measure(group, f"tvd[{column}]", value, True, "one-way total variation distance")
-
-
-def _closeness(
-    made: pd.DataFrame,
-    real: pd.DataFrame,
-    held_out: pd.DataFrame | None,
-    schema: Schema,
-    limit: int,
-    rng: np.random.Generator,
-) -> Iterator[Measure]:
-    train = _neighbours(made, real, schema, limit, rng)
-    yield from _accuracy("train", "training", train)
-    if held_out is not None:
-        test = _neighbours(made, held_out, schema, limit, rng)
-        yield from _accuracy("test", "test", test)
-        detail = "accuracy against test minus against training; above 0 is overfitting"
-        yield Measure(_CLOSENESS, "privacy_loss", test.aa - train.aa, True, detail)
-
-
-def _accuracy(suffix: str, table: str, result: AdversarialAccuracy) -> Iterator[Measure]:
-    what = f"nearest-neighbour accuracy against {result.n_real} {table} records"
-    values: list[tuple[str, float, str]] = [
-        (f"nn_accuracy_{suffix}", result.aa, f"{what}; 0.5 is best"),
-        (f"nn_accuracy_{suffix}_real", result.aa_real, f"{what}, real side"),
-        (f"nn_accuracy_{suffix}_synthetic", result.aa_synthetic, f"{what}, synthetic side"),
-    ]
-    for name, value, detail in values:
-        yield Measure(_CLOSENESS, name, value, True, detail)
-
-
-def _neighbours(
-    made: pd.DataFrame, real: pd.DataFrame, schema: Schema, limit: int, rng: np.random.Generator
-) -> AdversarialAccuracy:
-    """Compare nearest neighbours at equal sizes: the formulas allow any, but sizes change the power."""
-    size = min(len(made), len(real), limit)
-    parts: list[Any] = [distance_features(_part(frame, size, rng), schema).points for frame in (real, made)]
-    return adversarial_accuracy(*parts)
-
-
-def _part(frame: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
-    if len(frame) <= size:
-        return frame
-    return frame.iloc[np.sort(rng.choice(len(frame), size=size, replace=False))]
 
 
 def _conform(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -11,26 +11,28 @@ form per point is the *mean* over the left-out record; (4.2), (4.6) and (4.7) as
 and (4.8) lacks a factor 2. Tables of unequal sizes are compared by leaving out a uniformly random subset of
 the larger side, averaged exactly over all subsets by counting them.
 
-Distances are Euclidean and computed from differences, never as ``x**2 + y**2 - 2 x y``, whose rounding breaks
-ties. Squared distances that agree within ``tie_tolerance`` (relative) are ties, because columns scaled by
-their bounds make equal distances differ in their last digits; the rule is symmetric in the two distances, so
-the measure stays exactly unbiased.
+Whatever decides a comparison is a distance computed from differences, never as ``x**2 + y**2 - 2 x y``, whose
+rounding breaks ties. Distances that agree within ``tie_tolerance`` (relative) are ties, because columns
+scaled by their bounds make equal distances differ in their last digits; the rule is symmetric in the two
+distances, so the measure stays exactly unbiased.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
-from scipy.special import gammaln
+from numpy.typing import ArrayLike
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.distances import Floats, Metric, metric_named
+from dpsynth.evaluation.neighbours import Nearest
+from dpsynth.evaluation.nnaa_formula import none_kept
+from dpsynth.evaluation.nnaa_sides import Side, one_side
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+__all__ = ["AdversarialAccuracy", "adversarial_accuracy", "compared", "none_kept", "two_sides"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,13 @@ class AdversarialAccuracy:
 
 
 def adversarial_accuracy(
-    real: ArrayLike, synthetic: ArrayLike, *, block_size: int = 1024, tie_tolerance: float = 1e-9
+    real: ArrayLike,
+    synthetic: ArrayLike,
+    *,
+    block_size: int = 1024,
+    tie_tolerance: float = 1e-9,
+    metric: str | Metric = "euclidean",
+    progress: Callable[[float], None] | None = None,
 ) -> AdversarialAccuracy:
     """Compute the unbiased nearest-neighbour adversarial accuracy with ties and unequal sizes.
 
@@ -74,11 +82,15 @@ def adversarial_accuracy(
     synthetic : array_like of shape (m, d)
         Synthetic records S, m at least 2.
     block_size : int
-        Distances are formed in tiles of ``block_size`` by ``block_size``; bounds the memory, never changes
-        the result.
+        Distances are formed in tiles of at most ``block_size`` by ``block_size``; bounds the memory, never
+        changes the result.
     tie_tolerance : float
-        Two squared distances are tied when they differ by at most this part of the larger one; 0 compares
-        the floating-point distances as they are.
+        Two distances (of the Euclidean metric: squared distances) are tied when they differ by at most this
+        part of the larger one; 0 compares the floating-point distances as they are.
+    metric : {"euclidean", "gower", "hamming"} or Metric
+        Between rows as they are: for Gower distances give :func:`~dpsynth.evaluation.distances.gower_points`.
+    progress : callable, optional
+        Called with the share done, in [0, 1].
 
     Returns
     -------
@@ -111,109 +123,96 @@ def adversarial_accuracy(
     >>> round(result.aa_real, 12), round(result.aa_synthetic, 12)
     (0.3125, 0.125)
     """
-    t, s = _points(real, "real"), _points(synthetic, "synthetic")
-    if t.shape[1] != s.shape[1]:
-        raise InputError(
-            f"real and synthetic must have the same number of columns, got {t.shape[1]} and {s.shape[1]}"
-        )
+    chosen = metric_named(metric)
+    t, s = two_tables(real, synthetic)
     if not block_size >= 1:
         raise InputError(f"block_size must be at least 1, got {block_size!r}")
-    if not 0 <= tie_tolerance < 1:
-        raise InputError(f"tie_tolerance must lie in [0, 1), got {tie_tolerance!r}")
-    per_real = _contributions(t, s, int(block_size), float(tie_tolerance))
-    per_synthetic = _contributions(s, t, int(block_size), float(tie_tolerance))
-    aa_real, aa_synthetic = float(per_real.mean()), float(per_synthetic.mean())
+    check_tolerance(tie_tolerance)
+    sides = two_sides(t, s, chosen, tie_tolerance=tie_tolerance, block_size=block_size, progress=progress)
+    return compared(*sides)
+
+
+def two_sides(
+    real: Floats,
+    synthetic: Floats,
+    metric: Metric,
+    *,
+    k: int = 8,
+    near_synthetic: Nearest | None = None,
+    tie_tolerance: float = 1e-9,
+    block_size: int = 1024,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Side, Side]:
+    """Return the real records among their neighbours, and the synthetic ones among theirs.
+
+    Parameters
+    ----------
+    real, synthetic : ndarray of shape (n, d), (m, d)
+    metric : Metric
+    k : int
+        How many neighbours the lists hold, at least.
+    near_synthetic : Nearest, optional
+        Lists of the synthetic records among themselves, from another comparison.
+    tie_tolerance, block_size, progress
+        As in :func:`adversarial_accuracy`.
+
+    Examples
+    --------
+    >>> real, synthetic = np.array([[0.0], [1.0], [2.5]]), np.array([[0.2], [1.3]])
+    >>> [len(side.contribution) for side in two_sides(real, synthetic, metric_named("euclidean"))]
+    [3, 2]
+    """
+    share = len(real) / (len(real) + len(synthetic))
+    settings: Any = {"k": k, "tie_tolerance": tie_tolerance, "block_size": block_size}
+    return (
+        one_side(real, synthetic, metric, **settings, progress=within(progress, 0.0, share)),
+        one_side(
+            synthetic, real, metric, **settings, near=near_synthetic, progress=within(progress, share, 1.0)
+        ),
+    )
+
+
+def compared(real: Side, synthetic: Side) -> AdversarialAccuracy:
+    """Return the accuracy that two sides add up to."""
+    aa_real, aa_synthetic = float(real.contribution.mean()), float(synthetic.contribution.mean())
     return AdversarialAccuracy(
         aa_real=aa_real,
         aa_synthetic=aa_synthetic,
         aa=(aa_real + aa_synthetic) / 2,
-        n_real=len(t),
-        n_synthetic=len(s),
-        per_real=per_real,
-        per_synthetic=per_synthetic,
+        n_real=real.n,
+        n_synthetic=synthetic.n,
+        per_real=real.contribution,
+        per_synthetic=synthetic.contribution,
     )
 
 
-def none_kept(total: int, marked: Counts, kept: int) -> Floats:
-    """Probability that a uniformly random subset avoids every marked item.
-
-    Parameters
-    ----------
-    total : int
-        Number of items, N.
-    marked : ndarray of int of shape (k,)
-        Number of marked items c, in [0, N].
-    kept : int
-        Size of the random subset, in [0, N].
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        ``C(N - c, kept) / C(N, kept)`` by log-gamma; 0 where fewer than ``kept`` items are unmarked.
-
-    Examples
-    --------
-    >>> none_kept(4, np.array([0, 1, 2]), 3).round(12).tolist()
-    [1.0, 0.25, 0.0]
-    """
-    rest = total - np.asarray(marked, dtype=np.int64)
-    possible = rest >= kept
-    free = np.where(possible, rest, kept)  # keeps gammaln off its poles where the answer is 0
-    log_ratio = gammaln(free + 1) - gammaln(free - kept + 1) - gammaln(total + 1) + gammaln(total - kept + 1)
-    return np.where(possible, np.exp(np.minimum(log_ratio, 0.0)), 0.0)
+def within(
+    progress: Callable[[float], None] | None, start: float, stop: float
+) -> Callable[[float], None] | None:
+    """Return a progress callable for the part of the work from ``start`` to ``stop``."""
+    if progress is None:
+        return None
+    told = progress
+    return lambda share: told(start + share * (stop - start))
 
 
-def _contributions(own: Floats, other: Floats, block_size: int, tolerance: float) -> Floats:
-    """AA_i of every record of ``own`` against ``other``; shape (len(own),)."""
-    n_others, m = len(own) - 1, len(other)
-    if m >= n_others:
-        # theory: keep n - 1 of the m records of the other table; P(nearest kept one is farther than d_TT).
-        closer, closer_or_tied = _counts(
-            own, other, _nearest(own, own, True, block_size), False, block_size, tolerance
+def two_tables(
+    real: ArrayLike, synthetic: ArrayLike, *, names: tuple[str, str] = ("real", "synthetic")
+) -> tuple[Floats, Floats]:
+    """Return two arrays of points, checked: finite, at least two rows each, equally many columns."""
+    t, s = (_points(values, name) for values, name in zip((real, synthetic), names, strict=True))
+    if t.shape[1] != s.shape[1]:
+        raise InputError(
+            f"{names[0]} and {names[1]} must have the same number of columns, "
+            f"got {t.shape[1]} and {s.shape[1]}"
         )
-        return 0.5 * (none_kept(m, closer_or_tied, n_others) + none_kept(m, closer, n_others))
-    # The other table is the smaller: keep m of the n - 1 other records of the own table instead.
-    closer, closer_or_tied = _counts(
-        own, own, _nearest(own, other, False, block_size), True, block_size, tolerance
-    )
-    return 1.0 - 0.5 * (none_kept(n_others, closer, m) + none_kept(n_others, closer_or_tied, m))
+    return t, s
 
 
-def _nearest(points: Floats, others: Floats, same: bool, block_size: int) -> Floats:
-    """Squared distance of each point to the nearest of ``others``, itself excluded when ``same``."""
-    nearest = np.full(len(points), np.inf)
-    for rows, _, squared in _tiles(points, others, same, block_size):
-        np.minimum(nearest[rows], squared.min(axis=1), out=nearest[rows])
-    return nearest
-
-
-def _counts(
-    points: Floats, others: Floats, limit: Floats, same: bool, block_size: int, tolerance: float
-) -> tuple[Counts, Counts]:
-    """Count the ``others`` strictly within, and within or tied with, each point's squared ``limit``."""
-    # Tied iff the larger of the two squared distances exceeds the smaller by at most a factor 1/(1 - tol):
-    # the same relation whichever of the two is called the limit.
-    below, above = limit * (1.0 - tolerance), limit / (1.0 - tolerance)
-    closer = np.zeros(len(points), dtype=np.int64)
-    closer_or_tied = np.zeros(len(points), dtype=np.int64)
-    for rows, _, squared in _tiles(points, others, same, block_size):
-        closer[rows] += np.count_nonzero(squared < below[rows, None], axis=1)
-        closer_or_tied[rows] += np.count_nonzero(squared <= above[rows, None], axis=1)
-    return closer, closer_or_tied
-
-
-def _tiles(
-    points: Floats, others: Floats, same: bool, block_size: int
-) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield tiles of squared distances; a point's distance to itself is infinite when ``same``."""
-    for top in range(0, len(points), block_size):
-        rows = slice(top, min(top + block_size, len(points)))
-        for left in range(0, len(others), block_size):
-            columns = slice(left, min(left + block_size, len(others)))
-            squared = cdist(points[rows], others[columns], "sqeuclidean")
-            if same and rows == columns:
-                np.fill_diagonal(squared, np.inf)
-            yield rows, columns, squared
+def check_tolerance(tie_tolerance: float) -> None:
+    """Refuse a tolerance outside [0, 1)."""
+    if not 0.0 <= tie_tolerance < 1.0:
+        raise InputError(f"tie_tolerance must lie in [0, 1), got {tie_tolerance!r}")
 
 
 def _points(values: ArrayLike, name: str) -> Floats:

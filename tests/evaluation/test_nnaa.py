@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
 
@@ -12,19 +13,24 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation import neighbours
+from dpsynth.evaluation.distances import METRICS
 from dpsynth.evaluation.nnaa import adversarial_accuracy, none_kept
+from dpsynth.evaluation.nnaa_formula import contributions, enough_counted
 
 
 def squared(a: np.ndarray, b: np.ndarray) -> float:
     return float(((a - b) ** 2).sum())
 
 
-def naive_side(own: np.ndarray, other: np.ndarray) -> list[float]:
+def naive_side(
+    own: np.ndarray, other: np.ndarray, distance: Callable[[np.ndarray, np.ndarray], float] = squared
+) -> list[float]:
     """Definition (4.5) for one side, every left-out record or subset enumerated; exact on integer points."""
     values = []
     for i, point in enumerate(own):
-        rest = [squared(point, p) for j, p in enumerate(own) if j != i]
-        cross = [squared(point, p) for p in other]
+        rest = [distance(point, p) for j, p in enumerate(own) if j != i]
+        cross = [distance(point, p) for p in other]
         kept = min(len(rest), len(cross))
         outcomes = []
         for own_kept in combinations(rest, kept):
@@ -33,6 +39,21 @@ def naive_side(own: np.ndarray, other: np.ndarray) -> list[float]:
                 outcomes.append(0.5 * (b > a) + 0.5 * (b >= a))
         values.append(float(np.mean(outcomes)))
     return values
+
+
+def over_all_distances(own: np.ndarray, other: np.ndarray, metric: str, tolerance: float) -> np.ndarray:
+    """The closed form from the full matrices of distances, as it was first implemented."""
+    tile = METRICS[metric].tile
+    near, far = tile(own, own), tile(own, other)
+    np.fill_diagonal(near, np.inf)
+    n, m = len(own) - 1, len(other)
+    limits, counted = (near, far) if m >= n else (far, near)
+    limit = limits.min(axis=1, keepdims=True)
+    closer = (counted < limit * (1 - tolerance)).sum(axis=1)
+    tied = (counted <= limit / (1 - tolerance)).sum(axis=1)
+    if m >= n:
+        return 0.5 * (none_kept(m, tied, n) + none_kept(m, closer, n))
+    return 1 - 0.5 * (none_kept(n, closer, m) + none_kept(n, tied, m))
 
 
 def old_definition(t: np.ndarray, s: np.ndarray) -> float:
@@ -58,7 +79,7 @@ small_grid = st.tuples(st.integers(2, 6), st.integers(2, 6), st.integers(1, 3)).
 
 
 def test_golden_binary_rows() -> None:
-    """Would catch a wrong weight for any kind of tie (theory.md section 2, first golden value)."""
+    """Would catch a wrong weight for any kind of tie (first golden value)."""
     real = bits("1110", "0000", "0111", "1111", "1111", "0110")
     synthetic = bits("0110", "1110", "0101", "0000", "0000", "0111")
     result = adversarial_accuracy(real, synthetic)
@@ -95,7 +116,7 @@ def test_closed_form_per_point(own: float, others: tuple[float, ...], expected: 
     assert result.per_real[0] == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(small_grid)
 def test_equals_the_enumerated_definition(tables: tuple[np.ndarray, np.ndarray]) -> None:
     """Would catch a wrong count, tie or subset formula on tables full of ties, of equal and unequal sizes."""
@@ -107,7 +128,90 @@ def test_equals_the_enumerated_definition(tables: tuple[np.ndarray, np.ndarray])
     assert result.aa == pytest.approx((result.aa_real + result.aa_synthetic) / 2)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("metric", list(METRICS))
+@settings(max_examples=25, deadline=None)
+@given(tables=small_grid)
+def test_every_metric_equals_the_enumerated_definition(
+    metric: str, tables: tuple[np.ndarray, np.ndarray]
+) -> None:
+    """Would catch a metric whose ties are broken by rounding, or that the search treats differently."""
+    whole = {
+        "euclidean": squared,
+        "gower": lambda a, b: float(np.abs(a - b).sum()),
+        "hamming": lambda a, b: float((a != b).sum()),
+    }[metric]
+    result = adversarial_accuracy(*tables, metric=metric)
+    np.testing.assert_allclose(result.per_real, naive_side(*tables, whole), atol=1e-12)
+    np.testing.assert_allclose(result.per_synthetic, naive_side(*tables[::-1], whole), atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(300, 300, 3), (220, 460, 6), (460, 220, 1), (301, 300, 12)])
+@pytest.mark.parametrize("tolerance", [1e-9, 0.0])
+def test_the_filter_changes_no_contribution(
+    n: int, m: int, d: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a pair decided by rounded products: ties, offsets, copies, clusters, unequal sizes."""
+    monkeypatch.setattr(neighbours, "FILTER_FROM", 0)
+    rng = np.random.default_rng(n + m + d)
+    x, centres = rng.normal(size=(n, d)), 100 * rng.normal(size=(5, d))
+    whole = [rng.integers(0, 4, (rows, d)) for rows in (n, m)]
+    cases = {
+        "normal": [x, rng.normal(size=(m, d)) + 0.1],
+        "whole": whole,
+        "scaled": [(part + 17) / 55 for part in whole],
+        "near one": [1 + 1e-6 * rng.normal(size=(rows, d)) for rows in (n, m)],
+        "near one, tied": [1 + 1e-6 * part for part in whole],
+        "one-hot": [(part > 1) / np.sqrt(2) for part in whole],
+        "copies": [x, x[rng.integers(0, n, m)]],
+        "clusters": [centres[part[:, 0]] + 1e-4 * rng.normal(size=part.shape) for part in whole],
+        "far apart": [x, rng.normal(size=(m, d)) + 1e6],
+        "constant": [np.full((rows, d), 1 / 3) for rows in (n, m)],
+    }
+    for name, (real, synthetic) in cases.items():
+        result = adversarial_accuracy(real, synthetic, tie_tolerance=tolerance)
+        for found, pair in ((result.per_real, (real, synthetic)), (result.per_synthetic, (synthetic, real))):
+            points = [np.asarray(part, dtype=float) for part in pair]
+            expected = over_all_distances(*points, "euclidean", tolerance)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=name)
+
+
+def test_a_pilot_that_misleads_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch records left open by single precision that nobody looks at again."""
+    monkeypatch.setattr(neighbours, "FILTER_FROM", 0)
+    rng = np.random.default_rng(9)
+    # Every third record, the only ones that a pilot of 256 looks at, is easy; the rest tie.
+    real, synthetic = (np.where(np.arange(600)[:, None] % 3 == 0, rng.normal(size=(600, 6)),
+                                rng.integers(0, 5, (600, 6)) / 7) for _ in range(2))  # fmt: skip
+    result = adversarial_accuracy(real, synthetic)
+    expected = over_all_distances(real, synthetic, "euclidean", 1e-9)
+    np.testing.assert_allclose(result.per_real, expected, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 400), st.integers(2, 400))
+def test_counts_beyond_enough_change_nothing(n: int, m: int) -> None:
+    """Would catch a cap on counts that is too low for unequal sizes."""
+    enough = enough_counted(n, m)
+    total = m if m >= n - 1 else n - 1
+    assert enough <= total
+    beyond = np.arange(enough, total + 1)
+    values = contributions(beyond, beyond, n, m)
+    np.testing.assert_allclose(values, values[-1], rtol=0, atol=1e-14)
+    first = contributions(np.array([0]), np.array([0]), n, m)[0]
+    assert values[0] == pytest.approx(1 - first, abs=1e-12)
+
+
+def test_progress_goes_from_zero_to_one() -> None:
+    """Would catch a bar that runs back between the two sides or never ends."""
+    told: list[float] = []
+    rng = np.random.default_rng(0)
+    adversarial_accuracy(
+        rng.normal(size=(50, 2)), rng.normal(size=(70, 2)), progress=told.append, block_size=16
+    )
+    assert told == sorted(told) and told[-1] == 1.0 and told[0] > 0.0
+
+
+@settings(max_examples=30, deadline=None)
 @given(small_grid, st.integers(1, 7))
 def test_tiles_change_nothing(tables: tuple[np.ndarray, np.ndarray], block_size: int) -> None:
     """Would catch a lost row, a self-distance or a double count at the edge of a tile."""
@@ -117,7 +221,7 @@ def test_tiles_change_nothing(tables: tuple[np.ndarray, np.ndarray], block_size:
     np.testing.assert_array_equal(whole.per_synthetic, tiled.per_synthetic)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(small_grid)
 def test_roles_are_symmetric(tables: tuple[np.ndarray, np.ndarray]) -> None:
     """Would catch a side computed with the other side's sizes."""
@@ -130,19 +234,19 @@ def test_roles_are_symmetric(tables: tuple[np.ndarray, np.ndarray]) -> None:
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 5), (8, 3), (3, 8), (9, 8), (6, 20)])
 @pytest.mark.parametrize("law", ["normal", "binary"])
 def test_expectation_is_one_half(n: int, m: int, law: str) -> None:
-    """Would catch a bias of 0.02 or more: same distribution, each side alone, within 4.5 standard errors."""
+    """Would catch a bias of a few hundredths: same distribution, each side alone, within 4.5 errors."""
     rng = np.random.default_rng(n * 100 + m)
     draw = (
         (lambda k: rng.normal(size=(k, 2)))
         if law == "normal"
         else (lambda k: rng.integers(0, 2, (k, 4)).astype(float))
     )
-    results = [adversarial_accuracy(draw(n), draw(m)) for _ in range(1200)]
+    results = [adversarial_accuracy(draw(n), draw(m)) for _ in range(400)]
     for side in ("aa_real", "aa_synthetic"):
         values = np.array([getattr(r, side) for r in results])
         error = values.std(ddof=1) / np.sqrt(len(values))
         assert abs(values.mean() - 0.5) < 4.5 * error
-        assert error < 0.02 / 4.5 * 3
+        assert error < 0.025
 
 
 def test_old_definition_is_biased() -> None:
@@ -203,7 +307,7 @@ def test_expanded_squares_would_break_ties() -> None:
     np.testing.assert_array_equal(near.per_real, far.per_real)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 300), st.data())
 def test_none_kept_equals_exact_integers(total: int, data: st.DataObject) -> None:
     """Would catch log-gamma at its poles or with the wrong arguments."""
