@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from dpsynth.commands import account, calibrate, console, evaluate, models, run, schema
+from dpsynth.commands import account, calibrate, console, evaluate, models, report, run, schema
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("run")(run.run)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(account.app, name="account")
 app.add_typer(schema.app, name="schema")

@@ -11,7 +11,9 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,8 @@ from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.options import from_plain
+from dpsynth.report.load import ReportSource
+from dpsynth.report.page import write_page
 from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
 from dpsynth.synthesizer import DPWGANGP
@@ -38,12 +42,13 @@ if TYPE_CHECKING:
     from dpsynth.synthesizer import Progress
 
 #: files of a finished run
-SYNTHETIC, MODEL, LEDGER, REPORT_JSON, REPORT_MD = (
+SYNTHETIC, MODEL, LEDGER, REPORT_JSON, REPORT_MD, REPORT_HTML = (
     "synthetic.csv",
     "model",
     "ledger.json",
     "report.json",
     "report.md",
+    "report.html",
 )
 # Put into a checkpoint, so that it is resumed by the run that left it.
 _RUN = "run.json"
@@ -62,11 +67,14 @@ class Finished:
     files : tuple of str
         What it holds.
     report : RunReport
+    problem : str, optional
+        Why the evaluation or the page is absent. What was paid for is kept all the same.
     """
 
     out: Path
     files: tuple[str, ...]
     report: RunReport
+    problem: str | None = None
 
 
 def run(
@@ -77,6 +85,7 @@ def run(
     resume: bool = False,
     ledger: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
+    stages: Callable[[str, float], None] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Finished:
     """Carry out a run and write its folder.
@@ -85,7 +94,8 @@ def run(
     ----------
     config : RunConfig
     out : path
-        Receives ``synthetic.csv``, ``model/``, ``ledger.json``, ``report.json`` and ``report.md``.
+        Receives ``synthetic.csv``, ``model/``, ``ledger.json``, ``report.json``, ``report.md`` and
+        ``report.html``.
     force : bool
         Whether the folder of an earlier run may be replaced; it stays until the new one is complete. An
         unused checkpoint of an interrupted run is given up.
@@ -95,6 +105,8 @@ def run(
         ``ledger.json`` of what has been released about the same table before; this run is added to it.
     progress : callable, optional
         Receives :class:`~dpsynth.synthesizer.Progress` during training.
+    stages : callable, optional
+        Receives the name of each stage of the evaluation and the part of it that is done.
     log : callable, optional
         Receives one line at the end of each stage.
 
@@ -158,19 +170,22 @@ def run(
     guarantee = model.guarantee()
     n_synthetic = config.sample.n or max(round(model.n_), 1)
     made: list[RunReport] = []
+    problems: list[str] = []
 
     def fill(folder: Path) -> None:
+        evaluation: Evaluation | None = None
         start = time.perf_counter()
         sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
         seconds["sample"] = time.perf_counter() - start
         say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
-        start = time.perf_counter()
-        evaluation = _evaluate(config, sampled, train, test)
-        seconds["evaluate"] = time.perf_counter() - start
-        if evaluation is not None:
-            say(f"evaluated in {seconds['evaluate']:.1f} s")
         model.save(folder / MODEL)
         model.ledger_.save(folder / LEDGER)
+        start = time.perf_counter()
+        with _kept("the evaluation failed", problems):
+            evaluation = _evaluate(config, sampled, train, test, stages)
+            seconds["evaluate"] = time.perf_counter() - start
+            if evaluation is not None:
+                say(f"evaluated in {seconds['evaluate']:.1f} s")
         report = RunReport(
             guarantee=guarantee,
             ledger=model.ledger_.summary(model.delta_),
@@ -180,21 +195,35 @@ def run(
                 "columns": len(train.schema),
                 "outcome": train.schema.outcome,
                 "schema_sha256": train.schema.digest(),
+                "n_public": train.schema.n_public,
             },
             config=_without_seed(config),
             evaluation=evaluation,
             versions=versions(),
             seconds=seconds,
+            created=datetime.now(UTC).date().isoformat(),
         )
         (folder / REPORT_JSON).write_text(report.to_json(), encoding="utf-8")
         (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
+        with _kept("the report's page could not be drawn", problems):
+            write_page(ReportSource.from_run(folder), folder / REPORT_HTML, "internal")
         write_warning(folder / WARNING, guarantee)
         made.append(report)
 
     storage.write_folder(out, fill, replace=force)
     if checkpoint.exists():
         shutil.rmtree(checkpoint)
-    return Finished(out, tuple(sorted(entry.name for entry in out.iterdir())), made[0])
+    files = tuple(sorted(entry.name for entry in out.iterdir()))
+    return Finished(out, files, made[0], "; ".join(problems) or None)
+
+
+@contextmanager
+def _kept(what: str, problems: list[str]) -> Iterator[None]:
+    """Note a failure and go on: the private budget is spent, and what it bought must not be lost."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as problem:
+        problems.append(f"{what} ({type(problem).__name__}: {problem})")
 
 
 def checkpoint_folder(out: str | Path) -> Path:
@@ -285,7 +314,13 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def _evaluate(config: RunConfig, sampled: pd.DataFrame, train: Table, test: Table) -> Evaluation | None:
+def _evaluate(
+    config: RunConfig,
+    sampled: pd.DataFrame,
+    train: Table,
+    test: Table,
+    progress: Callable[[str, float], None] | None,
+) -> Evaluation | None:
     if not config.evaluate.enabled:
         return None
     return evaluate(
@@ -297,4 +332,9 @@ def _evaluate(config: RunConfig, sampled: pd.DataFrame, train: Table, test: Tabl
         reference=config.evaluate.reference,
         neighbour_records=config.evaluate.neighbour_records,
         utility_records=config.evaluate.utility_records,
+        effects=config.evaluate.effects,
+        constraints=config.evaluate.constraints,
+        metric=config.evaluate.metric,
+        level=config.evaluate.level,
+        progress=progress,
     )

@@ -249,19 +249,51 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
 
 def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch files that differ from what is printed, or an internal number without its mark."""
-    command = "evaluate --synthetic good.csv --train good.csv --test good.csv --schema good.yaml --seed 0"
-    assert main([*command.split(), "--outcome", "died", "--out", "measured", "--json"]) == 0
+    Path("fresh.csv").write_text(table(97).replace("\n2", "\n3").replace("\n4", "\n5"))
+    command = "evaluate --synthetic good.csv --train good.csv --test fresh.csv --schema good.yaml --seed 0"
+    options = ["--outcome", "died", "--effects", "logistic: died ~ sex", "--constraint", "age >= 18"]
+    assert main([*command.split(), *options, "--out", "measured", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
+    verdicts = result.pop("verdicts")
     assert result == json.loads(Path("measured/evaluation.json").read_text())
+    assert "memorises" in {verdict["code"] for verdict in verdicts}
     values = {m["name"]: m for m in result["measures"]}
     assert values["nn_accuracy_train"]["value"] < 0.1 and values["nn_accuracy_train"]["internal"]
     assert values["tvd_mean"]["value"] == 0
+    assert result["settings"]["effects"] == ["logistic: died ~ sex"]
     assert main([*command.split(), "--out", "measured"]) == 2
     capsys.readouterr()
     assert main([*command.split(), "--out", "measured", "--force"]) == 0
     printed = capsys.readouterr().out
-    assert "internal: not for release" in printed
-    assert Path("measured/evaluation.md").read_text().strip() in printed
+    assert "The table remembers training records" in printed and "report.html" in printed
+    text = Path("measured/evaluation.md").read_text()
+    assert "internal: not for release" in text and "The table remembers training records" in text
+    assert main(command.split()) == 0
+    assert "| nn_accuracy_train |" in capsys.readouterr().out
+
+
+def test_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a page that overwrites another, lands elsewhere, or releases what is internal."""
+    command = "evaluate --synthetic good.csv --train good.csv --schema good.yaml --seed 0 --out measured"
+    assert main(command.split()) == 0
+    capsys.readouterr()
+    assert main(["report", "measured", "--mode", "release", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["path"] == "measured/release.html" and result["mode"] == "release"
+    page = Path("measured/release.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "nn_accuracy_train" not in page
+    assert main(["report", "measured", "--out", "mine.html"]) == 0
+    assert "nn_accuracy_train" in Path("mine.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    for words, said in (
+        ("report measured", "report.html exists"),
+        ("report measured --mode public", "public"),
+        ("report .", "not the folder of a run"),
+        ("report measured --out absent/page.html", "absent"),
+    ):
+        assert main(words.split()) == 2
+        out, err = capsys.readouterr()
+        assert not out and said in err and err.count("\n") == 1
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,13 +301,14 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     listed = capsys.readouterr().out
     assert all(
-        name in listed for name in ("run", "fit", "sample", "evaluate", "account", "calibrate", "schema")
+        name in listed
+        for name in ("run", "fit", "sample", "evaluate", "report", "account", "calibrate", "schema")
     )
     assert main([]) == 0
     assert capsys.readouterr().out == listed
     for name in (
-        "run", "fit", "sample", "evaluate", "account", "account compare", "account figures", "account verify",
-        "calibrate", "schema", "schema infer", "schema check",
+        "run", "fit", "sample", "evaluate", "report", "account", "account compare", "account figures",
+        "account verify", "calibrate", "schema", "schema infer", "schema check",
     ):  # fmt: skip
         assert main([*name.split(), "--help"]) == 0
     capsys.readouterr()

@@ -67,7 +67,7 @@ def test_a_run_writes_everything(folder: Path) -> None:
     done = pipeline.run(config(sample={"n": 50}), "runs/first", log=lines.append)
     assert (
         names(done.out)
-        == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md"}
+        == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"}
         == set(done.files)
     )
     ledger = Ledger.load(done.out / "ledger.json")
@@ -83,6 +83,25 @@ def test_a_run_writes_everything(folder: Path) -> None:
     assert DPWGANGP.load(done.out / "model").guarantee() == report["guarantee"]
     assert len(lines) == 3
     assert names(folder / "runs") == {"first"}
+
+
+@pytest.mark.parametrize("raised", [MemoryError("no room"), KeyboardInterrupt()])
+def test_what_was_paid_for_outlives_a_failing_evaluation(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException
+) -> None:
+    """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise raised
+
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", fail)
+    config().to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 1
+    said = capsys.readouterr().err
+    assert "the evaluation failed" in said and "the table, the model and the ledger are in out" in said
+    assert {"synthetic.csv", "model", "ledger.json", "report.json"} <= names(folder / "out")
+    assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
+    assert DPWGANGP.load(folder / "out/model").guarantee()
 
 
 def test_default_number_of_records_is_the_public_one(folder: Path) -> None:
@@ -132,10 +151,10 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     """Would catch a half-written folder, or a temporary one left behind."""
 
     def fail(*args: object, **kwargs: object) -> None:
-        raise RunError("the evaluator broke")
+        raise RunError("the disk is full")
 
     before = names(folder)
-    monkeypatch.setattr(pipeline, "evaluate", fail)
+    monkeypatch.setattr(pipeline, "_sample_to", fail)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
     assert names(folder) == before

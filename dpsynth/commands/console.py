@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,28 +70,65 @@ def read_ledger(path: Path) -> Ledger:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Any]:
+def progress_bar() -> Iterator[Callable[[Progress], None]]:
     """Give a callback that draws training progress on stderr; it draws nothing where that is no terminal."""
+    with _bars() as bar:
+        yield _training(bar)
+
+
+@contextmanager
+def stage_bar() -> Iterator[Callable[[str, float], None]]:
+    """Give a callback that draws the stages of an evaluation, in the same way."""
+    with _bars() as bar:
+        yield _stages(bar)
+
+
+@contextmanager
+def run_bars() -> Iterator[tuple[Callable[[Progress], None], Callable[[str, float], None]]]:
+    """Give both callbacks; a terminal shows one set of bars at a time."""
+    with _bars() as bar:
+        yield _training(bar), _stages(bar)
+
+
+@contextmanager
+def _bars() -> Iterator[Any]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("critic steps"),
+        TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
         TextColumn("{task.fields[metrics]}"),
     )
     with Bar(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task: Any = None
+        yield bar
 
-        def draw(progress: Progress) -> None:
-            nonlocal task
-            metrics = ", ".join(f"{name} {value:.3g}" for name, value in progress.metrics.items())
-            if task is None:
-                task = bar.add_task("train", total=progress.total, metrics=metrics)
-            bar.update(task, completed=progress.step, metrics=metrics)
 
-        yield draw
+def _training(bar: Any) -> Callable[[Progress], None]:
+    task: Any = None
+
+    def draw(progress: Progress) -> None:
+        nonlocal task
+        metrics = ", ".join(f"{name} {value:.3g}" for name, value in progress.metrics.items())
+        if task is None:
+            task = bar.add_task("critic steps", total=progress.total, metrics=metrics)
+        bar.update(task, completed=progress.step, metrics=metrics)
+
+    return draw
+
+
+def _stages(bar: Any) -> Callable[[str, float], None]:
+    tasks: dict[str, Any] = {}
+
+    def draw(stage: str, done: float) -> None:
+        if stage not in tasks:
+            for earlier in tasks.values():
+                bar.update(earlier, completed=1.0)
+            tasks[stage] = bar.add_task(stage, total=1.0, metrics="")
+        bar.update(tasks[stage], completed=done)
+
+    return draw

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.commands import console
+from dpsynth.errors import RunError
 
 if TYPE_CHECKING:
     from dpsynth.pipeline import Finished
@@ -23,16 +24,23 @@ def run(
 ) -> None:
     """Fit, sample, evaluate and report, as a configuration says.
 
-    Writes synthetic.csv, model/, ledger.json, report.json and report.md, all of them or none.
+    Writes synthetic.csv, model/, ledger.json, report.json, report.md and report.html, all of them or none.
     """
     from dpsynth import pipeline
     from dpsynth.config import RunConfig
 
     settings = RunConfig.from_yaml(config)
     try:
-        with console.progress_bar() as draw:
+        with console.run_bars() as (draw, stages):
             done = pipeline.run(
-                settings, out, force=force, resume=resume, ledger=ledger, progress=draw, log=console.say
+                settings,
+                out,
+                force=force,
+                resume=resume,
+                ledger=ledger,
+                progress=draw,
+                stages=stages,
+                log=console.say,
             )
     except KeyboardInterrupt:
         checkpoint = pipeline.checkpoint_folder(out)
@@ -43,6 +51,8 @@ def run(
         raise console.Interrupted(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
+    if done.problem is not None:
+        raise RunError(f"{done.problem}; the table, the model and the ledger are in {done.out}")
 
 
 def _text(done: Finished) -> str:

@@ -81,8 +81,13 @@ def forest(data: Mapping[str, Any], *, most: int = 40) -> Figure:
         raise InputError(f"most must be at least 1, got {most!r}")
     level = float(data.get("level", 0.95))
     if any(row.get(key) is not None for row in rows for key in _SIDES):
-        return Drawing("forest", "", lambda: _draw(rows, measure, outcome, level, most)).figure()
-    return Drawing("forest", "", lambda: _without_estimate(data, len(rows), measure, outcome)).figure()
+        drawing = Drawing("forest", "", lambda: _draw(rows, measure, outcome, level, most))
+    else:
+        drawing = Drawing("forest", "", lambda: _without_estimate(data, len(rows), measure, outcome))
+    figure = drawing.figure()
+    for text in figure.findobj(match=lambda artist: hasattr(artist, "set_parse_math")):
+        text.set_parse_math(False)  # type: ignore[attr-defined]  # a column may be called "$x$"
+    return figure
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], measure: str, outcome: str, level: float, most: int) -> Figure:

@@ -56,7 +56,7 @@ class Drawing:
 
     def figure(self) -> Figure:
         """Draw the figure in the style of this module, whatever the user's own settings are."""
-        with _style():
+        with styled():
             return self.draw()
 
 
@@ -90,13 +90,13 @@ def legend_below(figure: Figure, axis: Axes, columns: int = 3, fontsize: float |
 
 def save(figure: Figure, path: Path, title: str) -> None:
     """Write a figure as SVG under a temporary name and move it into place; ``title`` is in its metadata."""
-    with _style(), replaced(path) as temporary:
+    with styled(), replaced(path) as temporary:
         # a date would make every file differ
         figure.savefig(temporary, format="svg", metadata={"Title": title, "Date": None})
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def styled() -> Iterator[None]:
     """Apply the settings; matplotlib reads some when an artist is made and some when it is rendered."""
     from matplotlib import style
 

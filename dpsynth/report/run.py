@@ -37,6 +37,8 @@ class RunReport:
         Of Python and of the packages that decide the result.
     seconds : dict of str to float
         Wall time of each stage.
+    created : str
+        ISO date of the run.
     """
 
     guarantee: str
@@ -46,12 +48,14 @@ class RunReport:
     evaluation: Evaluation | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    created: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``report.json`` holds; an infinite epsilon is null."""
         return {
             "guarantee": self.guarantee,
             "private": is_private(self.guarantee) and not self.ledger.get("excluded"),
+            "created": self.created,
             "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
             "ledger": finite(self.ledger),
             "table": finite(self.table),

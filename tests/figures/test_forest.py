@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from itertools import pairwise
 
 import numpy as np
@@ -182,3 +183,13 @@ def test_wrong_arguments(data, options, message) -> None:
     """A detail of another kind that ends in a KeyError."""
     with pytest.raises(InputError, match=message):
         forest(data, **options)
+
+
+def test_names_are_no_formulas():
+    """Would catch a column's name read as mathematics, which fails where it is none."""
+    side = {"estimate": 1.4, "lower": 1.2, "upper": 1.6}
+    rows = [{"term": r"$\foo$", "real": side, "synthetic": side}]
+    figure = forest({"measure": "odds ratio", "outcome": r"$\bar{", "rows": rows})
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    assert buffer.getvalue()

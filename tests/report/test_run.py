@@ -62,7 +62,8 @@ def test_json_is_complete_and_valid(ledger: Ledger) -> None:
     assert record["evaluation"]["measures"][0]["internal"] is True
     assert record["seconds"] == {"fit": 1.235}
     assert set(record) == {
-        "guarantee", "private", "release", "ledger", "table", "evaluation", "config", "versions", "seconds"
+        "guarantee", "private", "release", "ledger", "table", "evaluation", "config", "versions", "seconds",
+            "created",
     }  # fmt: skip
 
 

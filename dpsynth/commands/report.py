@@ -1,0 +1,54 @@
+"""``dpsynth report``: the page of a finished run or evaluation, for its owner or for everybody."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsynth.commands import console
+from dpsynth.errors import DataError
+from dpsynth.targets import require_free_file
+
+
+class Mode(StrEnum):
+    """Who may read the page."""
+
+    INTERNAL = "internal"
+    RELEASE = "release"
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(help="What `dpsynth run` or `dpsynth evaluate --out` wrote.", show_default=False)
+    ],
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="internal: everything; release: only what may be shared.")
+    ] = Mode.INTERNAL,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="HTML file; FOLDER/report.html or FOLDER/release.html.")
+    ] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """One self-contained HTML page: guarantee, cost, worth, plots and model card.
+
+    It reads records of results only, never a table. In release mode nothing that was computed from real
+    records without payment is on the page.
+    """
+    from dpsynth.report.load import ReportSource
+    from dpsynth.report.page import write_page
+
+    name = "report.html" if mode is Mode.INTERNAL else "release.html"
+    path = out if out is not None else folder / name
+    source = ReportSource.from_run(folder)
+    require_free_file(path, force=force)
+    try:
+        write_page(source, path, mode.value)
+    except (KeyError, TypeError, IndexError, AttributeError) as problem:
+        raise DataError(f"{folder}: a detail of its evaluation is damaged ({problem!r})") from None
+    size = path.stat().st_size
+    record = {"path": str(path), "mode": mode.value, "bytes": size}
+    console.emit(record, f"wrote {path} ({size / 1e6:.1f} MB, {mode.value})", as_json=as_json)

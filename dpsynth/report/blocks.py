@@ -1,0 +1,190 @@
+"""What a page is made of: paragraphs, tables and figures, as plain frozen records.
+
+The builders of the sections make these from numbers, the template turns them into HTML; neither knows the
+other. Everything that came from real records says so, and the template shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from dpsynth.evaluation.records import Measure, shown, shown_interval
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence in plain words, and whether a number in it was computed from real records."""
+
+    text: str
+    internal: bool = False
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Sentences that belong together."""
+
+    kind: ClassVar[str] = "paragraph"
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading inside a section."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    kind: ClassVar[str] = "bullets"
+    items: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and their values, such as the lines of a model card."""
+
+    kind: ClassVar[str] = "facts"
+    items: tuple[tuple[str, Sentence], ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text that is shown as it is, such as a configuration."""
+
+    kind: ClassVar[str] = "code"
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table.
+
+    Parameters
+    ----------
+    text : str
+    number : bool
+        Whether it is set flush right.
+    internal : bool
+        Whether it carries the badge.
+    """
+
+    text: str
+    number: bool = False
+    internal: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table.
+
+    Parameters
+    ----------
+    caption : str
+        Unique on the page: it also names the region that scrolls.
+    header : tuple of str
+    rows : tuple of tuple of Cell
+        The first cell of each row names it.
+    folded : bool
+        Whether it is shown only on demand.
+    """
+
+    kind: ClassVar[str] = "grid"
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawn figure.
+
+    Parameters
+    ----------
+    uri : str
+        A ``data:`` address that holds all of it.
+    alt : str
+        What it shows, for those who do not see it.
+    caption : str
+    internal : bool
+    wide : bool
+        Whether it takes a row of its own.
+    """
+
+    uri: str
+    alt: str
+    caption: str
+    internal: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Plots:
+    """Figures side by side, as many in a row as there is room for.
+
+    Parameters
+    ----------
+    plots : tuple of Plot
+    folded : str
+        If not empty, they are shown only on demand, under these words.
+    """
+
+    kind: ClassVar[str] = "plots"
+    plots: tuple[Plot, ...]
+    folded: str = ""
+
+
+Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with a line in its table of contents."""
+
+    anchor: str
+    title: str
+    blocks: tuple[Block, ...] = field(default=())
+
+
+def paragraph(*sentences: str | Sentence) -> Paragraph:
+    """Return a paragraph of sentences that are not internal unless they say so.
+
+    Examples
+    --------
+    >>> paragraph("One.", Sentence("Two.", internal=True)).sentences[0].internal
+    False
+    """
+    return Paragraph(tuple(s if isinstance(s, Sentence) else Sentence(s) for s in sentences))
+
+
+def number(text: str, internal: bool = False) -> Cell:
+    """Return a cell that holds a number."""
+    return Cell(text, number=True, internal=internal)
+
+
+def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
+    """Return a table of measures: name, value, interval, what it is.
+
+    Examples
+    --------
+    >>> grid = measure_grid("Numbers", [Measure("Utility", "auc_mean", 0.8, True, "of three")])
+    >>> [cell.text for cell in grid.rows[0]], grid.rows[0][1].internal
+    (['auc_mean', '0.8000', '', 'of three'], True)
+    """
+    rows = tuple(
+        (
+            Cell(measure.name),
+            number(shown(measure.value), measure.internal),
+            number(shown_interval(measure)),
+            Cell(measure.detail),
+        )
+        for measure in measures
+    )
+    return Grid(caption, ("measure", "value", "interval", "what it is"), rows, folded)

@@ -1,0 +1,180 @@
+"""The summary in plain words: what a patient risks, and what an analyst may trust.
+
+Every sentence is generated from numbers. Bounds of the guarantee are rounded against it; measured numbers
+come with their intervals. Sentences that state a number of real records say that they are internal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.accounting.statement import is_private, round_up
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.report.blocks import Sentence
+from dpsynth.report.verdict import get, told
+
+if TYPE_CHECKING:
+    from dpsynth.report.load import ReportSource
+
+
+def risk(source: ReportSource) -> tuple[Sentence, ...]:
+    """What a patient risks, from the ledger; and what attacks that were tried have found.
+
+    Examples
+    --------
+    >>> from dpsynth.report.load import ReportSource
+    >>> print(risk(ReportSource("A table of unknown origin"))[0].text)
+    Nothing is promised to the patients in the training table: no record of how it was made is known.
+    """
+    made = [*_promised(source)]
+    if source.evaluation is not None:
+        made += _attacks(source.evaluation, source)
+    return tuple(made)
+
+
+def _promised(source: ReportSource) -> list[Sentence]:
+    if source.guarantee is None or source.profile is None or source.delta is None:
+        return [
+            Sentence("Nothing is promised to the patients in the training table: no record of how it was "
+                     "made is known.")
+        ]  # fmt: skip
+    if not is_private(source.guarantee):
+        return [
+            Sentence("Nothing is promised to the patients in the training table."),
+            Sentence(
+                "Treat the synthetic table, and everything beside it, as you would treat their records."
+            ),
+        ]
+    profile = source.profile
+    tv, accuracy, epsilon = profile.tv(), profile.attack_accuracy(), profile.epsilon(source.delta)
+    added = profile.adjacency == ADD_REMOVE
+    change = "took part" if added else "is the one in the table"
+    pair = "with a patient as without" if added else "with a patient's record as with another's in its place"
+    made = [
+        f"Whoever guesses whether a given patient {change} is right at most {_in_100(accuracy)} times in "
+        "100, whatever else they know; a coin is right 50 times.",
+        f"Nothing that can happen to a patient because of this release becomes more probable by more than "
+        f"{_in_100(tv)} points in 100 through being in the training table (total variation {round_up(tv)}).",
+    ]
+    if math.isfinite(epsilon):
+        factor = math.exp(epsilon) if epsilon < 700 else math.inf
+        made.append(
+            f"Any event is at most {round_up(factor, 3)} times as probable {pair} "
+            f"(ε = {round_up(epsilon)}), plus at most {round_up(source.delta)} (δ)."
+        )
+    return [Sentence(text) for text in made]
+
+
+def _attacks(evaluation: Evaluation, source: ReportSource) -> list[Sentence]:
+    made = []
+    membership = get(evaluation, "membership_auc")
+    if membership is not None:
+        made.append(
+            Sentence(
+                "An attack that was tried, by distances, tells training records from held-out ones with an "
+                f"AUC of {told(membership)}; 0.5 is a coin.",
+                membership.internal,
+            )
+        )
+    found = get(evaluation, "membership_tpr_at_1pct")
+    if found is not None:
+        text = (
+            "Where it suspects 1 in 100 held-out records wrongly, that attack names a share of "
+            f"{told(found)} of the training records"
+        )
+        if source.profile is not None and source.guarantee is not None and is_private(source.guarantee):
+            text += f"; the guarantee allows any attack {round_up(float(source.profile.tpr(0.01)), 3)}"
+        made.append(Sentence(f"{text}.", found.internal))
+    copies = get(evaluation, "copies_excess")
+    if copies is not None:
+        made.append(
+            Sentence(
+                f"The share of synthetic records that copy a training record is {told(copies)} above the "
+                "share that copy a new record by chance; 0 or less is best.",
+                copies.internal,
+            )
+        )
+    loss = get(evaluation, "privacy_loss")
+    if loss is not None:
+        made.append(
+            Sentence(
+                "Synthetic records are nearer to training records than to new ones by "
+                f"{told(loss)} in nearest-neighbour accuracy; 0 or less is best.",
+                loss.internal,
+            )
+        )
+    return made
+
+
+def trust(source: ReportSource) -> tuple[Sentence, ...]:
+    """What an analyst may trust: prediction, effects and distributions, against real records.
+
+    Examples
+    --------
+    >>> from dpsynth.report.load import ReportSource
+    >>> print(trust(ReportSource("Unmeasured"))[-1].text)
+    Repeat whatever matters on real records before relying on it.
+    """
+    evaluation = source.evaluation or Evaluation(())
+    made = _prediction(evaluation) + _effects(evaluation) + _distributions(evaluation)
+    if not made:
+        made.append(
+            Sentence(
+                "This page holds no number on how useful the table is: such numbers are measured on real "
+                "records, and none of them is shown here."
+            )
+        )
+    made.append(Sentence("Repeat whatever matters on real records before relying on it."))
+    return tuple(made)
+
+
+def _prediction(evaluation: Evaluation) -> list[Sentence]:
+    made = []
+    for name, real_name, what, best in (
+        ("auc_mean", "auc_real_mean", "an AUC", "0.5 is blind guessing, 1 is perfect"),
+        ("r2_mean", "r2_real_mean", "a share of explained variance", "0 is blind guessing, 1 is perfect"),
+    ):
+        made_there, real = get(evaluation, name), get(evaluation, real_name)
+        if made_there is None:
+            continue
+        outcome = evaluation.settings.get("outcome")
+        text = (
+            f"Models that learn to predict {outcome or 'the outcome'} from the synthetic table reach {what} "
+        )
+        text += f"of {told(made_there)} on real records that they have not seen"
+        text += f"; trained on real records, they reach {told(real)}" if real is not None else ""
+        internal = made_there.internal or (real is not None and real.internal)
+        made.append(Sentence(f"{text} ({best}).", internal))
+    return made
+
+
+def _effects(evaluation: Evaluation) -> list[Sentence]:
+    made = []
+    for detail in evaluation.of_kind("effects"):
+        rows = detail.data.get("rows", ())
+        signs = [row["same_sign"] for row in rows if row.get("same_sign") is not None]
+        if signs:
+            text = (
+                f"A {detail.data.get('model', 'regression')} regression of {detail.data.get('outcome')} "
+                f"finds {sum(signs)} of {len(signs)} effects in the direction that they have in real records."
+            )
+            made.append(Sentence(text, detail.internal))
+    return made
+
+
+def _distributions(evaluation: Evaluation) -> list[Sentence]:
+    made = []
+    tvd = get(evaluation, "tvd_mean")
+    if tvd is not None:
+        text = (
+            f"Column by column, a share of {told(tvd)} of the records would have to change to give the real "
+            "distribution, on average; associations between columns are told below."
+        )
+        made.append(Sentence(text, tvd.internal))
+    return made
+
+
+def _in_100(share: float) -> str:
+    return round_up(100 * share, 3)

@@ -1,0 +1,219 @@
+"""The rules: what must be caught is caught, what chance explains is not, and findings know their basis."""
+
+from __future__ import annotations
+
+import pytest
+import report_sources as sources
+
+from dpsynth.accounting import gaussian_event
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.report.load import ReportSource
+from dpsynth.report.verdicts import of_guarantee, verdicts
+
+
+def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
+    """Codes and severities found for measures given as (name, value[, lower, upper[, internal]])."""
+    measures = []
+    for name, value, *rest in entries:
+        lower, upper = rest[:2] if len(rest) >= 2 else (None, None)
+        internal = rest[2] if len(rest) > 2 else True
+        measures.append(Measure("g", name, value, internal, "", lower, upper))
+    return {v.code: v.severity for v in verdicts(Evaluation(tuple(measures), {}, details))}
+
+
+@pytest.mark.parametrize(
+    ("entries", "severity"),
+    [
+        ([("copies_excess", 0.4, 0.3, 0.5)], "bad"),
+        ([("membership_auc", 0.7, 0.65, 0.75)], "bad"),
+        ([("membership_auc_calibrated", 0.7, 0.65, 0.75)], "bad"),
+        ([("dcr_closer_to_train", 0.7, 0.65, 0.75)], "bad"),
+        ([("privacy_loss", 0.2, 0.1, 0.3)], "bad"),
+        ([("privacy_loss", 0.03, 0.01, 0.05)], "caution"),
+        ([("membership_auc", 0.55, 0.53, 0.57)], "caution"),
+        ([("privacy_loss", 0.2)], "caution"),
+    ],
+)
+def test_memory_is_found(entries, severity):
+    """Catches a bootstrap of the training records that passes, or a trace that is called a proof."""
+    assert of(*entries) == {"memorises": severity}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [("copies_excess", 0.02, -0.01, 0.05)],
+        [("membership_auc", 0.53, 0.51, 0.55)],
+        [("privacy_loss", 0.2, -0.01, 0.4)],
+        [("privacy_loss", -0.2, -0.3, -0.1), ("membership_auc", 0.5, 0.45, 0.55)],
+    ],
+)
+def test_chance_is_not_called_memory(entries):
+    """Catches a finding that the noise of a small table makes."""
+    assert of(*entries) == {"no_memory_found": "good"}
+
+
+def test_without_intervals_nothing_is_called_safe():
+    """Catches a clean bill from numbers whose uncertainty nobody knows."""
+    assert of(("privacy_loss", 0.01), ("membership_auc", None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("made", "real", "found"),
+    [
+        (("auc_mean", 0.80, 0.78, 0.82), ("auc_real_mean", 0.82, 0.8, 0.84), {"useful": "good"}),
+        (("auc_mean", 0.75, 0.73, 0.77), ("auc_real_mean", 0.82, 0.8, 0.84), {"weaker": "caution"}),
+        (("auc_mean", 0.60, 0.58, 0.62), ("auc_real_mean", 0.82, 0.8, 0.84), {"useless": "bad"}),
+        (("auc_mean", 0.53, 0.49, 0.57), ("auc_real_mean", 0.82, 0.8, 0.84), {"useless": "bad"}),
+        (("auc_mean", 0.51), ("auc_real_mean", 0.82), {"useless": "bad"}),
+        (("auc_mean", 0.52, 0.4, 0.6), ("auc_real_mean", 0.53, 0.4, 0.6), {"unpredictable": "caution"}),
+        (("r2_mean", 0.01, -0.02, 0.04), ("r2_real_mean", 0.4, 0.3, 0.5), {"useless": "bad"}),
+        (("r2_mean", 0.38, 0.3, 0.45), ("r2_real_mean", 0.4, 0.3, 0.5), {"useful": "good"}),
+    ],
+)
+def test_use_is_judged_against_real_training_records(made, real, found):
+    """Catches independent columns that pass, and a hard outcome that is blamed on the table."""
+    assert of(made, real) == found
+
+
+@pytest.mark.parametrize(("brier", "code"), [(0.245, "useless"), (0.15, "weaker")])
+def test_an_order_by_chance_is_no_use(brier, code):
+    """Would catch independent columns praised because one wrong coefficient happens to order records."""
+    found = of(
+        ("auc_mean", 0.8, 0.76, 0.84),
+        ("auc_real_mean", 0.99, 0.98, 0.995),
+        ("brier_mean", brier, brier - 0.02, brier + 0.02),
+        ("positive_rate_test", 0.4),
+    )
+    assert found == {code: "bad" if code == "useless" else "caution"}
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.9, {"copies": "caution"}), (0.0, {})])
+def test_copies_without_held_out_records(share, found):
+    """Would catch silence about a table of copies because no held-out records were given."""
+    assert of(("copies_train_share", share, share * 0.9, share + 0.01)) == found
+
+
+def test_an_undefined_score_finds_nothing():
+    """Catches a crash, or a verdict, where the outcome has one class."""
+    assert of(("auc_mean", None), ("auc_real_mean", None)) == {}
+    assert of(("auc_mean", 0.8, 0.7, 0.9)) == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "internal"),
+    [
+        (("outcome_constant_synthetic", 1, None, None, False), False),
+        (("positive_rate_synthetic", 0.0, None, None, False), False),
+        (("positive_rate_synthetic", 1.0, None, None, False), False),
+        (("mode_collapse", 1), True),
+    ],
+)
+def test_a_lost_outcome_is_found(entry, internal):
+    """Catches a collapsed generator, and a finding from synthetic records alone that is kept back."""
+    assert of(entry) == {"mode_collapse": "bad"}
+    name, value, *rest = entry
+    measure = Measure("g", name, value, rest[2] if rest else True)
+    assert verdicts(Evaluation((measure,)))[0].internal is internal
+
+
+def test_rates_that_vary_are_no_collapse():
+    """Catches a rare outcome that is called a lost one."""
+    assert (
+        of(("positive_rate_synthetic", 0.01), ("mode_collapse", 0), ("outcome_constant_synthetic", 0)) == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([("nn_accuracy_train", 0.52, 0.49, 0.55)], {"resembles": "good"}),
+        ([("nn_accuracy_train", 0.75, 0.72, 0.78)], {"distinguishable": "caution"}),
+        (
+            [("nn_accuracy_train", 0.5), ("discriminator_auc_forest", 0.95, 0.9, 1.0)],
+            {"distinguishable": "bad"},
+        ),
+        (
+            [("discriminator_auc_logistic", 0.5, 0.4, 0.6), ("discriminator_auc_forest", 0.8, 0.7, 0.9)],
+            {"distinguishable": "caution"},
+        ),
+        ([("nn_accuracy_train", 0.75, 0.6, 0.9)], {"resembles": "good"}),
+    ],
+)
+def test_the_best_discriminator_counts(entries, found):
+    """Catches strangers that pass because one of several classifiers is blind."""
+    assert of(*entries) == found
+
+
+def test_broken_rules_are_found_and_the_worst_is_named():
+    """Catches violations of real records being blamed on the synthetic ones, and those at 0 being told."""
+    entries = (
+        ("constraint_violations_synthetic[age < 90]", 0.01, None, None, False),
+        ("constraint_violations_synthetic[a <= b]", 0.2, None, None, False),
+        ("constraint_violations_train[a <= b]", 0.4),
+    )
+    measures = tuple(Measure("g", n, v, bool(not rest), "") for n, v, *rest in entries)
+    (found,) = verdicts(Evaluation(measures))
+    assert found.code == "violates_constraints" and "[a <= b]" in found.sentence and not found.internal
+    assert len(found.rests_on) == 2
+    assert of(("constraint_violations_synthetic[a]", 0.0)) == {}
+
+
+@pytest.mark.parametrize(
+    ("agree", "overlap", "severity"),
+    [(9, 0.6, "good"), (9, -0.5, "caution"), (6, 0.6, "caution"), (4, 0.6, "bad")],
+)
+def test_effects_are_counted(agree, overlap, severity):
+    """Catches a study that turned round and is called replicated."""
+    clear = {"estimate": 0.5, "lower": 0.3, "upper": 0.8}
+    rows = [{"term": str(i), "real": clear, "same_sign": i < agree, "overlap": overlap} for i in range(10)]
+    rows.append({"term": "absent", "real": clear, "same_sign": None, "overlap": None})
+    # a sign that chance decides in the real records says nothing about the synthetic ones
+    rows += [{"term": "?", "real": clear | {"upper": 1.2}, "same_sign": agree < 7, "overlap": 0.9}] * 20
+    detail = Detail(
+        "effects",
+        "effects",
+        True,
+        {"model": "cox", "outcome": "death", "rows": rows, "measure": "hazard ratio"},
+    )
+    (found,) = verdicts(Evaluation((), {}, (detail,)))
+    assert (found.code, found.severity) == (
+        "effects_agree" if severity == "good" else "effects_differ",
+        severity,
+    )
+    assert "Of 10 effects" in found.sentence and f"model of death, {agree} have" in found.sentence
+    assert found.internal
+    assert f"overlap by {max(0.0, overlap):.2f}" in found.sentence
+    assert ("the size does not" in found.sentence) == (agree == 9 and overlap < 0)
+
+
+def test_few_records_are_said():
+    """Catches a verdict on 20 rows without the warning; and one about a table that is large enough."""
+    assert of(("synthetic_records", 500), ("train_records", 20)) == {"too_few": "caution"}
+    assert of(("synthetic_records", 500), ("train_records", 200)) == {}
+
+
+def test_findings_about_the_guarantee():
+    """Catches comfort where there is no guarantee, none is known, it is weak, or leaves something out."""
+
+    def codes(ledger):
+        guarantee = ledger.guarantee(sources.DELTA)
+        return [v.code for v in of_guarantee(ReportSource("t", guarantee, ledger, sources.DELTA))]
+
+    assert [v.code for v in of_guarantee(ReportSource("t"))] == ["no_guarantee"]
+    assert codes(sources.bare_ledger()) == ["not_private"]
+    ledger = sources.ledger_of()
+    assert codes(ledger) == ["guaranteed"]
+    ledger.exclude("bounds of age")
+    assert codes(ledger) == ["excluded", "guaranteed"]
+    weak = sources.ledger_of(1)
+    weak.post("too much", gaussian_event(0.2), sensitivity="1")
+    assert codes(weak) == ["weak_guarantee"]
+
+
+def test_a_release_rests_on_released_numbers_only():
+    """Catches a finding on a release page that could only come from real records."""
+    source, _ = sources.full_source()
+    for verdict in verdicts(source.released().evaluation):
+        assert not verdict.internal
+        assert all(not source.evaluation[name].internal for name in verdict.rests_on)
