@@ -49,9 +49,10 @@ def test_shell_tour_runs(tmp_path):
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
     written = {p.name for p in (tmp_path / "runs/breast_cancer").iterdir()}
-    assert {"synthetic.csv", "model", "ledger.json", "report.json", "report.md"} <= written
+    assert {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"} <= written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
 def test_guides_run(guide, tmp_path, monkeypatch, capsys):
     """Catches a guide whose Python or commands no longer run, or that shows a figure that is not there."""
