@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.evaluation.closeness import closeness
-from dpsynth.evaluation.constraints import parse_rule
-from dpsynth.evaluation.effects import effects as replicate
-from dpsynth.evaluation.effects_model import EffectsModel
-from dpsynth.evaluation.likeness import likeness
-from dpsynth.evaluation.memorisation import memorisation
+from dpsynth.evaluation.adversarial.closeness import closeness
+from dpsynth.evaluation.disclosure.memorisation import memorisation
+from dpsynth.evaluation.prediction.usefulness import usefulness
+from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
-from dpsynth.evaluation.usefulness import usefulness
-from dpsynth.evaluation.utility import check_outcome
+from dpsynth.evaluation.replication.effects import effects as replicate
+from dpsynth.evaluation.replication.effects_model import EffectsModel
+from dpsynth.evaluation.similarity.constraints import parse_rule
+from dpsynth.evaluation.similarity.likeness import likeness
 from dpsynth.table.schema import Schema
 
 #: Called with the name of a stage and the part of it that is done, in [0, 1].

@@ -1,7 +1,7 @@
 """The forest plot of a study: each term's estimate and interval, from real and from synthetic records.
 
-Drawn from a detail of kind ``"effects"`` (:mod:`dpsynth.evaluation.effects`). The two tables differ by
-marker, colour and line style, so that the plot reads without colour; it is as narrow as a phone.
+Drawn from a detail of kind ``"effects"`` (:mod:`dpsynth.evaluation.replication.effects`). The two tables
+differ by marker, colour and line style, so that the plot reads without colour; it is as narrow as a phone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What a synthetic table gives away about the records it was made from."""

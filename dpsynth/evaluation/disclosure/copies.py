@@ -1,0 +1,199 @@
+"""Synthetic records that equal real ones in every column, against what coincidence explains.
+
+In a table of few discrete columns honest synthetic records equal real ones all the time. A count of copies
+means something only beside two others: how many held-out records are "copied" as well, and how many copies a
+fresh draw of the real distribution would hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.disclosure.exchange import exchanged, reach
+from dpsynth.evaluation.estimates import Estimate, share, share_difference
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Counts of equal records.
+
+    Attributes
+    ----------
+    synthetic : int
+        Synthetic records.
+    train : int
+        Synthetic records that equal some training record.
+    train_share : Estimate
+        Their share; Clopper-Pearson over the synthetic records, taken as independent, the training table
+        held fixed.
+    expected_share : Estimate or None
+        What the share would be for a fresh draw of the real distribution: the share of held-out records that
+        equal some training record or, without held-out records, of training records that equal another one.
+        None with a single training record and no held-out one.
+    test : int or None
+        Synthetic records that equal some held-out record, whatever the sizes.
+    size : int or None
+        Number of training and of held-out records that ``excess`` compares.
+    equal_train, equal_test : float or None
+        Share of synthetic records that equal one of ``size`` training records, and of ``size`` held-out
+        ones; exact means over all random parts of the larger table.
+    excess : Estimate or None
+        Their difference.
+    """
+
+    synthetic: int
+    train: int
+    train_share: Estimate
+    expected_share: Estimate | None
+    test: int | None
+    size: int | None
+    equal_train: float | None
+    equal_test: float | None
+    excess: Estimate | None
+
+
+def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
+    """Number the distinct records of several conformed frames of one schema.
+
+    Returns
+    -------
+    list of ndarray of shape (len(frame),)
+        Two records, of one frame or of two, have the same number where they agree in every column; missing
+        values agree with each other.
+
+    Examples
+    --------
+    >>> a, b = pd.DataFrame({"x": [1.0, 2.0, None]}), pd.DataFrame({"x": [None, 2.0]})
+    >>> [ids.tolist() for ids in row_ids([a, b])]
+    [[0, 1, 2], [2, 1]]
+    """
+    sizes = [len(frame) for frame in frames]
+    ids = np.zeros(sum(sizes), dtype=np.int64)
+    for name in frames[0].columns:
+        values = pd.concat([frame[name] for frame in frames], ignore_index=True)
+        codes = np.asarray(pd.factorize(values, use_na_sentinel=False)[0], dtype=np.int64)
+        # Both factors are below the number of records: the product stays far from 2**63.
+        ids = np.asarray(pd.factorize(ids * (codes.max(initial=0) + 1) + codes)[0], dtype=np.int64)
+    return np.split(ids, np.cumsum(sizes)[:-1])
+
+
+def duplicates(frame: pd.DataFrame) -> int:
+    """Count the records of a conformed frame that equal an earlier one.
+
+    Examples
+    --------
+    >>> duplicates(pd.DataFrame({"x": [1, 1, 2, 1]}))
+    2
+    """
+    (ids,) = row_ids([frame])
+    return len(ids) - len(np.unique(ids))
+
+
+def copies(
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+) -> Copies:
+    """Count the synthetic records that equal real ones.
+
+    Parameters
+    ----------
+    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
+        Conformed to one schema, at least one record each.
+    test : pandas.DataFrame of shape (h, columns), optional
+        Held-out records.
+    rng : numpy.random.Generator
+        For the exchange of training and held-out records.
+    level : float
+
+    Returns
+    -------
+    Copies
+        Internal.
+
+    Notes
+    -----
+    A larger table holds more coincidences, so the excess compares ``k = min(n, h)`` records of each: a
+    synthetic record with c equals among n has one among a random part of k with probability
+    ``1 - C(n - c, k) / C(n, k)``. The interval of the excess adds two sources, as squares: which real records
+    were the training ones, by exchange (:mod:`dpsynth.evaluation.disclosure.exchange`), and which synthetic
+    records were drawn, by Newcombe's interval of two shares.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> real, new = pd.DataFrame({"x": rng.random(50)}), pd.DataFrame({"x": rng.random(40)})
+    >>> found = copies(real, real, new, rng=rng)
+    >>> found.train, found.test, found.excess.lower > 0.5
+    (50, 0, True)
+    """
+    if not len(synthetic) or not len(train) or (test is not None and not len(test)):
+        raise InputError("synthetic, train and test must have records")
+    frames = [synthetic, train] if test is None else [synthetic, train, test]
+    made, real, *held = row_ids(frames)
+    distinct = int(max(ids.max() for ids in (made, real, *held))) + 1
+    per_id = np.bincount(made, minlength=distinct)
+    in_train = np.bincount(real, minlength=distinct)
+    m, n = len(made), len(real)
+    matched = int(per_id[in_train > 0].sum())
+    train_share = share(matched, m, level)
+    if test is None:
+        repeated = int((in_train[real] > 1).sum())
+        expected = share(repeated, n, level) if n > 1 else None
+        return Copies(m, matched, train_share, expected, None, None, None, None, None)
+
+    in_test = np.bincount(held[0], minlength=distinct)
+    h = len(held[0])
+    k = min(n, h)
+    found_train, found_test = _found(n, k, int(in_train.max())), _found(h, k, int(in_test.max()))
+    equal = [float(per_id @ found_train[in_train]) / m, float(per_id @ found_test[in_test]) / m]
+    expected = share(int((in_train[held[0]] > 0).sum()), h, level)
+
+    # Only real records that some synthetic one equals have a say.
+    wanted = per_id > 0
+    place = np.cumsum(wanted) - 1
+    pooled = np.concatenate([real, held[0]])
+    relevant = place[pooled[wanted[pooled]]]
+    weight = per_id[wanted] / m
+    times = (in_train + in_test)[wanted]
+    found_train, found_test = _found(n, k, int(times.max())), _found(h, k, int(times.max()))
+
+    def difference(labels: NDArray[np.bool_]) -> float:
+        chosen = np.bincount(relevant[labels], minlength=len(weight))
+        return float(weight @ (found_train[chosen] - found_test[times - chosen]))
+
+    null = exchanged(difference, len(relevant), n + h, n, rng=rng)
+    drawn = share_difference(*(share(round(value * m), m, level) for value in equal))
+    value, stray = equal[0] - equal[1], reach(null, 0.0, level)
+    excess = Estimate(
+        value,
+        max(value - float(np.hypot(stray, drawn.value - drawn.lower)), -1.0),
+        min(value + float(np.hypot(stray, drawn.upper - drawn.value)), 1.0),
+    )
+    matched_test = int(per_id[in_test > 0].sum())
+    return Copies(m, matched, train_share, expected, matched_test, k, equal[0], equal[1], excess)
+
+
+def _found(n: int, k: int, most: int) -> NDArray[np.float64]:
+    """Probability that a random part of k of n records holds one of c marked ones, for c = 0 ... most."""
+    from scipy.special import gammaln
+
+    rest = n - np.arange(most + 1, dtype=np.float64)
+    possible = rest >= k
+    free = np.where(possible, rest, k)
+    # C(n - c, k) / C(n, k) by log-gamma; 0 where fewer than k records are unmarked
+    missed = np.exp(gammaln(free + 1) - gammaln(free - k + 1) - gammaln(n + 1) + gammaln(n - k + 1))
+    found = np.where(possible, 1.0 - np.minimum(missed, 1.0), 1.0)
+    found[0] = 0.0  # exactly, where rounding may leave 1e-12
+    return found

@@ -1,0 +1,1 @@
+"""Models that learn from synthetic records and are tested on real ones."""

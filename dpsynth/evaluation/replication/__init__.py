@@ -1,0 +1,1 @@
+"""One regression, fitted to real and to synthetic records and compared."""

@@ -1,0 +1,1 @@
+"""Columns, pairs of columns, rules and whole tables, synthetic beside real."""

@@ -1,0 +1,280 @@
+"""Does the synthetic table look like the real one? Columns, pairs of columns, whole records, and rules.
+
+Each distance stands beside what is small: its value between training and held-out records (``_baseline``),
+where these are given, and the mean over two samples of one distribution (``_chance``). Real records are read
+without payment; what needs the synthetic table and the public schema alone is not internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import check_level
+from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.similarity.association import association_findings
+from dpsynth.evaluation.similarity.columns import ColumnDifference, Difference, compare_column
+from dpsynth.evaluation.similarity.conformity import conformity_measures
+from dpsynth.evaluation.similarity.constraints import parse_rule, violations
+from dpsynth.evaluation.similarity.coverage import (
+    CategoryCoverage,
+    category_coverage,
+    covered,
+    ranges_covered,
+)
+from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
+from dpsynth.evaluation.similarity.marginal import marginal
+from dpsynth.evaluation.similarity.resemblance import correlation_error
+from dpsynth.table.schema import Schema
+
+GROUP = "Resemblance to the training records"
+_DISTANCES = {
+    "tvd": "one-way total variation distance",
+    "ks": "Kolmogorov-Smirnov distance",
+    "wasserstein": "Wasserstein-1 distance as a share of the public range",
+}
+
+
+def likeness(
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    schema: Schema,
+    *,
+    rng: np.random.Generator,
+    limit: int = 10_000,
+    level: float = 0.95,
+    constraints: Sequence[str] = (),
+    raw: pd.DataFrame | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Findings:
+    """Compare a synthetic table with the real one it stands for.
+
+    Parameters
+    ----------
+    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
+        Conformed to ``schema``, at least one record each.
+    test : pandas.DataFrame of shape (h, columns), optional
+        Held-out records, for the baselines.
+    schema : Schema
+    rng : numpy.random.Generator
+        For resamples, folds and classifiers.
+    limit : int
+        The discriminator uses a random part of each table, at most this large; everything else whole tables.
+    level : float
+        Of the intervals; the functions called say what each is over.
+    constraints : sequence of str
+        Rules that records must obey, see :mod:`dpsynth.evaluation.similarity.constraints`.
+    raw : pandas.DataFrame of shape (m, columns), optional
+        The synthetic table before it was conformed: values outside the schema are counted there.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    Findings
+        Measures ``tvd_mean``, ``tvd[<column>]``, ``ks_...``, ``wasserstein_...``, ``missing_rate_...``,
+        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``, ``pmse_ratio``,
+        ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
+        ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
+        ``association_worst``, ``columns`` and ``invented_categories``.
+
+    Raises
+    ------
+    InputError
+        If a table has no record, a rule cannot be read, ``limit`` is less than 1 or ``level`` is not between
+        0 and 1.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [31, 41, 91]})
+    >>> found = likeness(made, real, None, schema, rng=np.random.default_rng(0), constraints=["age < 90"])
+    >>> {m.name: m.value for m in found.measures}["constraint_violations_synthetic[age < 90]"].__round__(3)
+    0.333
+    """
+    if not len(synthetic) or not len(train) or (test is not None and not len(test)):
+        raise InputError("the synthetic, training and test tables must have records, and one has none")
+    if limit < 1:
+        raise InputError(f"limit must be at least 1, got {limit!r}")
+    check_level(level)
+    rules = [parse_rule(text, schema) for text in dict.fromkeys(constraints)]
+    step = progress or (lambda fraction: None)
+
+    columns = [
+        compare_column(train[c.name], synthetic[c.name], c, rng=rng, level=level) for c in schema.columns
+    ]
+    baseline = None
+    if test is not None:
+        baseline = [
+            compare_column(train[c.name], test[c.name], c, rng=rng, level=level) for c in schema.columns
+        ]
+    step(0.15)
+    measures = [*_means(columns, baseline)]
+    measures += _correlations(train, synthetic, test, schema)
+    pairs = association_findings(synthetic, train, test, schema, group=GROUP)
+    measures += pairs.measures
+    step(0.3)
+    apart = None
+    if min(len(train), len(synthetic), limit) >= FOLDS:
+        inner = (lambda fraction: step(0.3 + 0.65 * fraction)) if progress else None
+        apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
+    measures += _discrimination(apart)
+    found = category_coverage(train, synthetic, schema, level=level)
+    measures += _coverage(found, synthetic, train, test, schema, level)
+    measures += _per_column(columns, schema)
+    measures += conformity_measures(synthetic, raw, schema)
+    measures += violations(rules, synthetic, train)
+
+    tables = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
+    details = [*pairs.details]
+    details += [marginal(frame, column, name) for column in schema.columns for name, frame in tables.items()]
+    details.append(_table(columns, baseline))
+    invented = [
+        {"column": entry.column, "category": category, "train": real, "synthetic": made}
+        for entry in found
+        for category, real, made in entry.invented
+    ]
+    details.append(Detail("invented_categories", "invented_categories", True, {"rows": invented}))
+    step(1.0)
+    return Findings(tuple(measures), tuple(details))
+
+
+def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Iterator[Measure]:
+    for name, what in _DISTANCES.items():
+        found: list[Difference] = [d for c in columns if (d := getattr(c, name)) is not None]
+        if not found:
+            why = "not defined: no ordered column has values in both tables"
+            yield Measure(GROUP, f"{name}_mean", None, True, why)
+            continue
+        mean = float(np.mean([entry.estimate.value for entry in found]))
+        yield Measure(GROUP, f"{name}_mean", mean, True, f"{what}, mean of columns")
+        chance = float(np.mean([entry.chance for entry in found]))
+        what = "the same for two samples of one distribution, of these sizes"
+        yield Measure(GROUP, f"{name}_mean_chance", chance, True, what)
+        others = [d.estimate.value for c in baseline or () if (d := getattr(c, name)) is not None]
+        if others:
+            what = "the same between training and held-out records"
+            yield Measure(GROUP, f"{name}_mean_baseline", float(np.mean(others)), True, what)
+    gaps = [abs(c.missing_difference.value) for c in columns if c.missing_difference is not None]
+    if gaps:
+        what = "mean |difference| of missing-value rates, columns that may miss values"
+        yield Measure(GROUP, "missing_rate_error", float(np.mean(gaps)), True, what)
+
+
+def _correlations(
+    train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame | None, schema: Schema
+) -> Iterator[Measure]:
+    what = "mean |difference| of encoded correlations"
+    yield Measure(GROUP, "correlation_error", correlation_error(train, synthetic, schema), True, what)
+    if test is not None:
+        value = correlation_error(train, test, schema)
+        what = "the same between training and held-out records"
+        yield Measure(GROUP, "correlation_error_baseline", value, True, what)
+
+
+def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
+    if apart is None:
+        why = f"not defined: at least {FOLDS} records of each table are needed to tell them apart"
+        yield Measure(GROUP, "discriminator_auc", None, True, why)
+        return
+    for name, estimate in apart.auc.items():
+        what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
+        value, lower, upper = estimate.value, estimate.lower, estimate.upper
+        yield Measure(GROUP, f"discriminator_auc_{name}", value, True, what, lower, upper)
+    propensity = apart.propensity
+    if propensity is None:
+        why = "not defined: fewer than ten records for each parameter of the logistic regression"
+        yield Measure(GROUP, "pmse_ratio", None, True, why)
+        return
+    what = (
+        f"mean squared error of propensity scores, logistic regression, {propensity.parameters} parameters; "
+        "sees columns but not how they go together"
+    )
+    yield Measure(GROUP, "pmse", propensity.pmse, True, what)
+    what = "pmse over its expectation for a fresh draw; 1 is best (synthpop's null halves the expectation)"
+    yield Measure(GROUP, "pmse_ratio", propensity.ratio, True, what)
+    what = "pmse less that expectation, in standard deviations of its null distribution; below 2 is chance"
+    yield Measure(GROUP, "pmse_standardised", propensity.standardised, True, what)
+
+
+def _coverage(
+    found: Sequence[CategoryCoverage],
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    schema: Schema,
+    level: float,
+) -> Iterator[Measure]:
+    choices: list[tuple[str, str, dict[str, bool]]] = [
+        ("category_coverage", "share of the training records' categories that occur", {}),
+        ("category_coverage_weighted", "the same, categories weighed by their records", {"weighted": True}),
+        ("rare_category_coverage", "categories of less than 1 % of training records", {"rare": True}),
+    ]
+    if found:
+        for name, what, choice in choices:
+            entry = covered(found, **choice)
+            if entry is None:
+                yield Measure(GROUP, name, None, True, f"{what}: there is none")
+                continue
+            yield Measure(GROUP, name, entry.value, True, f"{what}, of {entry.categories:,}")
+            what = "the same for a fresh draw of as many records, on average"
+            yield Measure(GROUP, f"{name}_chance", entry.chance, True, what)
+        invented = sum(len(entry.invented) for entry in found)
+        what = f"categories more frequent than training records explain, at level {level:g} in all"
+        yield Measure(GROUP, "invented_categories", invented, True, what)
+    ranges = ranges_covered(train, synthetic, schema)
+    if ranges:
+        value = float(np.mean(list(ranges.values())))
+        what = "share of the training records' range of numbers that is covered, mean of columns"
+        yield Measure(GROUP, "range_coverage", value, True, what)
+        held = ranges_covered(train, test, schema) if test is not None else {}
+        if held:
+            what = "the same by held-out records"
+            yield Measure(GROUP, "range_coverage_baseline", float(np.mean(list(held.values()))), True, what)
+
+
+def _per_column(columns: list[ColumnDifference], schema: Schema) -> Iterator[Measure]:
+    for name, what in _DISTANCES.items():
+        for entry in columns:
+            difference: Difference | None = getattr(entry, name)
+            if difference is None:
+                continue
+            text = f"{what}; {difference.chance:.2g} by chance"
+            column = schema.column(entry.column)
+            if name == "wasserstein" and column.lower is not None and column.upper is not None:
+                moved = difference.estimate.value * (column.upper - column.lower)
+                text += f"; {moved:.4g} {column.unit or 'in the units of the column'}"
+            end = difference.estimate
+            yield Measure(GROUP, f"{name}[{entry.column}]", end.value, True, text, end.lower, end.upper)
+    for entry in columns:
+        gap = entry.missing_difference
+        if gap is None:
+            continue
+        name = f"[{entry.column}]"
+        what = "share of missing values, synthetic"
+        yield Measure(GROUP, f"missing_rate_synthetic{name}", entry.missing_synthetic, False, what)
+        what = "share of missing values, train"
+        yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
+        what = "synthetic minus train; interval over the records of both"
+        yield Measure(GROUP, f"missing_rate_difference{name}", gap.value, True, what, gap.lower, gap.upper)
+
+
+def _table(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Detail:
+    rows = []
+    for i, entry in enumerate(columns):
+        row: dict[str, Any] = {"column": entry.column}
+        for name in _DISTANCES:
+            difference: Difference | None = getattr(entry, name)
+            other: Difference | None = getattr(baseline[i], name) if baseline is not None else None
+            row[name] = None if difference is None else difference.estimate.value
+            row[f"{name}_chance"] = None if difference is None else difference.chance
+            row[f"{name}_baseline"] = None if other is None else other.estimate.value
+        row["missing_train"], row["missing_synthetic"] = entry.missing_real, entry.missing_synthetic
+        rows.append(row)
+    return Detail("columns", "columns", True, {"rows": rows})

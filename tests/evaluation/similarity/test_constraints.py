@@ -1,0 +1,161 @@
+"""The grammar of rules against Python, its sentences, and what the schema does not allow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.similarity.conformity import Conformity, conformity, conformity_measures
+from dpsynth.evaluation.similarity.constraints import parse_rule, violations
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="sbp", kind="integer", lower=0, upper=9, missing=True),
+        Column(name="d bp", kind="integer", lower=0, upper=9),
+        Column(name="grade", kind="ordinal", categories=("lo", "mid", "hi"), missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="dead", kind="binary", categories=(False, True)),
+        Column(name="a.b", kind="binary", categories=(0, 1)),
+    )
+)
+FRAME = SCHEMA.conform(
+    pd.DataFrame(
+        {
+            "sbp": [5, None, 3, 9],
+            "d bp": [4, 4, 4, 0],
+            "grade": ["lo", "hi", None, "mid"],
+            "sex": ["F", "M", "F", "M"],
+            "dead": [True, False, False, True],
+            "a.b": [1, 0, 1, 0],
+        }
+    )
+).frame
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("`d bp` <= sbp", [False, False, True, False]),
+        ("sbp > `d bp` or sex == 'F'", [False, False, False, False]),
+        ("not (sex == 'F') or dead == 'true'", [False, False, True, False]),
+        ("grade >= 'mid'", [True, False, False, False]),
+        ('grade != "hi"', [False, True, False, False]),
+        ("a.b == 1 and `d bp` == 4", [False, True, False, True]),
+        ("-1.5e0<sbp and +.5 <= sbp", [False, False, False, False]),
+        ("not not sbp == 5", [False, False, True, True]),
+        ("sex == 'F' or sex == 'M' and sbp < 0", [False, False, False, True]),
+        ("sbp < 4 or sex == 'F'", [False, False, False, True]),
+    ],
+)
+def test_rules_by_hand(text: str, broken: list[bool]) -> None:
+    """Would catch a wrong precedence of "and" over "or", or a missing value that breaks a rule."""
+    assert parse_rule(text, SCHEMA).broken(FRAME).tolist() == broken
+
+
+leaves = st.tuples(
+    st.sampled_from(["x", "y"]), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), st.integers(0, 3)
+).map(lambda parts: f"{parts[0]} {parts[1]} {parts[2]}")
+rules = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        inner.map(lambda a: f"not ({a})"),
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda p: f"({p[0]}) {p[1]} ({p[2]})"),
+        st.tuples(leaves, st.sampled_from(["and", "or"]), leaves, st.sampled_from(["and", "or"]), leaves).map(
+            " ".join
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rules)
+def test_rules_mean_what_python_means(text: str) -> None:
+    """Would catch any part of the grammar that binds differently from Python's own."""
+    schema = Schema(columns=tuple(Column(name=n, kind="integer", lower=0, upper=3) for n in "xy"))
+    grid = pd.DataFrame([(x, y) for x in range(4) for y in range(4)], columns=["x", "y"])
+    expected = [not eval(text, {}, {"x": x, "y": y}) for x, y in grid.to_numpy().tolist()]
+    assert parse_rule(text, schema).broken(grid).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "it ends where a column"),
+        ("sbp <=", "it ends where a column"),
+        ("sbp", "it ends where a comparison"),
+        ("sbp and sex", "a comparison such as <= is expected in place of 'and'"),
+        ("sbp = 3", "'= 3' cannot be read"),
+        ("(sbp < 3", "bracket is not closed"),
+        ("sbp < 3)", "is not expected here"),
+        ("1 < sbp < 3", "'<' is not expected here"),
+        ("pulse < 3", "'pulse' is not a column"),
+        ("__import__('os')", "'__import__' is not a column"),
+        ("sbp.mean < 3", "'sbp.mean' is not a column"),
+        ("sbp < 'a'", "cannot be compared with a numeric column"),
+        ("sex == 'X'", "not a declared category"),
+        ("sex == 1", "not a declared category"),
+        ("sex < 'M'", "compare only by == and !="),
+        ("sbp == grade", "different values"),
+        ("1 < 2", "compares no column"),
+        ("(" * 900 + "sbp < 1" + ")" * 900, "at most 150 are read"),
+        ("sbp < 3x", "cannot be read"),
+    ],
+)
+def test_bad_rules_are_one_sentence(text: str, sentence: str) -> None:
+    """Would catch a traceback, code that runs, or a rule that silently means something else."""
+    with pytest.raises(InputError) as caught:
+        parse_rule(text, SCHEMA)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_longest_rule_is_read() -> None:
+    """Would catch nested brackets that pass the limit of words and end in a RecursionError."""
+    text = "(" * 73 + "sbp < 9" + ")" * 73
+    assert parse_rule(text, SCHEMA).broken(FRAME).tolist() == [False, False, False, True]
+    text = "not " * 146 + "sbp < 9"
+    assert parse_rule(text, SCHEMA).broken(FRAME).tolist() == [False, False, False, True]
+
+
+def test_violations_release_only_the_synthetic_share() -> None:
+    """Would catch the real table's share marked for release."""
+    found = list(violations([parse_rule("sbp < 9", SCHEMA)], FRAME, FRAME.iloc[:2]))
+    assert [(m.value, m.internal) for m in found] == [(0.25, False), (0.0, True)]
+
+
+RAW_SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="lab", kind="continuous", lower=0, upper=2, decimals=1, missing=True),
+        Column(name="sex", kind="binary", categories=(0, 1)),
+        Column(name="dose", kind="continuous", lower=0.5, upper=2.5, step=1),
+    )
+)
+
+
+def test_values_outside_the_schema_are_counted() -> None:
+    """Would catch rounding of 0.1 + 0.2 off its step, codes read as text refused, or text that crashes."""
+    raw = pd.DataFrame(
+        {
+            "age": ["17", 40.5, "old", None, np.inf],
+            "lab": [0.1 + 0.2, 0.25, 2.1, None, -1],
+            "sex": ["1", 1.0, "F", 2, None],
+            "dose": [0.5, 1.5, 2.5, 1, 2],  # steps count from the lower bound
+        }
+    )
+    assert conformity(raw, RAW_SCHEMA) == (
+        Conformity("age", outside=2, off_step=1, undeclared=1, missing=1),
+        Conformity("lab", outside=2, off_step=1, undeclared=0, missing=0),
+        Conformity("sex", outside=0, off_step=0, undeclared=2, missing=1),
+        Conformity("dose", outside=0, off_step=2, undeclared=0, missing=0),
+    )
+    found = {m.name: m for m in conformity_measures(raw, raw, RAW_SCHEMA)}
+    assert found["values_outside"].value == 4 and not found["values_outside"].internal
+    assert found["values_off_step"].detail.endswith(": age, lab, dose")
+    with pytest.raises(InputError, match="lacks the column 'sex'"):
+        conformity(raw[["age", "lab"]], RAW_SCHEMA)
