@@ -70,6 +70,8 @@ def _facts(source: ReportSource) -> list[tuple[str, Sentence]]:
 def _seeds(source: ReportSource) -> str | None:
     if source.ledger is None:
         return None
+    if source.ledger.not_private:
+        return "No noise was drawn for what was released without a guarantee."
     if source.ledger.seeded:
         return (
             "The noise was drawn from a caller's seed, which is not kept: whoever knows it can take it away."

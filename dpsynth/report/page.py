@@ -75,6 +75,7 @@ def render(source: ReportSource, mode: Mode) -> str:
         day=source.day,
         mode=mode,
         state=_state(source),
+        excluded="; ".join(source.ledger.excluded) if source.ledger is not None else "",
         boxes=_boxes(source),
         parts=parts,
         entries=[("summary", "In plain words"), *((part.anchor, part.title) for part in parts)],
@@ -103,10 +104,12 @@ def write_page(source: ReportSource, path: str | Path, mode: Mode) -> None:
 
 
 def _state(source: ReportSource) -> str:
-    """Whether a guarantee is void, unknown or given."""
+    """Whether a guarantee is void, unknown, given, or given with exceptions."""
     if source.guarantee is None:
         return "unknown"
-    return "private" if is_private(source.guarantee) else "void"
+    if not is_private(source.guarantee):
+        return "void"
+    return "partial" if source.ledger is not None and source.ledger.excluded else "private"
 
 
 def _boxes(source: ReportSource) -> Sequence[Box]:

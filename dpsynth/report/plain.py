@@ -52,7 +52,13 @@ def _promised(source: ReportSource) -> list[Sentence]:
     added = profile.adjacency == ADD_REMOVE
     change = "took part" if added else "is the one in the table"
     pair = "with a patient as without" if added else "with a patient's record as with another's in its place"
-    made = [
+    made = []
+    if source.ledger is not None and source.ledger.excluded:
+        made.append(
+            f"What follows is promised but for this: {'; '.join(source.ledger.excluded)}. What that gives "
+            "away is not counted."
+        )
+    made += [
         f"Whoever guesses whether a given patient {change} is right at most {_in_100(accuracy)} times in "
         "100, whatever else they know; a coin is right 50 times.",
         f"Nothing that can happen to a patient because of this release becomes more probable by more than "

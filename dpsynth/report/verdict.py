@@ -61,6 +61,11 @@ def least(measure: Measure) -> float:
     return number_of(measure) if measure.lower is None else measure.lower
 
 
+def most(measure: Measure) -> float:
+    """The upper end of its interval; the value itself where there is none."""
+    return number_of(measure) if measure.upper is None else measure.upper
+
+
 def told(measure: Measure) -> str:
     """Return a measured number as sentences have it: three decimals, with its interval if it has one.
 

@@ -13,17 +13,25 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation, shown
-from dpsynth.report.verdict import Severity, Verdict, basis, get, least, number_of, told
+from dpsynth.report.verdict import Severity, Verdict, basis, get, least, most, number_of, told
 
 if TYPE_CHECKING:
     from dpsynth.report.load import ReportSource
 
 #: below so many records of a table, intervals are too wide for most findings
 FEW_RECORDS = 100
+#: below so many, nothing is called good
+NO_PRAISE = 30
+#: p-value below which held-out records are no baseline, and the share of copies that is memory all the same
+DIFFERENT, MANY_COPIES = 0.01, 0.1
+#: share of held-out records that equal a training one, above which copies cannot be told from coincidence
+COINCIDE = 0.5
 #: a guess of who was in the training table counts when it surely exceeds 1/2 by this much
 MEMBERSHIP_MARGIN = 0.02
 #: a discriminator or nearest-neighbour accuracy that tells the tables apart, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
+#: nearest-neighbour accuracy that surely lies below is that of copies
+TOO_CLOSE = 0.45
 #: loss of AUC (or of explained variance) against real training records that is worth a word
 USEFUL_WITHIN = 0.05
 #: a Brier score of more than this part of the base rate's says no more than the base rate
@@ -36,6 +44,8 @@ BLIND_WITHIN = 0.02
 SAME_SIGN = 0.8
 #: mean overlap of intervals that says the same study; two samples of one distribution have about 2/3
 SAME_SIZE = 0.4
+#: part of the strength of associations whose loss is worth a word, and one that leaves next to nothing
+PARTLY_LOST, ALL_LOST = 0.5, 0.8
 #: a bound on an attack's accuracy that leaves little of a promise
 WEAK_ACCURACY = 0.9
 
@@ -55,7 +65,11 @@ def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
     >>> [(v.code, v.severity) for v in verdicts(Evaluation((copies,)))]
     [('memorises', 'bad')]
     """
-    return tuple(verdict for rule in _RULES for verdict in rule(evaluation))
+    found = [verdict for rule in _RULES for verdict in rule(evaluation)]
+    records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
+    if any(measure is not None and number_of(measure) < NO_PRAISE for measure in records):
+        found = [verdict for verdict in found if verdict.severity != "good"]
+    return tuple(found)
 
 
 def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
@@ -82,7 +96,7 @@ def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
                 f"{round_up(100 * accuracy, 3)} times in 100."
             )
             found.append(_risk("weak_guarantee", "caution", sentence))
-        else:
+        elif not found:
             sentence = "The guarantee holds against every attack, whatever its maker knows."
             found.append(_risk("guaranteed", "good", sentence))
     return tuple(found)
@@ -121,13 +135,35 @@ def _memory(evaluation: Evaluation) -> Iterator[Verdict]:
     caught = [m for m in judged if m.lower is not None and m.lower > _SIGNS[m.name].floor]
     # without an interval, only what is clear is worth a word
     suspected = [m for m in known if m.lower is None and number_of(m) > _SIGNS[m.name].clear]
+    differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
     if caught or suspected:
         bad = any(number_of(m) > _SIGNS[m.name].clear for m in caught)
         found = caught + suspected
+        shifted = differ is not None and number_of(differ) < DIFFERENT
+        if shifted and not any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in found):
+            reasons = "; ".join(f"{_SIGNS[m.name].words} {told(m)}" for m in found)
+            yield Verdict(
+                "no_baseline",
+                "caution",
+                "Held-out records differ from training ones, so nothing tells memory from that difference "
+                f"({reasons}).",
+                *basis(found),
+                "risk",
+            )
+            return
         reasons = "; ".join(f"{_SIGNS[m.name].words} {told(m)}" for m in found)
         start = "The table remembers training records" if bad else "The table may remember training records"
         severity: Severity = "bad" if bad else "caution"
         yield Verdict("memorises", severity, f"{start}: {reasons}.", *basis(found), "risk")
+    elif judged and coincide is not None and least(coincide) > COINCIDE:
+        yield Verdict(
+            "no_baseline",
+            "caution",
+            f"A share of {told(coincide)} of the held-out records equal a training record: they are the same "
+            "people, or the table has few different records. Nothing tells memory from coincidence.",
+            *basis([coincide]),
+            "risk",
+        )
     elif judged:
         yield Verdict(
             "no_memory_found",
@@ -223,22 +259,42 @@ def _resemblance(evaluation: Evaluation) -> Iterator[Verdict]:
         for measure in evaluation.measures
         if measure.name.startswith("discriminator_auc") and measure.value is not None
     ]
-    best = max(told_apart, key=least, default=None)
+    best = max(told_apart, key=number_of, default=None)
     known = [measure for measure in (best, accuracy) if measure is not None]
     if not known:
         return
     said = {"nn_accuracy_train": "the nearest-neighbour accuracy (0.5 is best) is"}
     words = "a classifier tells synthetic from real records with an AUC of"
     reasons = "; ".join(f"{said.get(m.name, words)} {told(m)}" for m in known)
-    worst = max(least(m) for m in known)
+    worst = max(least(m) for m in [*told_apart, *known])
     if worst > DISTINGUISHABLE:
         easily = " easily" if worst > OBVIOUS else ""
         severity: Severity = "bad" if worst > OBVIOUS else "caution"
         sentence = f"Synthetic records can{easily} be told from real ones: {reasons}."
         yield Verdict("distinguishable", severity, sentence, *basis(known))
+    elif accuracy is not None and most(accuracy) < TOO_CLOSE:
+        sentence = f"Synthetic records lie closer to training records than these to one another: {reasons}."
+        yield Verdict("too_close", "caution", sentence, *basis([accuracy]), "risk")
     else:
         sentence = f"Synthetic records are hard to tell from real ones: {reasons}."
         yield Verdict("resembles", "good", sentence, *basis(known))
+
+
+def _associations(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Do columns still go together? Judged only where held-out records show what chance leaves."""
+    lost, chance = (get(evaluation, f"association_lost{end}") for end in ("", "_baseline"))
+    if lost is None or chance is None or number_of(chance) > PARTLY_LOST / 2:
+        return
+    words = (
+        f"{100 * number_of(lost):.0f} % of the strength of associations between columns is lost or misplaced"
+    )
+    both = basis([lost, chance])
+    if number_of(lost) > ALL_LOST:
+        sentence = f"Columns hardly go together: {words}. The table is useless for whatever relates columns."
+        yield Verdict("associations_lost", "bad", sentence, *both)
+    elif number_of(lost) > PARTLY_LOST:
+        sentence = f"Columns go together too weakly: {words} ({100 * number_of(chance):.0f} % by chance)."
+        yield Verdict("associations_weak", "caution", sentence, *both)
 
 
 def _constraints(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -309,6 +365,7 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     _collapse,
     _effects,
     _resemblance,
+    _associations,
     _constraints,
     _few,
 )

@@ -15,6 +15,7 @@ import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger
+from dpsynth.accounting.events import gaussian_event, non_private_event
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.report import page
@@ -387,3 +388,24 @@ def test_a_source_is_checked():
 def test_ordinary_size(pages):
     """Catches figures that grow beyond what mail takes."""
     assert len(pages["internal"]) < 1_500_000 and len(pages["release"]) < len(pages["internal"])
+
+
+def test_a_guarantee_with_a_hole_is_never_called_whole():
+    """Would catch a release page that says all is covered where bounds were read off the records."""
+    ledger = Ledger()
+    ledger.post("marginals", gaussian_event(2.0), sensitivity="1")
+    ledger.exclude("categories of ward were read off the data")
+    source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
+    shown = page.render(source, "release")
+    assert "Everything here is covered" not in shown and "holds against every attack" not in shown
+    assert shown.count("categories of ward were read off the data") >= 3
+    assert "Page for release, with exceptions" in shown and "promised but for this" in shown
+
+
+def test_no_noise_is_no_noise():
+    """Would catch a card that speaks of the noise's randomness where there was none."""
+    ledger = Ledger()
+    ledger.post("everything", non_private_event(), sensitivity="unbounded")
+    source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
+    shown = page.render(source, "internal")
+    assert "No noise was drawn" in shown and "randomness; no seed" not in shown

@@ -88,6 +88,52 @@ def test_an_order_by_chance_is_no_use(brier, code):
     assert found == {code: "bad" if code == "useless" else "caution"}
 
 
+def test_copies_do_not_resemble():
+    """Would catch praise for records that nobody can tell from real ones because they are real ones."""
+    assert of(("nn_accuracy_train", 0.005, 0.0, 0.02), ("discriminator_auc_x", 0.3)) == {
+        "too_close": "caution"
+    }
+    assert of(("nn_accuracy_train", 0.47, 0.44, 0.5)) == {"resembles": "good"}
+
+
+def test_held_out_records_that_are_no_baseline():
+    """Would catch memory seen, or ruled out, by records that cannot tell: other people, or the same ones."""
+    sign = ("membership_auc", 0.8, 0.75, 0.85)
+    assert of(sign, ("nn_train_test_p", 0.005)) == {"no_baseline": "caution"}
+    assert of(sign, ("nn_train_test_p", 0.4)) == {"memorises": "bad"}
+    copies = ("copies_excess", 0.6, 0.5, 0.7)
+    assert of(sign, copies, ("nn_train_test_p", 0.005)) == {"memorises": "bad"}
+    none = ("copies_excess", 0.0, -0.1, 0.1)
+    assert of(none, ("copies_expected_share", 1.0, 0.95, 1.0)) == {"no_baseline": "caution"}
+    assert of(none, ("copies_expected_share", 0.1, 0.05, 0.2)) == {"no_memory_found": "good"}
+
+
+def test_nothing_is_praised_on_a_handful_of_records():
+    """Would catch five rows called useful, alike and safe."""
+    good = (
+        ("nn_accuracy_train", 0.5),
+        ("auc_mean", 0.9),
+        ("auc_real_mean", 0.9),
+        ("copies_excess", 0.0, -1, 1),
+    )
+    assert set(of(*good).values()) == {"good"}
+    assert of(*good, ("test_records", 5)) == {"too_few": "caution"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "chance", "found"),
+    [
+        (0.95, 0.1, {"associations_lost": "bad"}),
+        (0.6, 0.1, {"associations_weak": "caution"}),
+        (0.2, 0.1, {}),
+        (0.95, 0.7, {}),  # chance alone would lose nearly as much
+    ],
+)
+def test_lost_associations_are_found(lost, chance, found):
+    """Would catch independent columns that pass because each column alone is right."""
+    assert of(("association_lost", lost), ("association_lost_baseline", chance)) == found
+
+
 @pytest.mark.parametrize(("share", "found"), [(0.9, {"copies": "caution"}), (0.0, {})])
 def test_copies_without_held_out_records(share, found):
     """Would catch silence about a table of copies because no held-out records were given."""
@@ -205,7 +251,7 @@ def test_findings_about_the_guarantee():
     ledger = sources.ledger_of()
     assert codes(ledger) == ["guaranteed"]
     ledger.exclude("bounds of age")
-    assert codes(ledger) == ["excluded", "guaranteed"]
+    assert codes(ledger) == ["excluded"]  # no praise for a guarantee with a hole
     weak = sources.ledger_of(1)
     weak.post("too much", gaussian_event(0.2), sensitivity="1")
     assert codes(weak) == ["weak_guarantee"]

@@ -138,6 +138,13 @@ def closeness(
             progress(0.9)
         trained = independent if test is None else same_distribution(real, made[:against], **how)
         measures += _p_values(independent, table, trained)
+        if test is not None:
+            real_sides = same_distribution(real, held_out, **how)
+            what = (
+                f"p-value, small where held-out records differ from training ones: {real_sides.n_real} "
+                f"training and {real_sides.n_synthetic} test records; then they are no baseline for memory"
+            )
+            measures.append(Measure(GROUP, "nn_train_test_p", real_sides.p_apart, True, what))
     if progress is not None:
         progress(1.0)
     return Findings(tuple(measures))

@@ -138,6 +138,27 @@ def association_error(real: Association, synthetic: Association) -> float | None
     return float(np.abs(gap[upper]).mean())
 
 
+def association_lost(real: Association, synthetic: Association) -> float | None:
+    """Part of the strength of the real associations that is not there: about 0 if all is, 1 if nothing is.
+
+    The mean difference, each pair weighed by its real association: ``sum |r - s| r / sum r^2``. Independent
+    columns have 1 but for chance, whatever the strength of the real associations. None where no pair of real
+    columns is associated.
+
+    Examples
+    --------
+    >>> kinds = ((PEARSON, PEARSON), (PEARSON, PEARSON))
+    >>> one = Association(("x", "y"), np.array([[1.0, 0.5], [0.5, 1.0]]), kinds)
+    >>> half = Association(("x", "y"), np.array([[1.0, 0.25], [0.25, 1.0]]), kinds)
+    >>> association_lost(one, half)
+    0.5
+    """
+    upper = np.triu_indices(len(real.columns), k=1)
+    r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
+    total = float((r**2).sum())
+    return float((np.abs(r - s) * r).sum()) / total if total > 0.0 else None
+
+
 def association_findings(
     synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema, *, group: str
 ) -> Findings:
@@ -156,7 +177,8 @@ def association_findings(
     Returns
     -------
     Findings
-        ``association_error`` (``_baseline``), both matrices, and the ten pairs that differ most.
+        ``association_error`` and ``association_lost`` (``_baseline`` of each), both matrices, and the ten
+        pairs that differ most.
     """
     made, real = association(synthetic, schema), association(train, schema)
     error = association_error(real, made)
@@ -164,10 +186,18 @@ def association_findings(
     measures = [
         Measure(group, "association_error", error, True, what if error is not None else "a single column")
     ]
+    lost = association_lost(real, made)
+    what = "part of the strength of associations that is lost or misplaced; 1 for independent columns"
+    measures.append(
+        Measure(group, "association_lost", lost, True, what if lost is not None else "nothing is associated")
+    )
     if test is not None and error is not None:
-        value = association_error(real, association(test, schema))
+        fresh = association(test, schema)
         what = "the same between training and held-out records"
-        measures.append(Measure(group, "association_error_baseline", value, True, what))
+        measures += [
+            Measure(group, "association_error_baseline", association_error(real, fresh), True, what),
+            Measure(group, "association_lost_baseline", association_lost(real, fresh), True, what),
+        ]
     details = [_matrix(made, "synthetic"), _matrix(real, "train")]
     i, j = np.triu_indices(len(schema), k=1)
     gaps = np.abs(np.nan_to_num(real.matrix) - np.nan_to_num(made.matrix))[i, j]
