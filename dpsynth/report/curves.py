@@ -123,7 +123,8 @@ def curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
     fpr = np.unique(np.concatenate([np.linspace(0, 1, 161), np.geomspace(1e-4, 1e-2, 15)]))
     fnr = np.clip(np.asarray(profile.fnr(fpr), dtype=float), 0.0, 1.0)
     tv, epsilon = profile.tv(), profile.epsilon(delta)
-    at = f"at a false positive rate of 1 % it finds at most {100 * float(profile.tpr(0.01)):.2f} % of members"
+    found = round_up(100 * float(profile.tpr(0.01)), 3)
+    at = f"at a false positive rate of 1 % it finds at most {found} % of members"
     made = [
         to_plot(
             lambda: _rates(fpr, fnr, "false negative rate", (1, 0)),

@@ -59,8 +59,8 @@ def _promised(source: ReportSource) -> list[Sentence]:
             "away is not counted."
         )
     made += [
-        f"Whoever guesses whether a given patient {change} is right at most {_in_100(accuracy)} times in "
-        "100, whatever else they know; a coin is right 50 times.",
+        f"Whoever guesses, from even odds, whether a given patient {change} is right at most "
+        f"{_in_100(accuracy)} times in 100, even if they know all other records; a coin is right 50 times.",
         f"Nothing that can happen to a patient because of this release becomes more probable by more than "
         f"{_in_100(tv)} points in 100 through being in the training table (total variation {round_up(tv)}).",
     ]

@@ -140,6 +140,27 @@ def test_copies_without_held_out_records(share, found):
     assert of(("copies_train_share", share, share * 0.9, share + 0.01)) == found
 
 
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([("auc_mean", 0.8, 0.49, 0.97), ("auc_real_mean", 0.9, 0.6, 0.99)], {"uncertain": "caution"}),
+        (
+            [("auc_mean", 0.86), ("auc_real_mean", 0.9), ("auc_difference_mean", -0.04, -0.2, 0.1)],
+            {"uncertain": "caution"},
+        ),
+        ([("nn_accuracy_train", 0.92, 0.6, 0.99)], {"uncertain": "caution"}),
+    ],
+)
+def test_wide_intervals_are_neither_praised_nor_condemned(entries, found):
+    """Would catch a few records called useless, useful or alike when nobody can tell."""
+    assert of(*entries) == found
+
+
+def test_a_rate_of_nothing_is_no_collapse_among_many_categories():
+    """Would catch "every record has the same outcome" where only the last of several categories is absent."""
+    assert of(("positive_rate_synthetic", 0.0), ("outcome_constant_synthetic", 0)) == {}
+
+
 def test_an_undefined_score_finds_nothing():
     """Catches a crash, or a verdict, where the outcome has one class."""
     assert of(("auc_mean", None), ("auc_real_mean", None)) == {}
@@ -183,7 +204,7 @@ def test_rates_that_vary_are_no_collapse():
             [("discriminator_auc_logistic", 0.5, 0.4, 0.6), ("discriminator_auc_forest", 0.8, 0.7, 0.9)],
             {"distinguishable": "caution"},
         ),
-        ([("nn_accuracy_train", 0.75, 0.6, 0.9)], {"resembles": "good"}),
+        ([("nn_accuracy_train", 0.75, 0.6, 0.9)], {"uncertain": "caution"}),
     ],
 )
 def test_the_best_discriminator_counts(entries, found):

@@ -189,14 +189,26 @@ def association_findings(
     lost = association_lost(real, made)
     what = "part of the strength of associations that is lost or misplaced; 1 for independent columns"
     measures.append(
-        Measure(group, "association_lost", lost, True, what if lost is not None else "nothing is associated")
+        Measure(
+            group,
+            "association_lost",
+            lost,
+            True,
+            what if lost is not None else "not defined: nothing is associated",
+        )
     )
     if test is not None and error is not None:
         fresh = association(test, schema)
         what = "the same between training and held-out records"
         measures += [
             Measure(group, "association_error_baseline", association_error(real, fresh), True, what),
-            Measure(group, "association_lost_baseline", association_lost(real, fresh), True, what),
+            Measure(
+                group,
+                "association_lost_baseline",
+                association_lost(real, fresh),
+                True,
+                what if lost is not None else "not defined: nothing is associated",
+            ),
         ]
     details = [_matrix(made, "synthetic"), _matrix(real, "train")]
     i, j = np.triu_indices(len(schema), k=1)

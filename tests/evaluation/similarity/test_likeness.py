@@ -76,6 +76,7 @@ def test_numbers_so_far_are_kept_and_baselines_stand_beside() -> None:
         "wasserstein_mean",
         "correlation_error",
         "association_error",
+        "association_lost",
         "range_coverage",
     }
     assert found["category_coverage"].value >= 7 / 8 and found["category_coverage_chance"].value > 0.95
