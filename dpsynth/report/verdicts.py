@@ -109,15 +109,24 @@ _SIGNS = {
     "membership_auc_calibrated": _Sign(
         0.5 + MEMBERSHIP_MARGIN, 0.6, "an attack by compared distances has an AUC of"
     ),
+    "membership_tpr_at_1pct": _Sign(
+        1.0, 0.05, "an attack that suspects 1 in 100 new records finds a share of training records of"
+    ),
     "privacy_loss": _Sign(0.0, 0.1, "nearest-neighbour accuracy rises from training to new records by"),
 }
+
+
+def _floor(evaluation: Evaluation, name: str) -> float:
+    """What a sign must surely exceed: what chance gives, where that is measured."""
+    chance = get(evaluation, f"{name}_chance")
+    return _SIGNS[name].floor if chance is None else number_of(chance)
 
 
 def _memory(evaluation: Evaluation) -> Iterator[Verdict]:
     """Copies, membership inference and privacy loss: does the table know its training records?"""
     known = [measure for name in _SIGNS if (measure := get(evaluation, name)) is not None]
     judged = [measure for measure in known if measure.lower is not None]
-    caught = [m for m in judged if m.lower is not None and m.lower > _SIGNS[m.name].floor]
+    caught = [m for m in judged if m.lower is not None and m.lower > _floor(evaluation, m.name)]
     # without an interval, only what is clear is worth a word
     suspected = [m for m in known if m.lower is None and number_of(m) > _SIGNS[m.name].clear]
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")

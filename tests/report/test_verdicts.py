@@ -96,6 +96,14 @@ def test_copies_do_not_resemble():
     assert of(("nn_accuracy_train", 0.47, 0.44, 0.5)) == {"resembles": "good"}
 
 
+def test_a_few_records_that_are_remembered_are_found():
+    """Would catch praise where one record in twenty is nearly copied, which no average shows."""
+    few = (("membership_auc", 0.51, 0.49, 0.53), ("membership_tpr_at_1pct", 0.057, 0.043, 0.07))
+    assert of(*few, ("membership_tpr_at_1pct_chance", 0.019)) == {"memorises": "bad"}
+    assert of(*few, ("membership_tpr_at_1pct_chance", 0.05)) == {"no_memory_found": "good"}
+    assert of(*few) == {"no_memory_found": "good"}
+
+
 def test_held_out_records_that_are_no_baseline():
     """Would catch memory seen, or ruled out, by records that cannot tell: other people, or the same ones."""
     sign = ("membership_auc", 0.8, 0.75, 0.85)

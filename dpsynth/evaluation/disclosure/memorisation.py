@@ -220,6 +220,8 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
                 "training records, the threshold held fixed"
             )
             yield _measure(name, estimate, what)
+            what = f"what {name} stays below in {100 * level:g} % of tables without memory"
+            yield Measure(GROUP, f"{name}_chance", chance, True, what)
 
 
 def _histogram(near: Closest) -> Detail:
