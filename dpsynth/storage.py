@@ -48,8 +48,11 @@ def write_folder(
         raise InputError(f"{path} is a file; name a folder")
     if path.is_dir() and any(path.iterdir()) and not replace:
         raise InputError(f"{path} exists and is not empty")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
     try:
         fill(fresh)
         fresh.chmod(0o700 if private else 0o755)

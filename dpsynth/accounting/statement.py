@@ -61,7 +61,7 @@ def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> s
             "no test of whether one person's record is in the table has a true positive rate that "
             f"exceeds its false positive rate by more than {round_up(profile.tv())}."
         )
-    if ledger.seeded:
+    if ledger.seeded and not bare:
         # No claim about "all others": a seed used twice lets anybody subtract one release from another.
         text = "NOT PRIVATE: the noise was drawn from a caller's seed, and whoever knows it can take it away."
     if ledger.excluded:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.commands import console
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, InputError
 from dpsynth.targets import require_free_file
 
 
@@ -47,7 +47,11 @@ def report(
     require_free_file(path, force=force)
     try:
         write_page(source, path, mode.value)
-    except (KeyError, TypeError, IndexError, AttributeError) as problem:
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
         raise DataError(f"{folder}: a detail of its evaluation is damaged ({problem!r})") from None
     size = path.stat().st_size
     record = {"path": str(path), "mode": mode.value, "bytes": size}

@@ -205,6 +205,9 @@ def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -
     check_level(level)
     if auc <= 0.0 or auc >= 1.0:
         return share(pairs if auc >= 1.0 else 0, pairs, level)
+    if variance <= 0.0:  # scores that are all the same tell nothing about their own error
+        among = share(round(auc * pairs), pairs, level)
+        return Estimate(auc, min(auc, among.lower), max(auc, among.upper))
     logit = np.log(auc / (1.0 - auc))
     reach = norm.isf((1.0 - level) / 2) * np.sqrt(variance) / (auc * (1.0 - auc))
     # 1/(1 + e^x) of huge arguments is 0 or 1, by tanh without overflow

@@ -102,7 +102,8 @@ def evaluate(
 
     Notes
     -----
-    Privacy: reads ``train`` and ``test`` and posts no event. Measures of real records are marked internal.
+    Privacy: reads ``train`` and ``test`` and posts no event. Measures of real records are marked internal; so
+    is everything where the schema has unreviewed fields, which were read off records.
     ``privacy_loss`` is nearest-neighbour accuracy against test minus against training records (thesis,
     section 2.4): above 0 the synthetic records lie closer to the training records than to new ones.
 
@@ -157,15 +158,12 @@ def evaluate(
                 progress=stage("utility"),
             )
         )
-    found += [
-        _numbered(
-            replicate(
+    for number, study in enumerate(studies):
+        with np.errstate(all="ignore"):  # of numbers near the ends of their range; the fit says what failed
+            fitted = replicate(
                 made, real, schema, study, level=level, rng=streams[1], progress=stage("study replication")
-            ),
-            number,
-        )
-        for number, study in enumerate(studies)
-    ]
+            )
+        found.append(_numbered(fitted, number))
     found.append(
         likeness(
             made,
@@ -205,7 +203,7 @@ def evaluate(
             progress=stage("memorisation"),
         )
     )
-    settings = {
+    settings: dict[str, Any] = {
         "outcome": chosen,
         "effects": [study.formula(schema) for study in studies],
         "constraints": list(constraints),
@@ -215,11 +213,14 @@ def evaluate(
         "neighbour_records": neighbour_records,
         "utility_records": utility_records,
     }
-    return Evaluation(
-        tuple(measure for part in found for measure in part.measures),
-        settings,
-        tuple(detail for part in found for detail in part.details),
-    )
+    measures = tuple(measure for part in found for measure in part.measures)
+    details = tuple(detail for part in found for detail in part.details)
+    if schema.unreviewed:
+        # bins, ranges and lists of categories would show what was read off the records
+        settings["unreviewed"] = sorted(schema.unreviewed)
+        measures = tuple(replace(measure, internal=True) for measure in measures)
+        details = tuple(replace(detail, internal=True) for detail in details)
+    return Evaluation(measures, settings, details)
 
 
 def _studies(

@@ -164,6 +164,10 @@ class Evaluation:
         try:
             measures = tuple(Measure(**entry) for entry in data["measures"])
             details = tuple(Detail(**entry) for entry in data.get("details", ()))
+            marks = [(found.name, found.internal) for found in measures]
+            for name, internal in marks + [(found.name, found.internal) for found in details]:
+                if not isinstance(internal, bool):  # whatever is not clearly released is not
+                    raise TypeError(f"internal of {name!r} must be true or false")
             return cls(measures, dict(data["settings"]), details)
         except (KeyError, TypeError) as problem:
             raise InputError(f"this is not a saved evaluation: {problem}") from None

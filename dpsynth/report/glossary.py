@@ -7,7 +7,8 @@ from dpsynth.report.blocks import Facts, Section, Sentence, paragraph
 # About the guarantee, and so on every page.
 _OF_GUARANTEES = {
     "ε (epsilon) and δ (delta)": (
-        "Any event is at most e^ε times as probable with a patient in the table as without, plus at most δ; "
+        "Any event is at most e^ε times as probable with a patient in the table as without (or with another "
+        "in their place, if that is the adjacency), plus at most δ; "
         "smaller is safer."
     ),
     "total variation": (

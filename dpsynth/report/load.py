@@ -154,6 +154,11 @@ class ReportSource:
         if evaluation is not None:
             evaluation = replace(evaluation.released(), settings=_kept(evaluation.settings, _SETTINGS))
         table = _kept(self.table, _TABLE)
+        read_off = self.evaluation is not None and self.evaluation.settings.get("unreviewed")
+        if read_off or (self.ledger is not None and self.ledger.excluded):
+            table.pop(
+                "schema_sha256", None
+            )  # of bounds that were read off the records: a guess can be checked
         title, file = self.title, _stem(self.config)
         if file is not None and file in (table.get("name"), title.removeprefix("Synthetic table: ")):
             table.pop("name", None)
@@ -194,6 +199,7 @@ def _of_run(folder: Path) -> ReportSource:
     ledger = Ledger.load(folder / _LEDGER)
     try:
         delta = float(record["ledger"]["delta"])
+        _same_story(ledger, record["ledger"], folder)
         table, config = dict(record["table"]), dict(record["config"])
         evaluation = record["evaluation"]
         return ReportSource(
@@ -214,6 +220,22 @@ def _of_run(folder: Path) -> ReportSource:
             raise
         what = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
         raise DataError(f"{path} is not the report of a run: {what}") from None
+
+
+def _same_story(ledger: Ledger, told: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a ledger that is not the one the report was written beside: a guarantee hangs on it."""
+    entries = [entry["name"] for entry in told["entries"]]
+    same = (
+        entries == [entry.name for entry in ledger.entries]
+        and list(told["excluded"]) == list(ledger.excluded)
+        and bool(told["seeded"]) == ledger.seeded
+    )
+    if same and told["epsilon"] is not None:
+        epsilon = ledger.epsilon(float(told["delta"]))
+        # versions of the accounting may differ in the last digits
+        same = abs(epsilon - float(told["epsilon"])) <= 1e-3 * max(epsilon, float(told["epsilon"]))
+    if not same:
+        raise DataError(f"{folder}: {_LEDGER} and {_RUN} tell different stories; one of them was changed")
 
 
 def _evaluation(record: Any, path: Path) -> Evaluation:

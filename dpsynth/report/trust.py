@@ -121,6 +121,9 @@ def resemblance(evaluation: Evaluation) -> Iterator[Verdict]:
         severity: Severity = "bad" if worst > OBVIOUS else "caution"
         sentence = f"Synthetic records can{easily} be told from real ones: {reasons}."
         yield Verdict("distinguishable", severity, sentence, *basis(known))
+    elif any(number_of(m) > DISTINGUISHABLE and least(m) > 0.5 for m in known):
+        sentence = f"Synthetic records can be told from real ones, if not always: {reasons}."
+        yield Verdict("distinguishable", "caution", sentence, *basis(known))
     elif max(number_of(m) for m in known) > DISTINGUISHABLE:
         sentence = (
             f"Perhaps synthetic records can be told from real ones; there are too few to be sure: {reasons}."
@@ -140,7 +143,7 @@ def associations(evaluation: Evaluation) -> Iterator[Verdict]:
     if lost is None or chance is None or number_of(chance) > PARTLY_LOST / 2:
         return
     words = (
-        f"{100 * number_of(lost):.0f} % of the strength of associations between columns is lost or misplaced"
+        f"{100 * number_of(lost):.0f} % of the strength of associations between columns is lost or reversed"
     )
     both = basis([lost, chance])
     if number_of(lost) > ALL_LOST:

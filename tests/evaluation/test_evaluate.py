@@ -70,6 +70,18 @@ def test_what_is_released_does_not_depend_on_real_records(result: Evaluation) ->
     assert result.released().measures == tuple(m for m in result.measures if not m.internal)
 
 
+def test_a_schema_read_off_the_records_releases_nothing() -> None:
+    """Would catch bins and categories that were read off real records on a page for release."""
+    columns = [
+        column.model_copy(update={"unreviewed": ("categories",)}) if column.name == "a|b" else column
+        for column in SCHEMA.columns
+    ]
+    schema = Schema(columns=tuple(columns), outcome="died")
+    result = evaluate(table(40, 0), train=table(40, 1), schema=schema, seed=0)
+    assert result.settings["unreviewed"] == ["a|b"]
+    assert result.released().measures == () and result.released().details == ()
+
+
 def test_numbers_of_the_report_are_there(result: Evaluation) -> None:
     """Would catch a measure that is renamed or lost, and values outside their range."""
     for name in (
@@ -203,6 +215,9 @@ def test_records_refuse_nonsense() -> None:
         Evaluation((measure,))["y"]
     with pytest.raises(InputError, match="not a saved evaluation"):
         Evaluation.from_dict({"measures": [{"nonsense": 1}], "settings": {}})
+    entry = {"group": "g", "name": "x", "value": 1.0, "internal": None}
+    with pytest.raises(InputError, match="internal of 'x' must be true or false"):
+        Evaluation.from_dict({"measures": [entry], "settings": {}})
 
 
 @pytest.mark.parametrize(

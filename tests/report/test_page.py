@@ -346,11 +346,13 @@ def test_read_an_evaluation(tmp_path):
     assert source.evaluation == evaluation and source.table["outcome"] == "death"
 
 
-def test_the_ledger_is_believed_not_the_copy(tmp_path):
-    """Catches a page that promises what the report says against its own ledger."""
+@pytest.mark.parametrize("ledger", [sources.bare_ledger, Ledger], ids=["bare", "emptied"])
+def test_a_ledger_that_tells_another_story_is_refused(tmp_path, ledger):
+    """Catches a guarantee told from a ledger that is not the run's: emptied, it would promise everything."""
     a_run(tmp_path)
-    sources.bare_ledger().save(tmp_path / "ledger.json")
-    assert ReportSource.from_run(tmp_path).guarantee.startswith("NOT PRIVATE")
+    ledger().save(tmp_path / "ledger.json")
+    with pytest.raises(DataError, match=r"ledger.json and report.json tell different stories"):
+        ReportSource.from_run(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,14 @@ class Association:
         where there are fewer than two of them.
     kinds : tuple of tuple of str
         Which measure each entry is.
+    signs : ndarray of shape (p, p), optional
+        Direction of Pearson correlations, 1 or -1; 1 for measures without a direction, and if not given.
     """
 
     columns: tuple[str, ...]
     matrix: Floats
     kinds: tuple[tuple[str, ...], ...]
+    signs: Floats | None = None
 
 
 def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) -> Association:
@@ -88,7 +91,7 @@ def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) 
     ordered = [i for i, column in enumerate(schema.columns) if not column.is_categorical]
     labels = [i for i, column in enumerate(schema.columns) if column.is_categorical]
     p = len(schema)
-    matrix = np.full((p, p), np.nan)
+    matrix, signs = np.full((p, p), np.nan), np.ones((p, p))
     if ordered:
         values = np.column_stack(
             [unit_values(schema.columns[i], frame[schema.columns[i].name]) for i in ordered]
@@ -97,7 +100,9 @@ def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) 
         # Centred by column, the sums of squares below lose no digits.
         means = np.where(present, values, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
         values, mask = np.where(present, values - means, 0.0), present.astype(np.float64)
-        matrix[np.ix_(ordered, ordered)] = _pearson(values, mask)
+        pearson = _pearson(values, mask)
+        matrix[np.ix_(ordered, ordered)] = np.abs(pearson)
+        signs[np.ix_(ordered, ordered)] = np.where(pearson < 0.0, -1.0, 1.0)
     codes = {i: category_codes(schema.columns[i], frame[schema.columns[i].name]) for i in labels}
     sizes = {i: len(schema.columns[i].categories) for i in labels}
     for i in labels:
@@ -112,7 +117,7 @@ def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) 
     np.fill_diagonal(matrix, 1.0)
     flags = [column.is_categorical for column in schema.columns]
     kinds = tuple(tuple(CRAMER if a and b else RATIO if a or b else PEARSON for b in flags) for a in flags)
-    return Association(schema.names, matrix, kinds)
+    return Association(schema.names, matrix, kinds, signs)
 
 
 def association_error(real: Association, synthetic: Association) -> float | None:
@@ -141,9 +146,10 @@ def association_error(real: Association, synthetic: Association) -> float | None
 def association_lost(real: Association, synthetic: Association) -> float | None:
     """Part of the strength of the real associations that is not there: about 0 if all is, 1 if nothing is.
 
-    The mean difference, each pair weighed by its real association: ``sum |r - s| r / sum r^2``. Independent
-    columns have 1 but for chance, whatever the strength of the real associations. None where no pair of real
-    columns is associated.
+    What is missing of each pair's real association r, weighed by it: ``sum min(max(r - s, 0), r) r / sum
+    r^2``, where a synthetic association s of the opposite direction counts as negative, and one that is too
+    strong loses nothing. Independent columns have 1 but for chance, whatever the strength of the real
+    associations. None where no pair of real columns is associated.
 
     Examples
     --------
@@ -155,8 +161,11 @@ def association_lost(real: Association, synthetic: Association) -> float | None:
     """
     upper = np.triu_indices(len(real.columns), k=1)
     r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
+    for found in (real, synthetic):
+        if found.signs is not None:
+            s = s * found.signs[upper]
     total = float((r**2).sum())
-    return float((np.abs(r - s) * r).sum()) / total if total > 0.0 else None
+    return float((np.clip(r - s, 0.0, r) * r).sum()) / total if total > 0.0 else None
 
 
 def association_findings(
@@ -187,7 +196,7 @@ def association_findings(
         Measure(group, "association_error", error, True, what if error is not None else "a single column")
     ]
     lost = association_lost(real, made)
-    what = "part of the strength of associations that is lost or misplaced; 1 for independent columns"
+    what = "part of the strength of associations that is lost or reversed; 1 for independent columns"
     measures.append(
         Measure(
             group,
@@ -276,7 +285,7 @@ def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
 
 
 def _pearson(values: Floats, mask: Floats) -> Floats:
-    """Absolute correlations over complete pairs; ``values`` are 0 where ``mask`` is."""
+    """Correlations over complete pairs; ``values`` are 0 where ``mask`` is."""
     n = mask.T @ mask
     count = np.maximum(n, 1.0)
     sums = values.T @ mask  # sums[i, j]: of column i where j is present
@@ -285,7 +294,7 @@ def _pearson(values: Floats, mask: Floats) -> Floats:
     spread = np.where((n >= 2) & (spread > 1e-12 * count), spread, np.nan)
     product = values.T @ values - sums * sums.T / count
     # spread[i, j] is of column i, spread[j, i] of column j, over the same records
-    return np.clip(np.abs(product) / np.sqrt(spread * spread.T), 0.0, 1.0)
+    return np.clip(product / np.sqrt(spread * spread.T), -1.0, 1.0)
 
 
 def _correlation_ratio(

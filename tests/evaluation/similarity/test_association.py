@@ -15,6 +15,7 @@ from dpsynth.evaluation.similarity.association import (
     CRAMER,
     PEARSON,
     RATIO,
+    Association,
     association,
     association_error,
     association_findings,
@@ -188,3 +189,21 @@ def test_independent_columns_lose_all_associations() -> None:
         real = association(frame, schema)
         assert association_lost(real, real) == 0.0
         assert 0.9 < association_lost(real, association(shuffled, schema)) <= 1.0
+
+
+def test_only_what_is_lost_or_reversed_is_lost() -> None:
+    """Would catch associations that are too strong told as lost, and a reversed one told as kept."""
+    kinds = ((PEARSON, PEARSON), (PEARSON, PEARSON))
+
+    def of(r: float, sign: float = 1.0) -> Association:
+        matrix, signs = (np.array([[1.0, value], [value, 1.0]]) for value in (r, sign))
+        return Association(("x", "y"), matrix, kinds, signs)
+
+    assert association_lost(of(0.4), of(0.9)) == 0.0
+    assert association_lost(of(0.4), of(0.4, -1.0)) == 1.0
+    assert association_lost(of(0.4), of(0.1)) == pytest.approx(0.75)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    schema = Schema(columns=tuple(Column(name=name, kind="continuous", lower=-9, upper=9) for name in "ab"))
+    real = association(pd.DataFrame({"a": x, "b": x}), schema)
+    assert association_lost(real, association(pd.DataFrame({"a": x, "b": -x}), schema)) == pytest.approx(1.0)
