@@ -16,7 +16,7 @@ import pandas as pd
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.evaluation.similarity.association import association_findings
+from dpsynth.evaluation.similarity.association_kept import association_findings
 from dpsynth.evaluation.similarity.columns import ColumnDifference, Difference, compare_column
 from dpsynth.evaluation.similarity.conformity import conformity_measures
 from dpsynth.evaluation.similarity.constraints import parse_rule, violations

@@ -17,10 +17,12 @@ from dpsynth.evaluation.similarity.association import (
     RATIO,
     Association,
     association,
+    cramers_v,
+)
+from dpsynth.evaluation.similarity.association_kept import (
     association_error,
     association_findings,
     association_lost,
-    cramers_v,
 )
 from dpsynth.table.schema import Column, Schema
 
