@@ -17,6 +17,7 @@ import pandas as pd
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.adversarial.closeness import closeness
 from dpsynth.evaluation.disclosure.memorisation import memorisation
+from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.prediction.usefulness import usefulness
 from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
@@ -122,8 +123,7 @@ def evaluate(
     for name, value in (("neighbour_records", neighbour_records), ("utility_records", utility_records)):
         if value < 2:
             raise InputError(f"{name} must be at least 2, got {value!r}")
-    if not 0 < level < 1:
-        raise InputError(f"level must lie in (0, 1), got {level!r}")
+    check_level(level)
     studies = _studies(effects, schema, chosen)
     for rule in constraints:
         parse_rule(rule, schema)  # refused before anything takes time

@@ -230,7 +230,7 @@ def test_records_refuse_nonsense() -> None:
             DataError,
             "train table: column 'died', row 1: 2 is not one of",
         ),
-        ({"level": 1.0}, InputError, r"level must lie in \(0, 1\), got 1.0"),
+        ({"level": 1.0}, InputError, "level must lie strictly between 0 and 1, got 1.0"),
         ({"effects": "logistic: died ~ age"}, InputError, "effects must be a list of models"),
         ({"effects": ["logistic: died ~ height"]}, InputError, "height"),
         ({"constraints": ["age <"]}, InputError, "age <"),

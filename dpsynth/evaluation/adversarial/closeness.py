@@ -18,7 +18,8 @@ from dpsynth.evaluation.adversarial.nnaa import within
 from dpsynth.evaluation.adversarial.nnaa_interval import AccuracyIntervals, accuracy_intervals
 from dpsynth.evaluation.adversarial.nnaa_losses import losses
 from dpsynth.evaluation.adversarial.same_distribution import SameDistribution, same_distribution
-from dpsynth.evaluation.adversarial.splitting import SMALLEST, Interval, check_interval
+from dpsynth.evaluation.adversarial.splitting import SMALLEST, Interval
+from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.table.schema import Schema
 
@@ -91,7 +92,7 @@ def closeness(
     ['nn_accuracy_train', 'nn_accuracy_train_real', 'nn_accuracy_train_synthetic']
     """
     chosen = metric_named(metric)
-    check_interval(level, 10)
+    check_level(level)
     if not limit >= 2:
         raise InputError(f"limit must be at least 2, got {limit!r}")
     if not permutations >= 0:

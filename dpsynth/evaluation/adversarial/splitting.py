@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.adversarial.neighbours import in_threads
+from dpsynth.evaluation.estimates import check_level
 
 #: a quarter must hold two records
 SMALLEST = 8
@@ -145,8 +146,7 @@ def clipped(interval: Interval, lowest: float, highest: float) -> Interval:
 
 def check_interval(level: float, splits: int) -> None:
     """Refuse a level outside (0, 1) and fewer than 10 splits."""
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie between 0 and 1, got {level!r}")
+    check_level(level)
     if not splits >= 10:
         raise InputError(f"splits must be at least 10, got {splits!r}")
 

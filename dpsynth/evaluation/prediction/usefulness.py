@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.prediction.models import chosen_models
 from dpsynth.evaluation.prediction.outcome_rates import outcome_rates
 from dpsynth.evaluation.prediction.outcomes import check_outcome, known_outcomes, outcome_kind
@@ -114,8 +115,7 @@ def usefulness(
     for name, value, least in (("limit", limit, 2), ("resamples", resamples, 1)):
         if value < least:
             raise InputError(f"{name} must be at least {least}, got {value!r}")
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level!r}")
+    check_level(level)
     group = f"Utility: predicting {outcome}"
     rates = tuple(outcome_rates(synthetic, train, test, schema, outcome, group=group, level=level))
     if test is None:

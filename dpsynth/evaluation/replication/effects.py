@@ -18,11 +18,12 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.replication.effects_compare import Contrast, contrast, mean, median, share
 from dpsynth.evaluation.replication.effects_design import Design, design, terms
 from dpsynth.evaluation.replication.effects_fit import Coefficient, Fit, fit
-from dpsynth.evaluation.replication.effects_model import MEASURES, EffectsModel, check_level
+from dpsynth.evaluation.replication.effects_model import MEASURES, EffectsModel
 from dpsynth.table.schema import Schema
 
 __all__ = ["CAUTION", "EffectsModel", "Replication", "effects", "replicate"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import check_level
 from dpsynth.table.schema import Column, Schema
 
 Kind = Literal["logistic", "linear", "cox"]
@@ -199,12 +200,6 @@ class EffectsModel:
         for name in self.units:
             if not schema.column(name).is_numeric or name not in {column.name for column in columns}:
                 raise InputError(f"units name {name!r}, which is not a numeric predictor of the model")
-
-
-def check_level(level: float) -> None:
-    """Refuse a level of confidence outside (0, 1)."""
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, got {level!r}")
 
 
 def check_kind(kind: str) -> None:

@@ -149,7 +149,7 @@ def test_the_seed_decides_and_progress_ends() -> None:
     [
         ({"limit": 1}, "limit must be at least 2, got 1"),
         ({"permutations": -1}, "permutations must be at least 0, got -1"),
-        ({"level": 2.0}, "level must lie between 0 and 1, got 2.0"),
+        ({"level": 2.0}, "level must lie strictly between 0 and 1, got 2.0"),
         ({"metric": "cosine"}, "metric must be one of"),
     ],
 )

@@ -179,7 +179,7 @@ def test_privacy_loss_is_unbiased_for_unequal_sizes() -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"level": 1.0}, "level must lie between 0 and 1, got 1.0"),
+        ({"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
         ({"level": 0.0}, "level must"),
         ({"splits": 9}, "splits must be at least 10, got 9"),
         ({"tie_tolerance": 1.0}, "tie_tolerance"),

@@ -383,8 +383,8 @@ def test_collapse_is_reported() -> None:
         ({"schema": SCHEMA.select(["died"])}, InputError, "outcome 'died' is the only column"),
         ({"limit": 1}, InputError, "limit must be at least 2, got 1"),
         ({"resamples": 0}, InputError, "resamples must be at least 1, got 0"),
-        ({"level": 1.0}, InputError, "level must lie between 0 and 1, got 1.0"),
-        ({"level": float("nan")}, InputError, "level must lie between 0 and 1, got nan"),
+        ({"level": 1.0}, InputError, "level must lie strictly between 0 and 1, got 1.0"),
+        ({"level": float("nan")}, InputError, "level must lie strictly between 0 and 1, got nan"),
         ({"models": {"x": 3}}, InputError, r"models\['x'\] must be"),
     ],
 )

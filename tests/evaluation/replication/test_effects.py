@@ -238,7 +238,7 @@ def test_level_and_progress() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 1.0}, "level must lie between 0 and 1, got 1.0"),
+        ({"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
         ({"limit": 1}, "limit must be at least 2, got 1"),
     ],
 )

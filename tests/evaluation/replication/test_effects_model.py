@@ -99,7 +99,10 @@ def test_text_that_is_no_model(text, message) -> None:
         ({"kind": "probit", "outcome": "death"}, "one of logistic, linear, cox, got 'probit'"),
         ({"kind": "cox", "outcome": "death"}, "must name the column of the duration"),
         ({"kind": "linear", "outcome": "age", "duration": "days"}, "duration is for cox models only"),
-        ({"kind": "linear", "outcome": "age", "level": 95}, "level must lie between 0 and 1, got 95"),
+        (
+            {"kind": "linear", "outcome": "age", "level": 95},
+            "level must lie strictly between 0 and 1, got 95",
+        ),
         ({"kind": "linear", "outcome": "age", "units": {"days": 0}}, "increment of 'days' must be greater"),
         ({"kind": "linear", "outcome": "age", "predictors": "sex"}, "must be a sequence of columns"),
     ],
