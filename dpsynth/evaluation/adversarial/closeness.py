@@ -14,12 +14,12 @@ import pandas as pd
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.adversarial.distances import Floats, Metric, metric_named
-from dpsynth.evaluation.adversarial.nnaa import within
 from dpsynth.evaluation.adversarial.nnaa_interval import AccuracyIntervals, accuracy_intervals
 from dpsynth.evaluation.adversarial.nnaa_losses import losses
 from dpsynth.evaluation.adversarial.same_distribution import SameDistribution, same_distribution
 from dpsynth.evaluation.adversarial.splitting import SMALLEST, Interval
 from dpsynth.evaluation.estimates import check_level
+from dpsynth.evaluation.progress import within
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.table.schema import Schema
 

@@ -31,6 +31,7 @@ from dpsynth.evaluation.adversarial.distances import Floats, Metric, metric_name
 from dpsynth.evaluation.adversarial.neighbours import Nearest
 from dpsynth.evaluation.adversarial.nnaa_formula import none_kept
 from dpsynth.evaluation.adversarial.nnaa_sides import Side, one_side
+from dpsynth.evaluation.progress import within
 
 __all__ = ["AdversarialAccuracy", "adversarial_accuracy", "compared", "none_kept", "two_sides"]
 
@@ -185,16 +186,6 @@ def compared(real: Side, synthetic: Side) -> AdversarialAccuracy:
         per_real=real.contribution,
         per_synthetic=synthetic.contribution,
     )
-
-
-def within(
-    progress: Callable[[float], None] | None, start: float, stop: float
-) -> Callable[[float], None] | None:
-    """Return a progress callable for the part of the work from ``start`` to ``stop``."""
-    if progress is None:
-        return None
-    told = progress
-    return lambda share: told(start + share * (stop - start))
 
 
 def two_tables(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpsynth.evaluation.adversarial.distances import Floats, Metric, metric_named
-from dpsynth.evaluation.adversarial.nnaa import check_tolerance, compared, two_sides, two_tables, within
+from dpsynth.evaluation.adversarial.nnaa import check_tolerance, compared, two_sides, two_tables
 from dpsynth.evaluation.adversarial.nnaa_interval import LIST_LENGTH, AccuracyIntervals, Parted, shares_with
 from dpsynth.evaluation.adversarial.splitting import (
     Interval,
@@ -31,6 +31,7 @@ from dpsynth.evaluation.adversarial.splitting import (
     clipped,
     split_intervals,
 )
+from dpsynth.evaluation.progress import within
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from dpsynth.evaluation.adversarial import neighbours
 from dpsynth.evaluation.adversarial.distances import Metric
 from dpsynth.evaluation.adversarial.neighbours import Floats, Integers, Nearest, Searcher, in_threads
 from dpsynth.evaluation.adversarial.nnaa_formula import contributions, enough_counted, thins_the_other
+from dpsynth.evaluation.progress import within
 
 #: records whose lists tell whether the single-precision filter is worth a try
 _PILOT = 256
@@ -95,15 +96,16 @@ def one_side(
     def lists(
         rows: Integers, double: bool, told: Callable[[float], None] | None = None
     ) -> tuple[Nearest, Nearest]:
-        def part(start: float) -> Callable[[float], None] | None:
-            return None if told is None else (lambda share: told(start + share / 2.0))
-
         settings: Any = {"double": double, "block_size": block_size}
         if known is not None and not double:
             first = known.at(rows)
         else:
-            first = Searcher(own, metric, length, **settings).find(own[rows], itself=rows, progress=part(0.0))
-        return first, Searcher(other, metric, length, **settings).find(own[rows], progress=part(0.5))
+            first = Searcher(own, metric, length, **settings).find(
+                own[rows], itself=rows, progress=within(told, 0.0, 0.5)
+            )
+        return first, Searcher(other, metric, length, **settings).find(
+            own[rows], progress=within(told, 0.5, 1.0)
+        )
 
     double, filtered = False, metric.expands and max(n, m) >= neighbours.FILTER_FROM
     if filtered:

@@ -23,6 +23,7 @@ from dpsynth.evaluation.adversarial.neighbours import Searcher
 from dpsynth.evaluation.adversarial.nnaa import check_tolerance, two_tables
 from dpsynth.evaluation.adversarial.nnaa_formula import contributions, enough_counted, thins_the_other
 from dpsynth.evaluation.adversarial.nnaa_sides import tie_band
+from dpsynth.evaluation.subsample import random_rows
 
 #: pooled distances are kept in memory up to this many records (8 bytes each, squared)
 _KEPT = 6000
@@ -118,7 +119,7 @@ def same_distribution(
         raise InputError(f"limit must be at least 2, got {limit!r}")
     check_tolerance(tie_tolerance)
     chosen = metric_named(metric)
-    t, s = (_part(table, limit, rng) for table in two_tables(real, synthetic))
+    t, s = (table[random_rows(len(table), limit, rng)] for table in two_tables(real, synthetic))
     pooled = _Pooled(np.vstack([t, s]), len(t), chosen, tie_tolerance)
     labels = np.arange(len(t) + len(s)) < len(t)
     observed = pooled.accuracy(labels)
@@ -203,9 +204,3 @@ class _Pooled:
         distances = self._metric.tile(self._points[rows], self._points)
         distances[np.arange(len(rows)), rows] = np.inf
         return distances
-
-
-def _part(points: Floats, limit: int, rng: np.random.Generator) -> Floats:
-    if len(points) <= limit:
-        return points
-    return points[np.sort(rng.choice(len(points), size=limit, replace=False))]

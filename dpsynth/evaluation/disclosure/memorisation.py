@@ -20,6 +20,7 @@ from dpsynth.evaluation.disclosure.copies import Copies, copies, duplicates
 from dpsynth.evaluation.disclosure.exchange import closer_share
 from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
 from dpsynth.evaluation.estimates import Estimate, check_level, quantile
+from dpsynth.evaluation.progress import within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Schema
 
@@ -116,7 +117,7 @@ def memorisation(
     size = min(len(train), limit, len(train) if test is None else len(test))
     made, real = (_points(frame, rows, schema, rng) for frame, rows in ((synthetic, limit), (train, size)))
     held_out = None if test is None else _points(test, size, schema, rng)
-    near = closest(made, real, held_out, progress=lambda fraction: step(0.1 + 0.85 * fraction))
+    near = closest(made, real, held_out, progress=within(progress, 0.1, 0.95))
     measures += _distances(near, level)
     measures.append(_closer(near, size, level, rng))
     attack = None

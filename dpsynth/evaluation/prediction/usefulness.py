@@ -23,7 +23,9 @@ from dpsynth.evaluation.prediction.outcome_rates import outcome_rates
 from dpsynth.evaluation.prediction.outcomes import check_outcome, known_outcomes, outcome_kind
 from dpsynth.evaluation.prediction.scoreboard import Scoreboard
 from dpsynth.evaluation.prediction.utility import Learned, learn_and_predict
+from dpsynth.evaluation.progress import within
 from dpsynth.evaluation.records import Findings
+from dpsynth.evaluation.subsample import random_rows
 from dpsynth.table.schema import Schema
 
 #: part of the progress that training takes; the rest is resampling
@@ -130,27 +132,14 @@ def usefulness(
             learned[arm] = Learned.failed(chosen, nothing)
             continue
         learned[arm] = learn_and_predict(
-            _part(table, limit, rng),
+            table.iloc[random_rows(len(table), limit, rng)],
             known,
             schema,
             outcome,
             models=chosen,
             rng=rng,
-            progress=_within(progress, _TRAINING * done / len(tables), _TRAINING / len(tables)),
+            progress=within(progress, _TRAINING * done / len(tables), _TRAINING * (done + 1) / len(tables)),
         )
     board = Scoreboard(group, schema.column(outcome), y, learned)
-    board.resample(resamples, rng, _within(progress, _TRAINING, 1 - _TRAINING))
+    board.resample(resamples, rng, within(progress, _TRAINING, 1.0))
     return Findings(rates + tuple(board.measures(level)), tuple(board.details()))
-
-
-def _part(frame: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
-    if len(frame) <= size:
-        return frame
-    return frame.iloc[np.sort(rng.choice(len(frame), size=size, replace=False))]
-
-
-def _within(
-    progress: Callable[[float], None] | None, start: float, length: float
-) -> Callable[[float], None] | None:
-    """Progress of a part of the work, told as progress of the whole."""
-    return None if progress is None else lambda done: progress(min(1.0, start + length * done))

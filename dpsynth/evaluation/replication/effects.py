@@ -24,6 +24,7 @@ from dpsynth.evaluation.replication.effects_compare import Contrast, contrast, m
 from dpsynth.evaluation.replication.effects_design import Design, design, terms
 from dpsynth.evaluation.replication.effects_fit import Coefficient, Fit, fit
 from dpsynth.evaluation.replication.effects_model import MEASURES, EffectsModel
+from dpsynth.evaluation.subsample import random_rows
 from dpsynth.table.schema import Schema
 
 __all__ = ["CAUTION", "EffectsModel", "Replication", "effects", "replicate"]
@@ -128,9 +129,9 @@ def replicate(
     sampled: list[str] = []
     for name, frame in (("real", real), ("synthetic", synthetic)):
         if len(frame) > limit:
-            frame = frame.iloc[np.sort(rng.choice(len(frame), size=limit, replace=False))]
             sampled.append(name)
-        designs.append(design(frame, schema, model))
+        used = frame.iloc[random_rows(len(frame), limit, rng)]
+        designs.append(design(used, schema, model))
         fits.append(fit(designs[-1], model.kind, level=level, rng=rng))
         if progress is not None:
             progress(len(fits) / 2)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.replication.effects_design import Design
 from dpsynth.evaluation.replication.effects_model import Kind
+from dpsynth.evaluation.subsample import random_rows
 
 Floats = NDArray[np.float64]
 
@@ -146,7 +147,7 @@ def _fewer_event_times(data: Design, rng: np.random.Generator) -> tuple[Design, 
     if distinct <= MAX_EVENT_TIMES:
         return data, ""
     size = int(len(data.y) * MAX_EVENT_TIMES / distinct)
-    part = np.sort(rng.choice(len(data.y), size=size, replace=False))
+    part = random_rows(len(data.y), size, rng)
     remark = f"the Cox model was fitted to a random {size:,} of {len(data.y):,} records"
     return replace(data, x=data.x[part], y=data.y[part], duration=data.duration[part]), remark
 

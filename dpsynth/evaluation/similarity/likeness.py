@@ -15,6 +15,7 @@ import pandas as pd
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import check_level
+from dpsynth.evaluation.progress import within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.similarity.association_kept import association_findings
 from dpsynth.evaluation.similarity.columns import ColumnDifference, Difference, compare_column
@@ -122,7 +123,7 @@ def likeness(
     step(0.3)
     apart = None
     if min(len(train), len(synthetic), limit) >= FOLDS:
-        inner = (lambda fraction: step(0.3 + 0.65 * fraction)) if progress else None
+        inner = within(progress, 0.3, 0.95)
         apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
     measures += _discrimination(apart)
     found = category_coverage(train, synthetic, schema, level=level)

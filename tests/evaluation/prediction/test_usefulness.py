@@ -22,9 +22,10 @@ from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.evaluation.prediction.models import CLASSIFIERS
 from dpsynth.evaluation.prediction.scores import SCORES
-from dpsynth.evaluation.prediction.usefulness import _part, usefulness
+from dpsynth.evaluation.prediction.usefulness import usefulness
 from dpsynth.evaluation.prediction.utility import train_and_test
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.subsample import random_rows
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -141,7 +142,7 @@ def test_same_auc_when_training_tables_are_thinned() -> None:
     measured = found(made, real, test, models=None, limit=40, rng=np.random.default_rng(8))
     rng = np.random.default_rng(8)
     for part, train in (("", made), ("_real", real)):
-        expected = train_and_test(_part(train, 40, rng), test, SCHEMA, "died", rng=rng)
+        expected = train_and_test(train.iloc[random_rows(len(train), 40, rng)], test, SCHEMA, "died", rng=rng)
         assert expected.n_train == 40
         assert measured[f"auc{part}_mean"].value == pytest.approx(expected.auc_mean, abs=1e-12)
 
