@@ -78,10 +78,24 @@ def unit_values(column: Column, series: pd.Series[Any]) -> Floats:
     """
     if column.is_numeric:
         lower, upper = _bounds(column)
-        return (series.to_numpy(dtype=np.float64, na_value=np.nan) - lower) / (upper - lower)
-    codes = category_codes(column, series)
+        return (numeric_values(column, series) - lower) / (upper - lower)
     # A single category carries no order; the division by 1 puts it at 0.
-    return np.where(codes < 0, np.nan, codes / max(len(column.categories) - 1, 1))
+    return numeric_values(column, series) / max(len(column.categories) - 1, 1)
+
+
+def numeric_values(column: Column, series: pd.Series[Any]) -> Floats:
+    """Numbers of a numeric column, positions among the categories of any other; NaN where missing.
+
+    Examples
+    --------
+    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
+    >>> numeric_values(grade, pd.Series(["high", None])).tolist()
+    [1.0, nan]
+    """
+    if column.is_numeric:
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    codes = category_codes(column, series)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
 def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
@@ -111,7 +125,7 @@ def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
     sources: list[str] = []
     for column in schema.columns:
         if column.is_categorical:
-            block, labels = _one_hot(column, frame[column.name])
+            block, labels = one_hot(column, frame[column.name])
             block = block / np.sqrt(2.0)
         else:
             unit = unit_values(column, frame[column.name])
@@ -172,7 +186,7 @@ class ClassifierEncoding:
         medians = iter(self.medians)
         for column in self.schema.columns:
             if column.is_categorical:
-                blocks.append(_one_hot(column, frame[column.name])[0])
+                blocks.append(one_hot(column, frame[column.name])[0])
                 continue
             unit, median = unit_values(column, frame[column.name]), next(medians)
             absent = np.isnan(unit)
@@ -187,8 +201,15 @@ class ClassifierEncoding:
         return np.hstack(blocks)
 
 
-def _one_hot(column: Column, series: pd.Series[Any]) -> tuple[Floats, list[str]]:
-    """One-hot columns of the declared categories, and of "missing" where that is allowed."""
+def one_hot(column: Column, series: pd.Series[Any]) -> tuple[Floats, list[str]]:
+    """One-hot columns of the declared categories, and last of "missing" where that is allowed; their names.
+
+    Examples
+    --------
+    >>> sex = Column(name="sex", kind="binary", categories=("F", "M"))
+    >>> one_hot(sex, pd.Series(["M", "F"]))[0].tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
     codes = category_codes(column, series)
     labels = [f"{column.name}={category}" for category in column.categories]
     if column.missing:

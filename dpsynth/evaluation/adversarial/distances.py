@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import category_codes, distance_features, unit_values
+from dpsynth.evaluation.features import category_codes, distance_features, one_hot, unit_values
 from dpsynth.table.schema import Column, Schema
 
 Floats = NDArray[np.float64]
@@ -103,9 +103,7 @@ def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
     blocks = []
     for column in schema.columns:
         if column.is_categorical:
-            codes = category_codes(column, frame[column.name])
-            # Code -1 is "missing", one more category.
-            blocks.append((codes[:, None] == np.arange(-1, len(column.categories))).astype(np.float64))
+            blocks.append(one_hot(column, frame[column.name])[0])
         else:
             unit = unit_values(column, frame[column.name])
             if column.missing:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.features import category_codes
+from dpsynth.evaluation.features import numeric_values
 from dpsynth.evaluation.replication.effects_model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
@@ -160,13 +160,17 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
     >>> design(frame, schema, EffectsModel("linear", "sbp")).x.tolist()
     [[0.0], [1.0], [0.0]]
     """
-    y = _values(schema.column(model.outcome), frame)
-    duration = None if model.duration is None else _values(schema.column(model.duration), frame)
+
+    def of(name: str) -> Floats:
+        return numeric_values(schema.column(name), frame[name])
+
+    y = of(model.outcome)
+    duration = None if model.duration is None else of(model.duration)
     known = ~np.isnan(y) if duration is None else ~np.isnan(y) & ~np.isnan(duration)
     values: dict[str, Floats] = {}
     absent: dict[tuple[str, int | None], str] = {}
     for column in model.columns(schema):
-        numbers = _values(column, frame)
+        numbers = of(column.name)
         if np.isnan(numbers[known]).all():
             absent[column.name, None] = "no value is present"
         else:
@@ -276,14 +280,6 @@ def _unsettled(
                 kept &= numbers != code
                 again = True
     return kept, reasons
-
-
-def _values(column: Column, frame: pd.DataFrame) -> Floats:
-    """Numbers, or positions among the categories; NaN where missing."""
-    if column.is_numeric:
-        return np.asarray(frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan))
-    codes = category_codes(column, frame[column.name])
-    return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
 def _constant(numbers: Floats) -> bool:

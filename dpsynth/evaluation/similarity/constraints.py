@@ -27,7 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import category_codes
+from dpsynth.evaluation.features import numeric_values
 from dpsynth.evaluation.records import Measure
 from dpsynth.table.schema import Column, Schema
 
@@ -240,15 +240,7 @@ def _side(operand: _Operand, categories: tuple[Any, ...] | None) -> Callable[[pd
     """Return how an operand becomes numbers: values, or places among the categories; NaN where missing."""
     column = operand.column
     if column is not None:
-        name = column.name
-        if categories is None:
-            return lambda frame: frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-
-        def codes(frame: pd.DataFrame) -> Any:
-            found = category_codes(column, frame[name]).astype(np.float64)
-            return np.where(found < 0, np.nan, found)
-
-        return codes
+        return lambda frame: numeric_values(column, frame[column.name])
     if categories is None:
         if isinstance(operand.value, str):
             raise ValueError(f"the text {operand} cannot be compared with a numeric column")
