@@ -30,7 +30,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.adversarial.distances import Floats, Metric, metric_named
 from dpsynth.evaluation.adversarial.neighbours import Nearest
 from dpsynth.evaluation.adversarial.nnaa_formula import none_kept
-from dpsynth.evaluation.adversarial.nnaa_sides import Side, one_side
+from dpsynth.evaluation.adversarial.nnaa_sides import TIE_TOLERANCE, Side, one_side
 from dpsynth.evaluation.progress import within
 
 __all__ = ["AdversarialAccuracy", "adversarial_accuracy", "compared", "none_kept", "two_sides"]
@@ -70,7 +70,7 @@ def adversarial_accuracy(
     synthetic: ArrayLike,
     *,
     block_size: int = 1024,
-    tie_tolerance: float = 1e-9,
+    tie_tolerance: float = TIE_TOLERANCE,
     metric: str | Metric = "euclidean",
     progress: Callable[[float], None] | None = None,
 ) -> AdversarialAccuracy:
@@ -141,7 +141,7 @@ def two_sides(
     *,
     k: int = 8,
     near_synthetic: Nearest | None = None,
-    tie_tolerance: float = 1e-9,
+    tie_tolerance: float = TIE_TOLERANCE,
     block_size: int = 1024,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Side, Side]:

@@ -23,7 +23,7 @@ from dpsynth.evaluation.adversarial.nnaa import (
     two_tables,
 )
 from dpsynth.evaluation.adversarial.nnaa_formula import contributions, thins_the_other
-from dpsynth.evaluation.adversarial.nnaa_sides import Side, tie_band
+from dpsynth.evaluation.adversarial.nnaa_sides import TIE_TOLERANCE, Side, ranks, running_counts
 from dpsynth.evaluation.adversarial.splitting import (
     Floats,
     Interval,
@@ -62,7 +62,7 @@ def accuracy_intervals(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    tie_tolerance: float = 1e-9,
+    tie_tolerance: float = TIE_TOLERANCE,
     progress: Callable[[float], None] | None = None,
 ) -> AccuracyIntervals:
     """Compute the unbiased nearest-neighbour adversarial accuracy with confidence intervals.
@@ -143,7 +143,6 @@ class Parted:
     """
 
     def __init__(self, side: Side, tie_tolerance: float) -> None:
-        self._n, self._m = side.n, side.m
         limits, counted = (
             (side.own, side.other) if thins_the_other(side.n, side.m) else (side.other, side.own)
         )
@@ -152,10 +151,7 @@ class Parted:
         self._limits, self._counted = limits.index.astype(np.intp), counted.index.astype(np.intp)
         self._dtype = np.int8 if counted.index.shape[1] < 128 else np.int16
         # How many of the counted list lie within each distance of the other list, once for all splits.
-        below, above = tie_band(limits.distance, tie_tolerance)
-        rows = range(len(below))
-        self._closer = np.array([np.searchsorted(counted.distance[i], below[i], "left") for i in rows])
-        self._tied = np.array([np.searchsorted(counted.distance[i], above[i], "right") for i in rows])
+        self._closer, self._tied = ranks(counted.distance, limits.distance, tie_tolerance)
 
     def means(self, own: Labels, other: Labels, parts: int) -> Floats:
         """Mean contribution of each part, of shape (parts,).
@@ -173,8 +169,7 @@ class Parted:
         first = here.argmax(axis=1)
         first = np.where(here[rows, first], first, here.shape[1] - 1)
         # seen[i, c]: how many of the first c of the counted list belong to the part.
-        seen = np.zeros((len(own), self._counted.shape[1] + 1), dtype=self._dtype)
-        np.cumsum(counted[self._counted] == mine, axis=1, dtype=self._dtype, out=seen[:, 1:])
+        seen = running_counts(counted[self._counted] == mine, self._dtype)
         closer = seen[rows, self._closer[rows, first]]
         tied = seen[rows, self._tied[rows, first]]
         n, m = (int(np.count_nonzero(labels == 0)) for labels in (own, other))

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from dpsynth.evaluation.adversarial.distances import Floats, Metric, metric_named
 from dpsynth.evaluation.adversarial.nnaa import check_tolerance, compared, two_sides, two_tables
 from dpsynth.evaluation.adversarial.nnaa_interval import LIST_LENGTH, AccuracyIntervals, Parted, shares_with
+from dpsynth.evaluation.adversarial.nnaa_sides import TIE_TOLERANCE
 from dpsynth.evaluation.adversarial.splitting import (
     Interval,
     Labels,
@@ -70,7 +71,7 @@ def losses(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    tie_tolerance: float = 1e-9,
+    tie_tolerance: float = TIE_TOLERANCE,
     progress: Callable[[float], None] | None = None,
 ) -> Losses:
     """Compute both resemblance losses and the privacy loss, with intervals.

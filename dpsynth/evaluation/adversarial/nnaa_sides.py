@@ -22,6 +22,9 @@ from dpsynth.evaluation.adversarial.neighbours import Floats, Integers, Nearest,
 from dpsynth.evaluation.adversarial.nnaa_formula import contributions, enough_counted, thins_the_other
 from dpsynth.evaluation.progress import within
 
+#: distances (squared ones of the Euclidean metric) that differ by at most this part of the larger one are
+#: tied: columns scaled by their bounds make equal distances differ in their last digits
+TIE_TOLERANCE = 1e-9
 #: records whose lists tell whether the single-precision filter is worth a try
 _PILOT = 256
 
@@ -54,7 +57,7 @@ def one_side(
     *,
     k: int = 8,
     near: Nearest | None = None,
-    tie_tolerance: float = 1e-9,
+    tie_tolerance: float = TIE_TOLERANCE,
     block_size: int = 1024,
     progress: Callable[[float], None] | None = None,
 ) -> Side:
@@ -137,6 +140,44 @@ def tie_band(limit: Floats, tolerance: float) -> tuple[Floats, Floats]:
     relation whichever of the two is called the limit, so that the measure stays exactly unbiased.
     """
     return limit * (1.0 - tolerance), limit / (1.0 - tolerance)
+
+
+def ranks(distances: Floats, limits: Floats, tolerance: float) -> tuple[Integers, Integers]:
+    """How many of each row of ascending distances lie strictly within, and within or at, each of its limits.
+
+    Parameters
+    ----------
+    distances, limits : ndarray of shape (n, k), (n, j)
+    tolerance : float
+
+    Returns
+    -------
+    two ndarray of int of shape (n, j)
+
+    Examples
+    --------
+    >>> [found.tolist() for found in ranks(np.array([[1.0, 2.0, 2.0]]), np.array([[2.0, 3.0]]), 0.0)]
+    [[[1, 3]], [[3, 3]]]
+    """
+    below, above = tie_band(limits, tolerance)
+    rows = range(len(limits))
+    return (
+        np.array([np.searchsorted(distances[i], below[i], "left") for i in rows]),
+        np.array([np.searchsorted(distances[i], above[i], "right") for i in rows]),
+    )
+
+
+def running_counts(marks: NDArray[np.bool_], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """How many of the first c entries of each row are marked, for c = 0 to k; shape (n, k + 1).
+
+    Examples
+    --------
+    >>> running_counts(np.array([[True, False, True]]), np.int8).tolist()
+    [[0, 1, 1, 2]]
+    """
+    counts = np.zeros((len(marks), marks.shape[1] + 1), dtype=dtype)
+    np.cumsum(marks, axis=1, dtype=dtype, out=counts[:, 1:])
+    return counts
 
 
 def _counts(

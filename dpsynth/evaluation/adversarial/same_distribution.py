@@ -22,7 +22,7 @@ from dpsynth.evaluation.adversarial.distances import Floats, Metric, metric_name
 from dpsynth.evaluation.adversarial.neighbours import Searcher
 from dpsynth.evaluation.adversarial.nnaa import check_tolerance, two_tables
 from dpsynth.evaluation.adversarial.nnaa_formula import contributions, enough_counted, thins_the_other
-from dpsynth.evaluation.adversarial.nnaa_sides import tie_band
+from dpsynth.evaluation.adversarial.nnaa_sides import TIE_TOLERANCE, ranks, running_counts, tie_band
 from dpsynth.evaluation.subsample import random_rows
 
 #: pooled distances are kept in memory up to this many records (8 bytes each, squared)
@@ -67,7 +67,7 @@ def same_distribution(
     permutations: int = 200,
     limit: int = 2000,
     metric: str | Metric = "euclidean",
-    tie_tolerance: float = 1e-9,
+    tie_tolerance: float = TIE_TOLERANCE,
 ) -> SameDistribution:
     """Test whether two tables come from the same distribution.
 
@@ -155,10 +155,7 @@ class _Pooled:
         exact = replace(metric, expands=False)
         found = Searcher(points, exact, length).find(points, itself=np.arange(total))
         self._index, self._reach, self._distance = found.index, found.reach, found.distance
-        below, above = tie_band(found.distance, tolerance)
-        rows = range(total)
-        self._closer = np.array([np.searchsorted(found.distance[i], below[i], "left") for i in rows])
-        self._tied = np.array([np.searchsorted(found.distance[i], above[i], "right") for i in rows])
+        self._closer, self._tied = ranks(found.distance, found.distance, tolerance)
         self._matrix = self._distances(np.arange(total)) if total <= _KEPT and length < total - 1 else None
 
     def accuracy(self, labels: NDArray[np.bool_]) -> float:
@@ -173,8 +170,7 @@ class _Pooled:
         gives = labels[self._index[rows]] == limiting
         found = gives.any(axis=1)
         first = np.where(found, gives.argmax(axis=1), 0)
-        seen = np.zeros((len(rows), gives.shape[1] + 1), dtype=np.int16)
-        np.cumsum(~gives, axis=1, dtype=np.int16, out=seen[:, 1:])
+        seen = running_counts(~gives, np.int16)
         line = np.arange(len(rows))
         closer = seen[line, self._closer[rows, first]].astype(np.int64)
         tied = seen[line, self._tied[rows, first]].astype(np.int64)

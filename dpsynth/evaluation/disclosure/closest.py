@@ -23,14 +23,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from dpsynth.evaluation.adversarial.nnaa_sides import TIE_TOLERANCE, tie_band
 from dpsynth.evaluation.features import category_codes, unit_values
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
-
-#: squared distances that differ by at most this part of the larger one are tied: columns scaled by their
-#: bounds make equal distances differ in their last digits
-TIE_TOLERANCE = 1e-9
 
 #: distances in one tile; 32 MB
 _TILE = 4_000_000
@@ -177,7 +174,7 @@ def closest(
         if test is not None:
             to_test[rows] = _two_smallest(squared[:, k:])
             nearest = np.minimum(to_train[rows, 0], to_test[rows, 0])
-            i, j = np.nonzero(squared <= (nearest / (1.0 - TIE_TOLERANCE))[:, None])
+            i, j = np.nonzero(squared <= tie_band(nearest, TIE_TOLERANCE)[1][:, None])
             tied = np.bincount(i, minlength=len(squared))
             weights += np.bincount(j, weights=1.0 / tied[i], minlength=len(real))
         step(rows.stop / m * (part if test is not None else 1.0))

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.adversarial.nnaa_formula import none_kept
 from dpsynth.evaluation.disclosure.exchange import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 
@@ -187,13 +188,6 @@ def copies(
 
 def _found(n: int, k: int, most: int) -> NDArray[np.float64]:
     """Probability that a random part of k of n records holds one of c marked ones, for c = 0 ... most."""
-    from scipy.special import gammaln
-
-    rest = n - np.arange(most + 1, dtype=np.float64)
-    possible = rest >= k
-    free = np.where(possible, rest, k)
-    # C(n - c, k) / C(n, k) by log-gamma; 0 where fewer than k records are unmarked
-    missed = np.exp(gammaln(free + 1) - gammaln(free - k + 1) - gammaln(n + 1) + gammaln(n - k + 1))
-    found = np.where(possible, 1.0 - np.minimum(missed, 1.0), 1.0)
+    found = 1.0 - none_kept(n, np.arange(most + 1), k)
     found[0] = 0.0  # exactly, where rounding may leave 1e-12
     return found
