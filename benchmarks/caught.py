@@ -2,7 +2,7 @@
 
     python benchmarks/caught.py [breast_cancer flchain] [--seeds 5]
 
-A fresh half of the real table (as good as a synthetic table can be), a bootstrap of the training records
+A fresh third of the real table (as good as a synthetic table can be), a bootstrap of the training records
 (remembers everybody), independent columns (each right, together useless), one outcome only (collapsed) and a
 private table at epsilon = 3. For each: the medians over seeds of the main numbers, and in how many of the
 seeds each verdict was given.
