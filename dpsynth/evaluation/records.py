@@ -226,6 +226,18 @@ def shown_interval(measure: Measure) -> str:
     return f"{shown(measure.lower)} to {shown(measure.upper)}"
 
 
+def shown_with_interval(measure: Measure) -> str:
+    """Return the value of a measure with its interval, if it has one, as people read it.
+
+    Examples
+    --------
+    >>> shown_with_interval(Measure("Utility", "auc", 0.8, True, lower=0.75, upper=0.85))
+    '0.8000 (0.7500 to 0.8500)'
+    """
+    interval = shown_interval(measure)
+    return shown(measure.value) + (f" ({interval})" if interval else "")
+
+
 def _cell(text: str) -> str:
     # A column may be called "a|b"; the bar would end its cell.
     return text.replace("|", "\\|").replace("\n", " ")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.errors import InputError
-from dpsynth.figures.style import COLOURS, Drawing, legend_below
+from dpsynth.figures.style import COLOURS, legend_below, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,11 +80,11 @@ def forest(data: Mapping[str, Any], *, most: int = 40) -> Figure:
     if most < 1:
         raise InputError(f"most must be at least 1, got {most!r}")
     level = float(data.get("level", 0.95))
-    if any(row.get(key) is not None for row in rows for key in _SIDES):
-        drawing = Drawing("forest", "", lambda: _draw(rows, measure, outcome, level, most))
-    else:
-        drawing = Drawing("forest", "", lambda: _without_estimate(data, len(rows), measure, outcome))
-    figure = drawing.figure()
+    with styled():
+        if any(row.get(key) is not None for row in rows for key in _SIDES):
+            figure = _draw(rows, measure, outcome, level, most)
+        else:
+            figure = _without_estimate(data, len(rows), measure, outcome)
     for text in figure.findobj(match=lambda artist: hasattr(artist, "set_parse_math")):
         text.set_parse_math(False)  # type: ignore[attr-defined]  # a column may be called "$x$"
     return figure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsynth.evaluation.records import Measure, shown
+from dpsynth.evaluation.records import Measure, shown, shown_with_interval
 from dpsynth.figures import style
 from dpsynth.report.blocks import Plot
 from dpsynth.report.svg import to_plot
@@ -92,10 +92,7 @@ def intervals(
     tables = list(dict.fromkeys(table for _, table, _ in known))
     paired = len(tables) > 1
     said = [
-        label
-        + (f", {NAMES[table]}: " if paired else " ")
-        + shown(m.value)
-        + ("" if m.lower is None else f" ({shown(m.lower)} to {shown(m.upper)})")
+        label + (f", {NAMES[table]}: " if paired else " ") + shown_with_interval(m)
         for label, table, m in known
     ]
 
@@ -133,15 +130,7 @@ def roc(details: Sequence[Mapping[str, Any]], *, internal: bool) -> Plot:
     """Draw the ROC of one classifier, trained on the synthetic and on the real table."""
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=3.0)
-        axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-        for data in details:
-            look = LINES.get(data["trained_on"], {})
-            axis.plot(data["fpr"], data["tpr"], label=f"trained on {NAMES[data['trained_on']]}", **look)
-        axis.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
-        axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        legend(figure, axis, 2, columns=1)
-        return figure
+        return _unit_square(details, ("fpr", "false positive rate"), ("tpr", "true positive rate"))
 
     model = _words(details[0]["model"])
     said = ", ".join(f"{shown(d.get('auc'))} trained on {NAMES[d['trained_on']]}" for d in details)
@@ -153,16 +142,8 @@ def calibration(details: Sequence[Mapping[str, Any]], *, internal: bool) -> Plot
     """Draw observed over predicted risks of one classifier."""
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=3.0)
-        axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-        for data in details:
-            look = LINES.get(data["trained_on"], {})
-            label = f"trained on {NAMES[data['trained_on']]}"
-            axis.plot(data["predicted"], data["observed"], marker="o", markersize=4, label=label, **look)
-        axis.set(xlabel="predicted risk", ylabel="observed share", aspect="equal")
-        axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        legend(figure, axis, 2, columns=1)
-        return figure
+        across, up = ("predicted", "predicted risk"), ("observed", "observed share")
+        return _unit_square(details, across, up, marker="o", markersize=4)
 
     model = _words(details[0]["model"])
     alt = f"Calibration of the {model}: observed share of the outcome over the predicted risk. " + " ".join(
@@ -172,6 +153,21 @@ def calibration(details: Sequence[Mapping[str, Any]], *, internal: bool) -> Plot
         for d in details
     )
     return to_plot(draw, alt, f"{model}: calibration", internal=internal)
+
+
+def _unit_square(
+    details: Sequence[Mapping[str, Any]], across: tuple[str, str], up: tuple[str, str], **look: Any
+) -> Figure:
+    """Draw a curve of each detail beside the diagonal; each axis is a key of its data and a label."""
+    figure, (axis,) = style.panels(height=3.0)
+    axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
+    for data in details:
+        label = f"trained on {NAMES[data['trained_on']]}"
+        axis.plot(data[across[0]], data[up[0]], label=label, **look, **LINES.get(data["trained_on"], {}))
+    axis.set(xlabel=across[1], ylabel=up[1], aspect="equal")
+    axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    legend(figure, axis, 2, columns=1)
+    return figure
 
 
 def distances(data: Mapping[str, Any], *, internal: bool) -> Plot:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpsynth.evaluation.records import Detail, Evaluation, shown
+from dpsynth.figures.forest import forest
 from dpsynth.report.blocks import (
     Block,
     Cell,
@@ -67,10 +68,6 @@ def _effects(detail: Detail) -> list[Block]:
 
 
 def _forest(detail: Detail) -> Plot | None:
-    try:
-        from dpsynth.figures.forest import forest
-    except ImportError:
-        return None
     rows = detail.data.get("rows", ())
     measure = detail.data.get("measure", "effect")
     if not any(row.get("real") or row.get("synthetic") for row in rows):

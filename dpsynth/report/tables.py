@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dpsynth.evaluation.records import Evaluation, Measure, shown, shown_interval
+from dpsynth.evaluation.records import Evaluation, Measure, shown_with_interval
 from dpsynth.report.blocks import Block, Bullets, Cell, Grid, Sentence, measure_grid, number
 
 #: a measure of one column, such as ``tvd[age]``
@@ -94,6 +94,4 @@ def pivots(found: Sequence[Measure], name: str) -> list[Block]:
 def _measured(measure: Measure | None, *, badge: bool) -> Cell:
     if measure is None:
         return Cell("")
-    interval = shown_interval(measure)
-    text = shown(measure.value) + (f" ({interval})" if interval else "")
-    return number(text, internal=badge and measure.internal)
+    return number(shown_with_interval(measure), internal=badge and measure.internal)

@@ -133,9 +133,9 @@ def _memory(evaluation: Evaluation) -> Iterator[Verdict]:
     if caught or suspected:
         bad = any(number_of(m) > _SIGNS[m.name].clear for m in caught)
         found = caught + suspected
+        reasons = "; ".join(f"{_SIGNS[m.name].words} {told(m)}" for m in found)
         shifted = differ is not None and number_of(differ) < DIFFERENT
         if shifted and not any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in found):
-            reasons = "; ".join(f"{_SIGNS[m.name].words} {told(m)}" for m in found)
             yield Verdict(
                 "no_baseline",
                 "caution",
@@ -145,7 +145,6 @@ def _memory(evaluation: Evaluation) -> Iterator[Verdict]:
                 "risk",
             )
             return
-        reasons = "; ".join(f"{_SIGNS[m.name].words} {told(m)}" for m in found)
         start = "The table remembers training records" if bad else "The table may remember training records"
         severity: Severity = "bad" if bad else "caution"
         yield Verdict("memorises", severity, f"{start}: {reasons}.", *basis(found), "risk")
