@@ -21,7 +21,7 @@ from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.prediction.usefulness import usefulness
 from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
-from dpsynth.evaluation.replication.effects import effects as replicate
+from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
 from dpsynth.evaluation.similarity.constraints import parse_rule
 from dpsynth.evaluation.similarity.likeness import likeness
@@ -160,7 +160,7 @@ def evaluate(
         )
     for number, study in enumerate(studies):
         with np.errstate(all="ignore"):  # of numbers near the ends of their range; the fit says what failed
-            fitted = replicate(
+            fitted = compare_effects(
                 made, real, schema, study, level=level, rng=streams[1], progress=stage("study replication")
             )
         found.append(_numbered(fitted, number))

@@ -51,6 +51,8 @@ class Replication:
     real_design, synthetic_design : Design
     sampled : tuple of str
         The tables, ``"real"`` or ``"synthetic"``, of which only a random part was used.
+    level : float
+        Of the intervals.
     """
 
     rows: tuple[Contrast, ...]
@@ -59,6 +61,7 @@ class Replication:
     real_design: Design
     synthetic_design: Design
     sampled: tuple[str, ...]
+    level: float
 
     @property
     def compared(self) -> int:
@@ -137,7 +140,7 @@ def replicate(
             progress(len(fits) / 2)
     names = [term.name for term in terms(schema, model)]
     rows = contrast(names, fits[0], fits[1], level=level)
-    return Replication(rows, fits[0], fits[1], designs[0], designs[1], tuple(sampled))
+    return Replication(rows, fits[0], fits[1], designs[0], designs[1], tuple(sampled), float(level))
 
 
 def effects(
@@ -192,7 +195,6 @@ def effects(
     >>> [(measure.name, measure.value) for measure in found.measures][:2]
     [('effects_same_sign', 1.0), ('effects_same_decision', 1.0)]
     """
-    level = model.level if level is None else level
     result = replicate(synthetic, real, schema, model, level=level, rng=rng, limit=limit, progress=progress)
     ratio = model.kind != "linear"
     data = {
@@ -201,7 +203,7 @@ def effects(
         "outcome": model.outcome,
         "event": str(schema.column(model.outcome).categories[-1]) if ratio else None,
         "measure": MEASURES[model.kind],
-        "level": float(level),
+        "level": result.level,
         "rows": [_row(row, ratio) for row in result.rows],
         "n_real": result.real.n,
         "n_synthetic": result.synthetic.n,

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
+from dpsynth.evaluation.prediction.models import CLASSIFIERS
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -154,7 +155,7 @@ def discriminate(
     label = np.repeat([0, 1], size)
     nominal = [c.is_categorical and len(c.categories) < _MOST_CATEGORIES for c in schema.columns]
     models: dict[str, tuple[Callable[[], Any], Floats]] = {
-        LOGISTIC: (_logistic, linear),
+        LOGISTIC: (lambda: CLASSIFIERS[LOGISTIC].make(0), linear),  # nothing in it is random
         BOOSTING: (lambda: _boosting(nominal, int(rng.integers(2**31 - 1))), trees),
     }
     auc: dict[str, Estimate] = {}
@@ -230,20 +231,8 @@ def _within_folds(
     return auc_interval(mean, variance, int(made.sum()), level)
 
 
-def _logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-
-
 def _boosting(nominal: list[bool], seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(
-        categorical_features=nominal if any(nominal) else None, early_stopping=False, random_state=seed
-    )
+    return CLASSIFIERS[BOOSTING].make(seed).set_params(categorical_features=nominal if any(nominal) else None)
 
 
 def _tree_features(frame: pd.DataFrame, schema: Schema) -> Floats:

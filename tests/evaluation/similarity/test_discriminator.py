@@ -10,6 +10,7 @@ import statsmodels.api as sm
 import dpsynth.evaluation.similarity.discriminator as module
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import distance_features
+from dpsynth.evaluation.prediction.models import CLASSIFIERS
 from dpsynth.evaluation.similarity.discriminator import BOOSTING, LOGISTIC, discriminate
 from dpsynth.table.schema import Column, Schema
 
@@ -61,7 +62,7 @@ def test_copies_fall_below_one_half() -> None:
 def test_a_fresh_draw_is_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch an interval too narrow for overlapping folds (17 % of alarms without the correction), and a
     null expectation of pMSE that is off by Snoke's factor two."""
-    monkeypatch.setattr(module, "_boosting", lambda nominal, seed: module._logistic())
+    monkeypatch.setattr(module, "_boosting", lambda nominal, seed: CLASSIFIERS[LOGISTIC].make(0))
     monkeypatch.setattr(module, "_tree_features", lambda part, schema: distance_features(part, schema).points)
     rng = np.random.default_rng(3)
     alarms, ratios, standardised = 0, [], []
