@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from dpsynth.errors import DataError
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a UTF-8 text file, wholly or not at all."""
     with replaced(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
+    """Read a UTF-8 JSON file; ``what`` stands before its path in messages.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read or is not JSON.
+
+    Examples
+    --------
+    >>> read_json("absent.json", "the ledger")
+    Traceback (most recent call last):
+    dpsynth.errors.DataError: cannot read the ledger absent.json: No such file or directory
+    """
+    name = f"{what} {path}".strip()
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise DataError(f"cannot read {name}: {problem.strerror}") from None
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"cannot read {name}: it is not JSON ({problem})") from None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting import statement
@@ -21,7 +20,7 @@ from dpsynth.accounting.events import event_from_dict, event_to_dict
 from dpsynth.accounting.normal_form import ADD_REMOVE, normal_form
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError, PrivacyError
-from dpsynth.files import write_text
+from dpsynth.files import read_json, write_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -275,12 +274,7 @@ class Ledger:
         PrivacyError
             If it holds an event that cannot be accounted for.
         """
-        try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"cannot read the ledger {path}: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"cannot read the ledger {path}: it is not JSON ({error})") from None
+        record = read_json(path, "the ledger")
         try:
             return cls.from_dict(record)
         except DataError as error:

@@ -6,7 +6,6 @@ rest, so that nothing that is added to a run later gets onto such a page by itse
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -18,6 +17,7 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.files import read_json
 
 _RUN, _LEDGER, _EVALUATION = "report.json", "ledger.json", "evaluation.json"
 # What was decided or published before any record was read. A description is free text and may hold anything.
@@ -246,12 +246,7 @@ def _evaluation(record: Any, path: Path) -> Evaluation:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise DataError(f"cannot read {path}: {problem.strerror}") from None
-    except ValueError as problem:
-        raise DataError(f"cannot read {path}: it is not JSON ({problem})") from None
+    record = read_json(path)
     if not isinstance(record, dict):
         raise DataError(f"{path} must hold a JSON object, not a {type(record).__name__}")
     return record

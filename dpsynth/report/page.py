@@ -118,19 +118,13 @@ def _boxes(source: ReportSource) -> Sequence[Box]:
         found += verdicts.verdicts(source.evaluation)
     order = {"bad": 0, "caution": 1, "good": 2}
     found.sort(key=lambda verdict: order[verdict.severity])
+    halves = (
+        ("risk", "What a patient risks", plain.risk(source)),
+        ("trust", "What an analyst may trust", plain.trust(source)),
+    )
     return [
-        Box(
-            "risk",
-            "What a patient risks",
-            plain.risk(source),
-            tuple(verdict for verdict in found if verdict.about == "risk"),
-        ),
-        Box(
-            "trust",
-            "What an analyst may trust",
-            plain.trust(source),
-            tuple(verdict for verdict in found if verdict.about == "trust"),
-        ),
+        Box(about, title, sentences, tuple(verdict for verdict in found if verdict.about == about))
+        for about, title, sentences in halves
     ]
 
 
