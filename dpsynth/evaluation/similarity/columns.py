@@ -14,7 +14,7 @@ its time does not grow with the tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, check_level, share, share_difference
 from dpsynth.evaluation.features import unit_values
-from dpsynth.evaluation.similarity.resemblance import column_cells
+from dpsynth.evaluation.similarity.resemblance import cell_counts
 from dpsynth.table.column import Column
 
 Floats = NDArray[np.float64]
@@ -118,10 +118,7 @@ def compare_column(
     check_level(level)
     if not len(real) or not len(synthetic):
         raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
-    cells = [column_cells(column, series, real) for series in (real, synthetic)]
-    size = max(int(codes.max()) for codes in cells) + 1
-    counts = [np.bincount(codes, minlength=size) for codes in cells]
-    tvd = _difference(counts, _total_variation, None, rng, level)
+    tvd = _difference(cell_counts(real, synthetic, column), _total_variation, None, rng, level)
     ks = wasserstein = None
     if not column.is_categorical:
         a, b = (unit_values(column, series) for series in (real, synthetic))
@@ -199,7 +196,7 @@ def _total_variation(gap: Floats) -> Floats:
 
 
 def _difference(
-    counts: list[NDArray[np.int64]],
+    counts: Sequence[NDArray[np.int64]],
     norm: Callable[[Floats], Floats],
     value: float | None,
     rng: np.random.Generator,

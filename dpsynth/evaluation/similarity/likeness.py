@@ -107,14 +107,11 @@ def likeness(
     rules = [parse_rule(text, schema) for text in dict.fromkeys(constraints)]
     step = progress or (lambda fraction: None)
 
-    columns = [
-        compare_column(train[c.name], synthetic[c.name], c, rng=rng, level=level) for c in schema.columns
-    ]
-    baseline = None
-    if test is not None:
-        baseline = [
-            compare_column(train[c.name], test[c.name], c, rng=rng, level=level) for c in schema.columns
-        ]
+    def against(other: pd.DataFrame) -> list[ColumnDifference]:
+        return [compare_column(train[c.name], other[c.name], c, rng=rng, level=level) for c in schema.columns]
+
+    columns = against(synthetic)
+    baseline = None if test is None else against(test)
     step(0.15)
     measures = [*_means(columns, baseline)]
     measures += _correlations(train, synthetic, test, schema)

@@ -104,10 +104,27 @@ def one_way_tvd(real: pd.Series[Any], synthetic: pd.Series[Any], column: Column,
     >>> one_way_tvd(pd.Series([0, 1, 2, 2]), pd.Series([0, 0, 2, 2]), stage)
     0.25
     """
-    p, q = column_cells(column, real, real, bins), column_cells(column, synthetic, real, bins)
-    size = int(max(p.max(), q.max())) + 1
-    share_p, share_q = (np.bincount(codes, minlength=size) / len(codes) for codes in (p, q))
-    return float(0.5 * np.abs(share_p - share_q).sum())
+    p, q = (counts / counts.sum() for counts in cell_counts(real, synthetic, column, bins))
+    return float(0.5 * np.abs(p - q).sum())
+
+
+def cell_counts(
+    real: pd.Series[Any], synthetic: pd.Series[Any], column: Column, bins: int = 20
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the values of two columns in the common cells of :func:`one_way_tvd`, missing ones in the first.
+
+    Parameters are those of :func:`one_way_tvd`.
+
+    Examples
+    --------
+    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
+    >>> [counts.tolist() for counts in cell_counts(pd.Series(["low"]), pd.Series(["high", None]), grade)]
+    [[0, 1, 0], [1, 0, 1]]
+    """
+    cells = [_cells(column, series, real, bins) for series in (real, synthetic)]
+    size = max(int(codes.max()) for codes in cells) + 1
+    first, second = (np.bincount(codes, minlength=size) for codes in cells)
+    return first, second
 
 
 def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
@@ -132,30 +149,8 @@ def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
     return float(np.abs(a - b)[upper].mean()) if len(upper[0]) else 0.0
 
 
-def column_cells(
-    column: Column, series: pd.Series[Any], real: pd.Series[Any], bins: int = 20
-) -> NDArray[np.int64]:
-    """Return the cell in which :func:`one_way_tvd` counts each value, 0 for a missing one.
-
-    Parameters
-    ----------
-    column : Column
-    series : pandas.Series of shape (n,)
-        Conformed values.
-    real : pandas.Series of shape (k,)
-        The values whose quantiles cut the cells of a column of many numbers.
-    bins : int
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-
-    Examples
-    --------
-    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
-    >>> column_cells(grade, pd.Series(["high", None]), pd.Series(["low"])).tolist()
-    [2, 0]
-    """
+def _cells(column: Column, series: pd.Series[Any], real: pd.Series[Any], bins: int) -> NDArray[np.int64]:
+    """The cell of each value, 0 for a missing one; quantiles of ``real`` cut those of many numbers."""
     if not column.is_numeric:
         return category_codes(column, series) + 1
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
