@@ -113,11 +113,12 @@ class GaussianLoss:
 
     def exceedance(self, epsilon: float) -> float:
         """Probability that the privacy loss, which is N(mu^2 / 2, mu^2), exceeds ``epsilon``."""
-        from scipy.special import ndtr
+        from scipy.special import log_ndtr
 
         if self.mu == 0.0 or math.isinf(epsilon):
             return 0.0
-        return 1.0 if math.isinf(self.mu) else float(ndtr(self.mu / 2 - epsilon / self.mu))
+        # In logarithms, as delta is, which it is never below: ndtr is 0 where floats are not yet.
+        return 1.0 if math.isinf(self.mu) else math.exp(float(log_ndtr(self.mu / 2 - epsilon / self.mu)))
 
     def quantile(self, probability: float) -> float:
         """Smallest level, at least 0, that the loss exceeds with at most this probability."""

@@ -3,7 +3,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting.gaussian import GaussianLoss
@@ -107,6 +107,7 @@ def test_a_monte_carlo_adversary_meets_the_bounds():
 
 
 @given(st.floats(0.0, 20.0), st.floats(0.01, 10.0))
+@example(12.75, 0.3359375)  # 1e-312, below the smallest normal float
 @settings(max_examples=50)
 def test_exceedance(epsilon, mu):
     """A wrong sign or tail, and any claim that it is at most delta."""
