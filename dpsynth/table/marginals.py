@@ -5,9 +5,10 @@ are projected on the simplex scaled to the number of records ("norm-sub", theory
 numeric columns are first estimated with the noise's law in view (`dpsynth.table.denoise`). Fine ordered
 grids can be counted as a dyadic tree with least-squares consistency instead (Hay et al. 2010).
 
-Adjacency is add/remove one record throughout. A record lies in exactly one cell of each column (one node
-of each level for a tree), so all counts together have L2 sensitivity ``sqrt(sum of levels)``, which is
-``sqrt(columns)`` for plain histograms; one Gaussian mechanism releases them.
+Where three columns or more may be missing, the number of missing values a record is one more histogram
+(`dpsynth.table.panels`). Adjacency is add/remove one record throughout. A record lies in exactly one cell of
+each histogram (one node of each level for a tree), so all counts together have L2 sensitivity
+``sqrt(sum of levels)``, which is ``sqrt(histograms)`` without trees; one Gaussian mechanism releases them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.table.denoise import denoise
 from dpsynth.table.grid import Grid
 from dpsynth.table.hierarchy import consistent, levels_of, nonnegative_leaves, tree_counts
+from dpsynth.table.panels import missing_counts, panel_of
 from dpsynth.table.projection import norm_sub
 from dpsynth.table.schema import Schema
 
@@ -56,6 +58,9 @@ class Marginals:
         Noise standard deviation over sensitivity; None: exact, and so not private.
     cells, values : int
         Of numeric columns whose schema does not say (see `make_grids`).
+    missing_law : array, shape (k + 1,), or None
+        Released probabilities of 0 to k missing values among the k columns that may be missing; None where
+        they are fewer than three.
     """
 
     grids: tuple[Grid, ...]
@@ -64,6 +69,7 @@ class Marginals:
     noise_multiplier: float | None
     cells: int
     values: int
+    missing_law: NDArray[np.float64] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,6 +85,8 @@ class Marginals:
             "values": self.values,
         }
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
+        if self.missing_law is not None:
+            arrays["missing_law"] = self.missing_law
         return meta, arrays
 
     @classmethod
@@ -93,7 +101,8 @@ class Marginals:
                 raise ConfigError(
                     f"column {grid.column.name!r} has {p.size} saved cells, the schema's grid {grid.size}"
                 )
-        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"], cells, values)
+        law = arrays.get("missing_law")
+        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"], cells, values, law)
 
 
 def default_cells(n: float, noise_std: float) -> int:
@@ -182,7 +191,8 @@ def query(
     Returns
     -------
     list of arrays
-        For each column its levels, from the root's children down to the leaves, then its missing cell.
+        For each column its levels, from the root's children down to the leaves, then its missing cell; last
+        the records with 0, 1, ... missing values, where there is a panel.
     """
     counts: list[NDArray[np.float64]] = []
     for grid in grids:
@@ -193,7 +203,8 @@ def query(
             counts.append(histogram[grid.present :])
         else:
             counts.append(histogram)
-    return counts
+    panel = panel_of(grids)
+    return [*counts, missing_counts(frame, grids, panel)] if panel else counts
 
 
 def sensitivity_squared(grids: tuple[Grid, ...], method: str = "histogram") -> int:
@@ -209,7 +220,8 @@ def sensitivity_squared(grids: tuple[Grid, ...], method: str = "histogram") -> i
     (2, 11)
     """
     _check_method(method)
-    return sum(levels_of(g.present) if _is_tree(g, method) else 1 for g in grids)
+    columns = sum(levels_of(g.present) if _is_tree(g, method) else 1 for g in grids)
+    return columns + bool(panel_of(grids))
 
 
 def release_marginals(
@@ -223,8 +235,8 @@ def release_marginals(
 ) -> Marginals:
     """Release every column's histogram under differential privacy.
 
-    Adjacency add/remove one record; L2 sensitivity sqrt(number of columns), or the square root of the
-    number of released levels with ``method="hierarchical"``; costs ``marginals_event(...)``.
+    Adjacency add/remove one record; L2 sensitivity `sensitivity_squared`, square root: of the number of
+    histograms, or of released levels with ``method="hierarchical"``; costs ``marginals_event(...)``.
 
     Parameters
     ----------
@@ -283,7 +295,8 @@ def release_marginals(
             counts = denoise(grid, noisy[at], scale, n)
             at += 1
         probabilities.append(counts / counts.sum())
-    return Marginals(grids, tuple(probabilities), float(n), noise_multiplier, cells, values)
+    law = norm_sub(noisy[at], n) / n if panel_of(grids) else None
+    return Marginals(grids, tuple(probabilities), float(n), noise_multiplier, cells, values, law)
 
 
 def marginals_event(schema: Schema, noise_multiplier: float | None, method: str = "histogram") -> DpEvent:
