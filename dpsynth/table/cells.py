@@ -7,6 +7,7 @@ dropped in silence.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,10 +27,10 @@ _SHAPES = {
         r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{2}|\d{4})(?: .*)?"
         r"|\d{1,2}[- ]?[A-Za-z]{3,9}[- ]?\d{2,4}(?: .*)?|\d{1,2}:\d{2}(?::\d{2})?"
     ),
-    "hexadecimal": re.compile(r"0[xX][0-9A-Fa-f]+"),
-    "decimal commas": re.compile(r"[+-]?\d*,\d+"),
+    "hexadecimal numbers": re.compile(r"0[xX][0-9A-Fa-f]+"),
+    "numbers with commas": re.compile(r"[+-]?\d*,\d+"),
     "limits": re.compile(r"(?:[<>≤≥~]=?)\s*[+-]?\d+\.?\d*"),
-    "percent": re.compile(r"[+-]?\d+\.?\d*\s*%"),
+    "percentages": re.compile(r"[+-]?\d+\.?\d*\s*%"),
 }
 
 
@@ -38,10 +39,13 @@ def number(word: str) -> float | None:
 
     Examples
     --------
-    >>> number("1e3"), number("010"), number("0x1F"), number("1_000"), number("inf")
-    (1000.0, None, None, None, None)
+    >>> [number(word) for word in ("1e3", "010", "0x1F", "1_000", "inf", "1e999")]
+    [1000.0, None, None, None, None, None]
     """
-    return float(word) if _NUMBER.fullmatch(word) and not _CODE.fullmatch(word) else None
+    if not _NUMBER.fullmatch(word) or _CODE.fullmatch(word):
+        return None
+    value = float(word)
+    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -109,11 +113,11 @@ class TextCells:
         return all(word.lstrip("+-").isdigit() for word in self.numbers)
 
     def shape(self) -> str | None:
-        """Return what the cells look like where nine in ten look alike: dates, hexadecimal, …"""
+        """Return what the cells look like where nine in ten look alike: dates, percentages, …"""
         for name, pattern in _SHAPES.items():
             alike = sum(pattern.fullmatch(word) is not None for word in self.others)
-            # decimal commas and limits stand among whole numbers
-            given = len(self.others) + (0 if name in ("decimal commas", "limits") else len(self.numbers))
+            # numbers with commas and limits stand among whole numbers
+            given = len(self.others) + (0 if name in ("numbers with commas", "limits") else len(self.numbers))
             if alike and 10 * alike >= 9 * given:
                 return name
         return None

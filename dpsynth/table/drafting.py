@@ -25,9 +25,9 @@ _LISTED = 5
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
     "dates": "give days since a public date as whole numbers instead",
-    "hexadecimal": "write them as decimal numbers if they are measurements",
-    "decimal commas": "write decimal points",
-    "percent": "write the numbers without the sign",
+    "hexadecimal numbers": "write them as decimal numbers if they are measurements",
+    "numbers with commas": "write decimal points, and nothing between thousands",
+    "percentages": "write the numbers without the sign",
     "limits": "write the limit itself, and say so in the schema's description",
 }
 
@@ -198,8 +198,8 @@ def _number_fields(
             decimals, lower, upper = coarse, round(lower, coarse), round(upper, coarse)
             inexact = distinct[distinct != np.round(distinct, coarse)]
             said.note(
-                f"values lie close to multiples of {1 / 10**coarse:g} and are taken for them",
-                f"such as {_longest(inexact)}",
+                f"nearly all values lie close to multiples of {1 / 10**coarse:g}, the step in this draft",
+                f"but {_longest(inexact)}",
             )
     fields: dict[str, Any] = {"kind": "integer" if whole else "continuous", "lower": lower, "upper": upper}
     if decimals is not None:

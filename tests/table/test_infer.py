@@ -75,9 +75,12 @@ def test_constant_column() -> None:
         (["3.2.2019", "14.12.2019"], "holds dates"),
         (["03-Mar-2019 10:15", "12:30"], "left out: x"),
         ([20190301, 20191224, 20180102], "left out: x (such as 20180102): holds dates"),
-        (["0x1F", "0xff", "0x00"], "left out: x (such as '0x1F'): holds hexadecimal; write them as decimal"),
-        (["3,5", "4,1", "5"], "left out: x (such as '3,5'): holds decimal commas; write decimal points"),
-        (["12 %", "3%"], "holds percent; write the numbers without the sign"),
+        (
+            ["0x1F", "0xff", "0x00"],
+            "left out: x (such as '0x1F'): holds hexadecimal numbers; write them as decimal",
+        ),
+        (["3,5", "4,1", "5"], "left out: x (such as '3,5'): holds numbers with commas; write decimal points"),
+        (["12 %", "3%"], "holds percentages; write the numbers without the sign"),
         ([f"patient {i}" for i in range(120)], "x (120 in 120 rows): has many different words"),
         ([f"p{i}" for i in range(20)], "x (20 in 20 rows): has many different words: identifiers"),
         ([7 * i + i % 3 for i in range(200)], "x (200 in 200 rows): has a different whole number in nearly"),
@@ -213,7 +216,7 @@ def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
     assert (made.schema["crea"].decimals, made.schema["ratio"].resolution) == (1, None)
     lines = made.lines()
     assert lines[0].startswith("question: ward (1 to 7): few different whole numbers: codes")
-    assert "crea (such as" in lines[1] and "multiples of 0.1" in lines[1]
+    assert "note: crea (but" in lines[1] and "multiples of 0.1" in lines[1]
     assert "ratio (such as" in lines[2] and "in which step" in lines[2]
     as_outcome = infer(pd.DataFrame({"stage": rng.integers(1, 30, 99)}), outcome="stage")
     assert as_outcome["stage"].kind == "categorical"
