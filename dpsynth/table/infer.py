@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpsynth.errors import DataError
 from dpsynth.table import identifiers
-from dpsynth.table.cells import ABSENT, TextCells, number
+from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
 from dpsynth.table.draft import Draft, LeftOut, Remark, Remarks
 from dpsynth.table.drafting import draft_column, is_text
@@ -110,7 +110,6 @@ def draft(
         remarks += said.remarks
     if not columns:
         raise DataError(f"a schema cannot be drafted: no column is left ({'; '.join(map(str, remarks))})")
-    unusual = {*missing_words, *(absent - ABSENT)}
     left = tuple(n for n in names if n not in {column.name for column in columns})
     return Draft(
         Schema(
@@ -119,7 +118,7 @@ def draft(
             n_public=n_public,
             columns=tuple(columns),
             ignored=left,
-            missing_words=tuple(sorted(unusual)),
+            missing_words=tuple(sorted({*missing_words, *absent})),
         ),
         tuple(remarks),
     )
