@@ -238,6 +238,44 @@ def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["schema"]["columns"][0]["name"] == "age"
 
 
+def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a drafted schema that refuses its own table, or a formula in the synthetic one."""
+    lines = table(200).splitlines()
+    formula = '"=HYPERLINK(""http://x"")"'
+    rows = [f"{7 * i},{line},{[formula, 'ward'][i % 2]}" for i, line in enumerate(lines[1:])]
+    Path("bare.csv").write_text("\n".join([f"mrn,{lines[0]},place", *rows]) + "\n")
+    assert (
+        main(["schema", "infer", "bare.csv", "--outcome", "died", "--drop", "sex", "--out", "bare.yaml"]) == 0
+    )
+    said = capsys.readouterr().err
+    assert "- left out: mrn: says whose row" in said and "4 columns drafted, 2 left out" in said
+    assert main(["schema", "infer", "bare.csv", "--json"]) == 0
+    remarks = json.loads(capsys.readouterr().out)["remarks"]
+    assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
+    for command in (
+        "fit --data bare.csv --schema bare.yaml --epsilon 3 --steps 0 --accept-unreviewed --out bare",
+        "sample bare -n 50 --seed 1 --out safe.csv",
+        "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
+    ):
+        assert main(command.split()) == 0
+    safe, raw = Path("safe.csv").read_text(), Path("raw.csv").read_text()
+    assert "\"'=HYPERLINK(" in safe and safe.replace("'=", "=") == raw and "'=" not in raw
+    capsys.readouterr()
+    evaluate = "evaluate --synthetic safe.csv --train bare.csv --schema bare.yaml --seed 0 --json"
+    assert main(evaluate.split()) == 0
+    measures = {m["name"]: m["value"] for m in json.loads(capsys.readouterr().out)["measures"]}
+    assert measures["category_coverage"] == 1 and measures["train_records"] == 200
+
+
+def test_schema_infer_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a sentence about a table that does not say which file."""
+    Path("bad.csv").write_text("63,1\n64,0\n65,1\n")
+    assert main(["schema", "infer", "bad.csv"]) == 2
+    assert "bad.csv: the first line holds numbers (63, 1)" in capsys.readouterr().err
+    assert main(["schema", "infer", "good.csv", "--keep", "weight"]) == 2
+    assert "good.csv: keep 'weight' is not a column of the table (age, crea" in capsys.readouterr().err
+
+
 def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch values outside the bounds that nobody is told of."""
     row_with("17,1.0,F,0")()

@@ -53,6 +53,10 @@ def sample(
     n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help=".csv or .parquet file.", show_default=False)],
     seed: Annotated[int | None, typer.Option("--seed", help="Of the sampling.", min=0)] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK)."),
+    ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -62,7 +66,7 @@ def sample(
     require_free_file(out, force=force)
     folder = model / "model" if (model / "model" / "model.json").exists() else model
     fitted = DPWGANGP.load(folder)
-    fitted.sample_to(out, n, random_state=seed)
+    fitted.sample_to(out, n, random_state=seed, escape_formulas=escape_formulas)
     guarantee = fitted.guarantee()
     result = {"out": str(out), "records": n, "guarantee": guarantee}
     console.emit(result, f"{guarantee}\nwrote {n:,} records to {out}", as_json=as_json)

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from dpsynth.errors import SchemaError
+from dpsynth.table.formulas import escape
 from dpsynth.text import one_sentence
 
 # no control characters, line separators or halves of surrogate pairs; no blanks at either end
@@ -200,6 +201,15 @@ class Column(BaseModel):
             if isinstance(category, str) and not _PLAIN_TEXT.match(category):
                 raise ValueError(
                     f"a category must be one line of text without blanks around it, got {category!r}"
+                )
+            # one cell of a CSV file of ours would stand for both
+            if (
+                isinstance(category, str)
+                and escape(category) != category
+                and "'" + category in self.categories
+            ):
+                raise ValueError(
+                    f"the categories {category!r} and {chr(39) + category!r} differ by an apostrophe"
                 )
 
     @property
