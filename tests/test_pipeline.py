@@ -15,6 +15,7 @@ from dpsynth.accounting import Ledger
 from dpsynth.cli import main
 from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
+from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.model import GeneratorModel
 from dpsynth.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table
@@ -65,6 +66,11 @@ def failing(problem: BaseException) -> Any:
         raise problem
 
     return fail
+
+
+def measured_at_once(*args: Any, **kwargs: Any) -> Evaluation:
+    """In place of an evaluation, which takes seconds."""
+    return Evaluation((Measure("Records", "synthetic_records", 40, False, "rows"),), {"outcome": "died"}, ())
 
 
 def names(folder: Path) -> set[str]:
@@ -121,6 +127,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
     assert "`dpsynth evaluate out`" in last
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
 
@@ -135,6 +142,7 @@ def test_what_was_paid_for_outlives_failing_sampling(
 ) -> None:
     """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
     config().to_yaml("run.yaml")
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "_sample_to", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
@@ -150,7 +158,9 @@ def test_what_was_paid_for_outlives_failing_sampling(
     assert report["evaluation"] is not None and report["table"]["synthetic_records"] == 40
 
 
-def test_a_run_evaluated_again_measures_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_evaluated_again_measures_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Would catch another split or table, a changed model or ledger, and options that are not kept."""
     first = pipeline.run(config(), "out")
     before = {
@@ -167,16 +177,20 @@ def test_a_run_evaluated_again_measures_the_same(folder: Path, capsys: pytest.Ca
     assert new == old
     effects = "logistic: died ~ age"
     words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
+    given: dict[str, Any] = {}
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", lambda *a, **k: given.update(k) or measured_at_once())
     assert main(words) == 0
     new = json.loads((folder / "out/report.json").read_text())
-    assert new["evaluation"]["settings"]["effects"] == [effects] == new["config"]["evaluate"]["effects"]
+    assert (given["effects"], given["constraints"], given["seed"]) == ([effects], ["age >= 30"], 3)
+    assert new["config"]["evaluate"]["effects"] == [effects]
     assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
     assert effects in (folder / "out/report.html").read_text()
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_a_seeded_run_can_be_evaluated_again(folder: Path) -> None:
+def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the word that stands in the seed's place taken for a wrong option."""
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
     pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
     assert main(["evaluate", "out"]) == 0
     report = json.loads((folder / "out/report.json").read_text())
