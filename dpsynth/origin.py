@@ -13,7 +13,6 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.config import EvaluateConfig, ModelConfig
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files import read_json
 from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
 from dpsynth.synthesizer import DPWGANGP
@@ -57,9 +56,9 @@ class Origin:
         }
         if fitted.ledger_.seeded:
             options["random_state"] = "given, not kept"
-        return cls(
-            fitted.ledger_, fitted.delta_, fitted.model_.schema, {"epsilon": fitted.epsilon, **options}
-        )
+        own = _own_delta(fitted.ledger_)
+        delta = fitted.delta_ if own is None else own
+        return cls(fitted.ledger_, delta, fitted.model_.schema, {"epsilon": fitted.epsilon, **options})
 
     @classmethod
     def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
@@ -76,7 +75,7 @@ class Origin:
         if path.is_dir():
             path = path / "ledger.json"
         ledger = Ledger.load(path)
-        told = delta if delta is not None else read_json(path).get("delta")
+        told = _own_delta(ledger) if delta is None else delta
         if told is None:
             raise InputError(f"--delta is needed: {path} does not say at which delta epsilon is told")
         return cls(ledger, float(told))
@@ -142,3 +141,9 @@ class Origin:
             seconds=dict(seconds),
             created=datetime.now(UTC).date().isoformat(),
         )
+
+
+def _own_delta(ledger: Ledger) -> float | None:
+    """The delta that a ledger was made for, where it holds one."""
+    delta = getattr(ledger, "delta", None)
+    return None if delta is None else float(delta)
