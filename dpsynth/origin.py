@@ -69,7 +69,7 @@ class Origin:
         DataError
             If it cannot be read.
         InputError
-            If neither it nor the caller says at which delta epsilon is told.
+            If neither it nor the caller says at which delta epsilon is told, or that is none.
         """
         path = Path(path)
         if path.is_dir():
@@ -78,6 +78,7 @@ class Origin:
         told = _own_delta(ledger) if delta is None else delta
         if told is None:
             raise InputError(f"--delta is needed: {path} does not say at which delta epsilon is told")
+        ledger.guarantee(told)  # refuses a delta that is none, before anything takes time
         return cls(ledger, float(told))
 
     def check_schema(self, schema: Schema, path: str | Path) -> None:

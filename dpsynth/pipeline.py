@@ -132,9 +132,9 @@ def run(
     by the evaluation, whose numbers are internal.
     """
     out = Path(out)
-    checkpoint = checkpoint_folder(out)
     model = build_model(config)
     with claimed(out, force=force, mark=REPORT_JSON):
+        checkpoint = checkpoint_folder(out)
         _check_checkpoint(checkpoint, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         check_run(config, ledger)

@@ -328,9 +328,17 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "effects": ({"evaluate": {"effects": ["logistic: died ~ weight"]}}, "out", "'weight' is not a column"),
+    "effects": (
+        {"evaluate": {"effects": ["logistic: died ~ weight"]}},
+        "out",
+        "~ weight': 'weight' is not a column",
+    ),
     "kind of effects": ({"evaluate": {"effects": ["linear: died ~ age"]}}, "out", "must be numeric"),
-    "formula": ({"evaluate": {"effects": ["died on age"]}}, "out", "evaluate: a model is written"),
+    "formula": (
+        {"evaluate": {"effects": ["died on age"]}},
+        "out",
+        "evaluate: effects 'died on age': a model is written",
+    ),
     "constraint": ({"evaluate": {"constraints": ["weight > 3"]}}, "out", "evaluate: constraint 'weight > 3'"),
     "table": ({"data": {"path": "absent.csv", "schema": "cohort.yaml"}}, "out", "absent.csv: there is no"),
     "table a folder": ({"data": {"path": ".", "schema": "cohort.yaml"}}, "out", " is a folder; name a CSV"),
