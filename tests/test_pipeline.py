@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 from functools import partialmethod
 from pathlib import Path
@@ -394,6 +397,36 @@ def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder
     with pytest.raises(InputError, match="evaluate: outcome 'died' has the category 0 only"):
         pipeline.run(config(), "out")
     assert pipeline.run(config(evaluate={"enabled": False}), "out").problem is None
+
+
+KILLED = """
+import os, signal, sys
+from dpsynth import pipeline
+from dpsynth.config import RunConfig
+
+pipeline.evaluate = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
+"""
+
+
+def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
+    config(evaluate={"seed": 0}).to_yaml("run.yaml")
+    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
+    assert main(["run", "run.yaml", "--out", "out"]) == 2
+    told = capsys.readouterr().err
+    (rest,) = folder.glob(".out.*.tmp")
+    assert rest.name in told and "rename that folder to keep it" in told
+    rest.rename(folder / "rescued")
+    assert len(read_table("rescued/synthetic.csv", SCHEMA)) == 40
+    assert main(["sample", "rescued", "-n", "5", "--out", "s.csv"]) == 0
+    assert main(["account", "--ledger", "rescued"]) == 0
+    config(evaluate={"enabled": False}).to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 0
+    assert not [name for name in names(folder) if name.startswith(".out")]
 
 
 def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
