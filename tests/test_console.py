@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 
@@ -16,10 +17,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def work() -> None:
+def work(pause: float = 0.0) -> None:
     with console.run_bars() as (training, stages):
         for step in (50, 100):
+            time.sleep(pause)
             training(Progress(step, 200, {"step": step, "noise_std": 42.3, "score_generated": -0.1}))
+        time.sleep(pause)
         for stage in ("utility", "resemblance"):
             for done in (0.0, 0.5, 1.0):
                 stages(stage, done)
@@ -30,9 +33,9 @@ def test_a_terminal_shows_bars_without_internals(monkeypatch: pytest.MonkeyPatch
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("TERM", "xterm")
-    work()
+    work(pause=0.3)  # bars are drawn ten times a second
     text = shown.getvalue()
-    assert "training" in text and "50%" in text and "resemblance" in text
+    assert "fitting" in text and "training" in text and "50%" in text and "resemblance" in text
     assert "noise" not in text and "score" not in text and "42" not in text
 
 
