@@ -2,7 +2,9 @@
 
 Everything is written into a temporary folder beside the target and renamed at the end, so that a run that
 fails or is interrupted leaves nothing half-written. An interrupt during training leaves a *private*
-checkpoint beside the target, from which the same run can go on once.
+checkpoint beside the target, from which the same run can go on once. From then on the budget is spent: where
+sampling, evaluation or the page fails or is interrupted, the model, the ledger and what else is complete are
+kept.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.options import from_plain
+from dpsynth.preflight import check_run
 from dpsynth.report.load import ReportSource
 from dpsynth.report.page import write_page
 from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
 from dpsynth.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
-from dpsynth.table.schema import require_reviewed
-from dpsynth.targets import require_free_folder
+from dpsynth.targets import claimed
 
 if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
@@ -53,7 +55,8 @@ SYNTHETIC, MODEL, LEDGER, REPORT_JSON, REPORT_MD, REPORT_HTML = (
 # Put into a checkpoint, so that it is resumed by the run that left it.
 _RUN = "run.json"
 # Rows of the synthetic table that are kept in memory for evaluation, whatever its length.
-_EVALUATED_ROWS = 500_000
+EVALUATED_ROWS = 500_000
+_INTERRUPTED = "was interrupted"
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,16 @@ class Finished:
         What it holds.
     report : RunReport
     problem : str, optional
-        Why the evaluation or the page is absent. What was paid for is kept all the same.
+        Why the table, the evaluation or the page is absent. What was paid for is kept all the same.
+    interrupted : bool
+        Whether the user's interrupt is a reason.
     """
 
     out: Path
     files: tuple[str, ...]
     report: RunReport
     problem: str | None = None
+    interrupted: bool = False
 
 
 def run(
@@ -117,8 +123,8 @@ def run(
     Raises
     ------
     InputError
-        If the configuration, the data or the schema is wrong, ``out`` must not be written to, or there is
-        nothing to resume.
+        If the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use,
+        or there is nothing to resume. All but what is wrong in the records is found before they are read.
     PrivacyError
         If the guarantee asked for cannot be given.
 
@@ -128,19 +134,44 @@ def run(
     by the evaluation, whose numbers are internal.
     """
     out = Path(out)
-    say = log or (lambda line: None)
-    checkpoint = checkpoint_folder(out)
-    require_free_folder(out, force=force, mark=REPORT_JSON)
     model = build_model(config)
-    _check_checkpoint(checkpoint, config, resume=resume, force=force)
+    with claimed(out, force=force, mark=REPORT_JSON):
+        checkpoint = checkpoint_folder(out)
+        _check_checkpoint(checkpoint, config, resume=resume, force=force)
+        storage.clear_leftovers(checkpoint, keep_worthy=force)
+        check_run(config, ledger)
+        return _carry_out(
+            config,
+            model,
+            out,
+            force=force,
+            resume=resume,
+            ledger=ledger,
+            progress=progress,
+            stages=stages,
+            say=log or (lambda line: None),
+        )
+
+
+def _carry_out(
+    config: RunConfig,
+    model: DPWGANGP,
+    out: Path,
+    *,
+    force: bool,
+    resume: bool,
+    ledger: str | Path | None,
+    progress: Callable[[Progress], None] | None,
+    stages: Callable[[str, float], None] | None,
+    say: Callable[[str], None],
+) -> Finished:
+    """Carry out a run whose configuration and folder have been found to be right."""
+    checkpoint = checkpoint_folder(out)
     seconds: dict[str, float] = {}
 
     start = time.perf_counter()
     table = load_table(config)
-    stratified = config.split.method == "stratified"
-    split = datasets.train_test if stratified else datasets.independent_split
-    train, test = split(table, config.split.test_fraction, config.split.seed)
-    require_reviewed(train.schema, model.accept_unreviewed)
+    train, test = split_table(config, table)
     seconds["load"] = time.perf_counter() - start
 
     start = time.perf_counter()
@@ -161,7 +192,7 @@ def run(
             (checkpoint / _RUN).write_text(json.dumps(config.to_dict()), encoding="utf-8")
         raise
     seconds["fit"] = time.perf_counter() - start
-    if stratified:
+    if config.split.method == "stratified":
         model.ledger_.exclude(
             "the stratified split: neighbouring tables are training parts, not whole tables"
         )
@@ -174,24 +205,26 @@ def run(
 
     def fill(folder: Path) -> None:
         evaluation: Evaluation | None = None
-        start = time.perf_counter()
-        sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
-        seconds["sample"] = time.perf_counter() - start
-        say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+        sampled: pd.DataFrame | None = None
         model.save(folder / MODEL)
         model.ledger_.save(folder / LEDGER)
         start = time.perf_counter()
-        with _kept("the evaluation failed", problems):
-            evaluation = _evaluate(config, sampled, train, test, stages)
-            seconds["evaluate"] = time.perf_counter() - start
-            if evaluation is not None:
+        with _kept("sampling", problems):
+            sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
+            seconds["sample"] = time.perf_counter() - start
+            say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+        start = time.perf_counter()
+        with _kept("the evaluation", problems):
+            if sampled is not None and config.evaluate.enabled:
+                evaluation = evaluate_parts(config, sampled, train, test, stages)
+                seconds["evaluate"] = time.perf_counter() - start
                 say(f"evaluated in {seconds['evaluate']:.1f} s")
         report = RunReport(
             guarantee=guarantee,
             ledger=model.ledger_.summary(model.delta_),
             table={
                 "name": table.name,
-                "synthetic_records": n_synthetic,
+                "synthetic_records": 0 if sampled is None else n_synthetic,
                 "columns": len(train.schema),
                 "outcome": train.schema.outcome,
                 "schema_sha256": train.schema.digest(),
@@ -205,16 +238,18 @@ def run(
         )
         (folder / REPORT_JSON).write_text(report.to_json(), encoding="utf-8")
         (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
-        with _kept("the report's page could not be drawn", problems):
+        with _kept("drawing the report's page", problems):
             write_page(ReportSource.from_run(folder), folder / REPORT_HTML, "internal")
         write_warning(folder / WARNING, guarantee)
         made.append(report)
 
     storage.write_folder(out, fill, replace=force)
-    if checkpoint.exists():
-        shutil.rmtree(checkpoint)
+    for rest in (checkpoint, *storage.leftovers(checkpoint)):
+        if rest.exists():
+            shutil.rmtree(rest)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
-    return Finished(out, files, made[0], "; ".join(problems) or None)
+    interrupted = any(problem.endswith(_INTERRUPTED) for problem in problems)
+    return Finished(out, files, made[0], "; ".join(problems) or None, interrupted)
 
 
 @contextmanager
@@ -222,8 +257,10 @@ def _kept(what: str, problems: list[str]) -> Iterator[None]:
     """Note a failure and go on: the private budget is spent, and what it bought must not be lost."""
     try:
         yield
-    except (Exception, KeyboardInterrupt) as problem:
-        problems.append(f"{what} ({type(problem).__name__}: {problem})")
+    except KeyboardInterrupt:
+        problems.append(f"{what} {_INTERRUPTED}")
+    except Exception as problem:
+        problems.append(f"{what} failed ({type(problem).__name__}: {problem})")
 
 
 def checkpoint_folder(out: str | Path) -> Path:
@@ -274,6 +311,12 @@ def load_table(config: RunConfig) -> Table:
     return datasets.load(str(config.dataset))
 
 
+def split_table(config: RunConfig, table: Table) -> tuple[Table, Table]:
+    """Split a table into its training and test part, as a configuration says; the same way every time."""
+    split = datasets.train_test if config.split.method == "stratified" else datasets.independent_split
+    return split(table, config.split.test_fraction, config.split.seed)
+
+
 def _without_seed(config: RunConfig) -> dict[str, Any]:
     """The configuration as a report may show it: whoever has the noise's seed has the noise."""
     shown = config.to_dict()
@@ -305,7 +348,7 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     def blocks() -> Iterator[pd.DataFrame]:
         rows = 0
         for block in model.model_.blocks(n, np.random.default_rng(model.random_state)):
-            if rows < _EVALUATED_ROWS:
+            if rows < EVALUATED_ROWS:
                 kept.append(block)
                 rows += len(block)
             yield block
@@ -314,15 +357,14 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def _evaluate(
+def evaluate_parts(
     config: RunConfig,
     sampled: pd.DataFrame,
     train: Table,
     test: Table,
     progress: Callable[[str, float], None] | None,
-) -> Evaluation | None:
-    if not config.evaluate.enabled:
-        return None
+) -> Evaluation:
+    """Evaluate a synthetic table against both parts of the real one, as a configuration says."""
     return evaluate(
         sampled,
         train=train.frame,

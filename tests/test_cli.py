@@ -86,6 +86,14 @@ def full_folder() -> None:
     Path("taken/notes.txt").write_text("mine")
 
 
+def ledger_file() -> None:
+    from dpsynth.accounting import Ledger, gaussian_event
+
+    ledger = Ledger()
+    ledger.post("histograms", gaussian_event(2.0), sensitivity="2")
+    ledger.save("l.json")
+
+
 def nothing() -> None: ...
 
 
@@ -164,6 +172,37 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
         write("bad.csv", "age,crea,sex\n20,1.0,F\n"),
         "evaluate --synthetic good.csv --train bad.csv --schema good.yaml",
         "bad.csv: the table lacks",
+    ),
+    # slips of a newcomer
+    "table as config": (nothing, "run good.csv --out out", "good.csv is a table: give it with --data"),
+    "schema as config": (nothing, "run good.yaml --out out", "good.yaml: this is a schema"),
+    "run into here": (nothing, "run good_run.yaml --out .", ". is not the name of a folder"),
+    "run into the root": (nothing, "run good_run.yaml --out /", "/ is not the name of a folder"),
+    "run under a file": (nothing, "run good_run.yaml --out good.csv/out", "cannot be written"),
+    "fit under a file": (nothing, "fit --data good.csv --schema good.yaml --epsilon 1 --out good.csv/out",
+                         "cannot be written"),
+    "steps negative": (nothing, f"{fit_command()} --steps -5", "training_steps"),
+    "folder as table": (nothing, fit_command(data="."), ". is a folder; name a CSV"),
+    "folder as schema": (nothing, fit_command(schema="."), "Is a directory"),
+    "schema of another": (
+        schema_with("name: sex", "name: ward"), fit_command(schema="bad.yaml"),
+        "good.csv does not fit bad.yaml: the table lacks the column(s) 'ward'",
+    ),
+    "table as model": (nothing, "sample good.csv -n 5 --out s.csv", "good.csv is a file; name the folder"),
+    "sample into nowhere": (nothing, "sample good.csv -n 5 --out /proc/s.csv", "/proc/s.csv"),
+    "page as PDF": (nothing, "report good --out page.pdf", "page.pdf: the page is HTML"),
+    "effects cut short": (
+        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --effects died~",
+        "effects 'died~': a predictor is missing",
+    ),
+    "percent as level": (
+        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --level 95", "got 95.0"
+    ),
+    "nothing to evaluate": (nothing, "evaluate", "--synthetic is needed, or the folder of a run"),
+    "delta of a ledger": (
+        ledger_file,
+        "evaluate --synthetic good.csv --train good.csv --schema good.yaml --ledger l.json --delta 2",
+        "delta must lie in [0, 1]",
     ),
     "command unknown": (nothing, "synthesize", "synthesize"),
     "option missing": (nothing, "fit --data good.csv", "--schema"),

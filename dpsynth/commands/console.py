@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ import typer
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
     from dpsynth.fitting import Progress
+
+# A log file gets a line on training this often.
+_LOG_SECONDS = 30.0
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
@@ -71,14 +75,14 @@ def read_ledger(path: Path) -> Ledger:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """Give a callback that draws training progress on stderr; it draws nothing where that is no terminal."""
+    """Give a callback that draws training progress on stderr; where that is no terminal, lines for a log."""
     with _bars() as bar:
         yield _training(bar)
 
 
 @contextmanager
 def stage_bar() -> Iterator[Callable[[str, float], None]]:
-    """Give a callback that draws the stages of an evaluation, in the same way."""
+    """Give a callback that shows the stages of an evaluation, in the same way."""
     with _bars() as bar:
         yield _stages(bar)
 
@@ -92,33 +96,47 @@ def run_bars() -> Iterator[tuple[Callable[[Progress], None], Callable[[str, floa
 
 @contextmanager
 def _bars() -> Iterator[Any]:
+    """Bars on stderr; None where that is no terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[metrics]}"),
+        TimeRemainingColumn(),
     )
-    with Bar(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with Bar(*columns, console=console, transient=True) as bar:
         yield bar
 
 
 def _training(bar: Any) -> Callable[[Progress], None]:
-    task: Any = None
+    # from the start: the first steps take seconds to compile
+    task = bar.add_task("fitting", total=None) if bar is not None else None
+    told = time.monotonic()
 
     def draw(progress: Progress) -> None:
-        nonlocal task
-        metrics = ", ".join(f"{name} {value:.3g}" for name, value in progress.metrics.items())
-        if task is None:
-            task = bar.add_task("critic steps", total=progress.total, metrics=metrics)
-        bar.update(task, completed=progress.step, metrics=metrics)
+        bar.update(task, description="training", total=progress.total, completed=progress.step)
 
-    return draw
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _LOG_SECONDS:
+            told = time.monotonic()
+            say(f"training: {progress.step:,} of {progress.total:,} critic steps")
+
+    return tell if bar is None else draw
 
 
 def _stages(bar: Any) -> Callable[[str, float], None]:
@@ -126,9 +144,14 @@ def _stages(bar: Any) -> Callable[[str, float], None]:
 
     def draw(stage: str, done: float) -> None:
         if stage not in tasks:
-            for earlier in tasks.values():
-                bar.update(earlier, completed=1.0)
-            tasks[stage] = bar.add_task(stage, total=1.0, metrics="")
+            for earlier in bar.task_ids:
+                bar.update(earlier, total=1.0, completed=1.0)
+            tasks[stage] = bar.add_task(stage, total=1.0)
         bar.update(tasks[stage], completed=done)
 
-    return draw
+    def tell(stage: str, done: float) -> None:
+        if stage not in tasks:
+            tasks[stage] = None
+            say(f"evaluating: {stage}")
+
+    return tell if bar is None else draw

@@ -9,7 +9,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import InputError
-from dpsynth.targets import require_free_file, require_free_folder
+from dpsynth.targets import claimed, require_free_file
 
 
 def fit(
@@ -33,16 +33,20 @@ def fit(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.datasets import open_table
+    from dpsynth.preflight import require_table
     from dpsynth.synthesizer import DPWGANGP
 
-    require_free_folder(out, force=force, mark="model.json")
     given = {"prior": prior, "training_steps": steps}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
-    table = open_table(data, schema)
-    with console.progress_bar() as draw:
-        model.fit(table.frame, schema=table.schema, ledger=console.earlier_ledger(ledger), progress=draw)
-    model.save(out, replace=force)
+    model.validate()
+    with claimed(out, force=force, mark="model.json"):
+        earlier = console.earlier_ledger(ledger)
+        require_table(data)
+        table = open_table(data, schema)
+        with console.progress_bar() as draw:
+            model.fit(table.frame, schema=table.schema, ledger=earlier, progress=draw)
+        model.save(out, replace=force)
     summary = model.ledger_.summary(model.delta_)
     text = f"{summary['guarantee']}\nwrote the model to {out}"
     console.emit({"out": str(out), **summary}, text, as_json=as_json)
