@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dpsynth.evaluation.records import Evaluation, shown
+from dpsynth.evaluation.records import Detail, Evaluation, shown
 from dpsynth.report.verdict import Severity, Verdict, basis, get, least, most, number_of, told
 
 #: a discriminator or nearest-neighbour accuracy that tells the tables apart, and one that does so easily
@@ -169,21 +169,30 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def effects(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does a study come out the same? Only effects that are clear in the real records can be lost."""
+    if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
+        sentence = "No study was replicated: none was named, and none fits the outcome by itself."
+        yield Verdict("no_study", "caution", sentence, (), True)
     for detail in evaluation.of_kind("effects"):
         none = 0.0 if detail.data.get("measure") == "difference" else 1.0
-        clear = [
-            row
-            for row in detail.data.get("rows", ())
-            if row.get("same_sign") is not None and _excludes(row.get("real"), none)
-        ]
+        rows = [row for row in detail.data.get("rows", ()) if row.get("same_sign") is not None]
+        clear = [row for row in rows if _excludes(row.get("real"), none)]
+        study = f"{detail.data.get('model')} model of {detail.data.get('outcome')}"
+        if not rows:
+            yield _no_comparison(detail, study)
+            continue
         if not clear:
+            sentence = (
+                f"No effect is clear in the real records, among {len(rows)} of the {study}, so that none can "
+                "be found again in synthetic ones."
+            )
+            yield Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
             continue
         same = sum(bool(row["same_sign"]) for row in clear)
         overlaps = [max(0.0, row["overlap"]) for row in clear if row.get("overlap") is not None]
+        fitted = ", fitted with a prior because outcomes separate" if detail.data.get("separated") else ""
         sentence = (
-            f"Of {len(clear)} effects that are clear in real records, in the "
-            f"{detail.data.get('model')} model of {detail.data.get('outcome')}, {same} have the same sign "
-            "in synthetic ones"
+            f"Of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records, in the {study}{fitted}, "
+            f"{same} {'has' if same == 1 else 'have'} the same sign in synthetic ones"
         )
         overlap = sum(overlaps) / len(overlaps) if overlaps else None
         if overlap is not None:
@@ -196,6 +205,16 @@ def effects(evaluation: Evaluation) -> Iterator[Verdict]:
         severity: Severity = "good" if agree else "caution" if share > 0.5 else "bad"
         code = "effects_agree" if agree else "effects_differ"
         yield Verdict(code, severity, f"{sentence}.", (detail.name,), detail.internal)
+
+
+def _no_comparison(detail: Detail, study: str) -> Verdict:
+    """Say why nothing could be compared; it is bad where only the synthetic table is to blame."""
+    problems = dict(detail.data.get("problems") or {})
+    told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
+    why = "; ".join(told_why) or "no term can be told from both tables"
+    severity: Severity = "bad" if set(problems) == {"synthetic"} else "caution"
+    sentence = f"Whether a study comes out the same could not be computed, with the {study}: {why}."
+    return Verdict("effects_unknown", severity, sentence, (detail.name,), detail.internal)
 
 
 def _excludes(effect: Mapping[str, float] | None, none: float) -> bool:

@@ -7,6 +7,7 @@ of a small table could have made is not given. A finding is internal if one meas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.report import trust
+from dpsynth.report.calibration import calibration
 from dpsynth.report.verdict import Severity, Verdict, basis, get, least, number_of, told
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ MEMBERSHIP_MARGIN = 0.02
 COPIED = 0.01
 #: a bound on an attack's accuracy that leaves little of a promise
 WEAK_ACCURACY = 0.9
+#: an epsilon above which next to nothing is promised: tier 3 of Ponomareva et al. 2023, "How to DP-fy ML",
+#: Journal of Artificial Intelligence Research 77
+WEAK_EPSILON = 10.0
 
 
 def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
@@ -75,12 +80,19 @@ def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
         )
     if source.profile is not None:
         accuracy = source.profile.attack_accuracy()
-        if accuracy > WEAK_ACCURACY:
+        epsilon = 0.0 if source.delta is None else source.profile.epsilon(source.delta)
+        room = f"it leaves room for a guess that is right {round_up(100 * accuracy, 3)} times in 100"
+        if epsilon > WEAK_EPSILON:
+            million = math.log(1e6)
+            factor = f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million"
             sentence = (
-                "The guarantee is weak: it leaves room for a guess that is right "
-                f"{round_up(100 * accuracy, 3)} times in 100."
+                f"The guarantee is too weak to rely on: ε is {round_up(epsilon)}, so that an event may be "
+                f"{factor} times as probable with a patient as without, and {room}. An ε above 10 is "
+                "commonly held to be a weak promise or none."
             )
-            found.append(_risk("weak_guarantee", "caution", sentence))
+            found.append(_risk("weak_guarantee", "bad", sentence))
+        elif accuracy > WEAK_ACCURACY:
+            found.append(_risk("weak_guarantee", "caution", f"The guarantee is weak: {room}."))
         elif not found:
             sentence = "The guarantee holds against every attack, whatever its maker knows."
             found.append(_risk("guaranteed", "good", sentence))
@@ -192,6 +204,7 @@ def _few(evaluation: Evaluation) -> Iterator[Verdict]:
 _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     _memory,
     trust.utility,
+    calibration,
     trust.collapse,
     trust.effects,
     trust.resemblance,
