@@ -10,6 +10,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import DataError
+from dpsynth.markdown import inert
 from dpsynth.targets import require_free_folder
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def evaluate(
             progress=stages,
         )
     found = verdicts(result)
-    said = [f"- {verdict.sentence}" for verdict in found]
+    said = [f"- {inert(verdict.sentence)}" for verdict in found]
     text = "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
 
     def fill(folder: Path) -> None:
