@@ -39,12 +39,12 @@ def calibration(evaluation: Evaluation) -> Iterator[Verdict]:
         f"Brier score {told(made)} against {told(real)} for models trained on real ones (0 is perfect, "
         f"{base:.3f} is the base rate's)"
     )
-    known, ways = [made, real, loss, rate], _ways(evaluation)
+    known = [made, real, loss, rate]
     start = "The probabilities of models trained on it are"
     if loss.lower is not None and least(loss) > PROBABILITIES_WITHIN * base:
         severity: Severity = "bad" if least(loss) > PROBABILITIES_LOST * base else "caution"
-        which = "; ".join(text for text, _ in ways)
-        sentence = f"{start} off: {words}{'; ' if which else ''}{which}."
+        ways = _ways(evaluation)
+        sentence = "; ".join([f"{start} off: {words}", *(text for text, _ in ways)]) + "."
         yield Verdict("probabilities_off", severity, sentence, *basis([*known, *(m for _, m in ways)]))
     elif loss.upper is not None and most(loss) < PROBABILITIES_SURE * base:
         yield Verdict("probabilities_kept", "good", f"{start} about as good: {words}.", *basis(known))
@@ -59,27 +59,33 @@ def calibration(evaluation: Evaluation) -> Iterator[Verdict]:
 _WAYS = {
     ("calibration_intercept", 1): "too low",
     ("calibration_intercept", -1): "too high",
-    ("calibration_slope", 1): "not far enough from the mean",
+    ("calibration_slope", 1): "too close to one another",
     ("calibration_slope", -1): "too extreme",
 }
 
 
 def _ways(evaluation: Evaluation) -> list[tuple[str, Measure]]:
-    """Which way each model is surely off, and farther off than the same model trained on real records."""
-    found = []
+    """Which way probabilities are surely off, and farther than with real training records.
+
+    On average over the models, or else of the model that is farthest off.
+    """
+    average: list[tuple[str, Measure]] = []
+    single: list[tuple[float, str, Measure]] = []
     for measure in evaluation.measures:
         for score, ideal in (("calibration_intercept", 0.0), ("calibration_slope", 1.0)):
             model = measure.name.removeprefix(f"{score}_")
-            if model == measure.name or model.startswith(("real_", "difference_")):
+            if model == measure.name or model.startswith(("real_", "difference_")) or measure.lower is None:
                 continue
             side = (least(measure) > ideal) - (most(measure) < ideal)
-            if measure.value is None or measure.lower is None or not side:
-                continue
             reference = get(evaluation, f"{score}_real_{model}")
-            if reference is not None and side * (number_of(measure) - number_of(reference)) <= 0:
+            worse = reference is None or side * (number_of(measure) - number_of(reference)) > 0
+            if not side or not worse:
                 continue
-            who = "on average they predict" if model == "mean" else f"{model.replace('_', ' ')} predicts"
-            label = score.replace("_", " ")
-            text = f"{who} risks that are {_WAYS[score, side]} ({label} {told(measure)}, {ideal:g} is ideal)"
-            found.append((text, measure))
-    return found
+            who = "they are on average" if model == "mean" else f"those of {model.replace('_', ' ')} are"
+            label = f"{score.replace('_', ' ')} {told(measure)}, {ideal:g} is ideal"
+            text = f"{who} {_WAYS[score, side]} ({label})"
+            if model == "mean":
+                average.append((text, measure))
+            else:
+                single.append((abs(number_of(measure) - ideal), text, measure))
+    return average or [(text, measure) for _, text, measure in sorted(single, key=lambda way: -way[0])[:1]]

@@ -70,7 +70,8 @@ def _promised(source: ReportSource) -> list[Sentence]:
         )
     made += [
         f"Whoever guesses, from even odds, whether a given patient {change} {often}, even if "
-        "they know all other records; a coin is right 50 times. " + unluckiest(profile, source.delta),
+        "they know all other records; a coin is right 50 times. That is an average: "
+        f"{unluckiest(profile, source.delta)}.",
         f"Nothing that can happen to a patient because of this release becomes more probable by more than "
         f"{_in_100(tv)} points in 100 through being in the training table (total variation {round_up(tv)}).",
     ]
@@ -91,17 +92,29 @@ def unluckiest(profile: Profile, delta: float) -> str:
     --------
     >>> from dpsynth.accounting import gaussian_event
     >>> print(unluckiest(Profile([gaussian_event(1.6)]), 1e-5))
-    That is the average over all releases that could have come out; after the unluckiest of them a guesser may
-    be up to 92.9 % sure, and surer only with a probability of at most 7.8e-05.
+    after the unluckiest of all releases that could have come out, a guesser may be up to 92.9 % sure, and
+    surer only once in 12,900 times or less often
     """
     belief = round_up(100 * profile.belief(delta), 3)
     beyond = profile.exceedance(profile.epsilon(delta))
-    rarely = f"surer only with a probability of at most {round_up(beyond, 2)}" if beyond else "never surer"
+    rarely = f"surer only {once_in(beyond)}" if beyond else "never surer"
     sure = "all but certain" if float(belief) >= 100 else f"up to {belief} % sure, and {rarely}"
-    return (
-        "That is the average over all releases that could have come out; after the unluckiest of them a "
-        f"guesser may be {sure}."
-    )
+    return f"after the unluckiest of all releases that could have come out, a guesser may be {sure}"
+
+
+def once_in(probability: float) -> str:
+    """A small probability as people read it, rounded up.
+
+    Examples
+    --------
+    >>> once_in(7.779e-05), once_in(1e-12)
+    ('once in 12,800 times or less often', 'less than once in a billion times')
+    """
+    if probability < 1e-9:
+        return "less than once in a billion times"
+    times = math.floor(1 / probability * (1 + 1e-12))
+    figures = max(len(str(times)) - 3, 0)
+    return f"once in {times // 10**figures * 10**figures:,} times or less often"
 
 
 def _attacks(evaluation: Evaluation, source: ReportSource) -> list[Sentence]:

@@ -104,7 +104,8 @@ def _average(source: ReportSource) -> Block:
         return paragraph()
     return paragraph(
         "Two of these numbers are about the same guesser: the attack accuracy is how often they are right, "
-        f"the posterior belief is how sure they may become. {unluckiest(source.profile, source.delta)}"
+        "on average over all that could have come out; the posterior belief is how sure they may become: "
+        f"{unluckiest(source.profile, source.delta)}."
     )
 
 

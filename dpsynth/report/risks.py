@@ -72,8 +72,8 @@ def risks(source: ReportSource) -> Section:
     evaluation = source.evaluation or Evaluation(())
     for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
         facts = [("What it is", Sentence(meaning)), ("The guarantee", Sentence(bound))]
-        facts += _tried(evaluation, names)
-        facts.append(("Not tried", Sentence(untried)))
+        if tried := _tried(evaluation, names):
+            facts += [*tried, ("Not tried", Sentence(untried))]
         blocks += [Heading(title), Facts(tuple(facts))]
     return Section("risks", "Singling out, linkability, inference", tuple(blocks))
 
