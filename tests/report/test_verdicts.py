@@ -421,3 +421,27 @@ def test_a_release_rests_on_released_numbers_only():
     for verdict in verdicts(source.released().evaluation):
         assert not verdict.internal
         assert all(not source.evaluation[name].internal for name in verdict.rests_on)
+
+
+def test_columns_that_give_records_away_are_named():
+    """Catches an AUC of .99 without a word on where it comes from, and a column that chance names."""
+
+    def sentence(*losses):
+        entries = (("nn_accuracy_train", 0.6, 0.55, 0.65), ("discriminator_auc_x", 0.95, 0.9, 1.0), *losses)
+        measures = tuple(Measure("g", name, value, True, "", *ends) for name, value, *ends in entries)
+        (found,) = verdicts(Evaluation(measures))
+        return found.sentence, set(found.rests_on)
+
+    many = [(f"discriminator_loss[c{k}]", 0.02 * k, 0.01 * k, 0.03 * k) for k in range(1, 6)]
+    said, basis = sentence(("discriminator_loss[a [b]]", 0.3, -0.1, 0.7), *many)
+    assert said.endswith("c5 (0.100 of the AUC), c4 (0.080 of the AUC) and c3 (0.060 of the AUC).")
+    assert "discriminator_loss[c5]" in basis and "discriminator_loss[a [b]]" not in basis
+    said, _ = sentence(("discriminator_loss[a [b]]", 0.3, 0.1, 0.5))
+    assert said.endswith("by what shuffling it costs: a [b] (0.300 of the AUC).")
+    said, _ = sentence(
+        ("discriminator_loss[a]", 0.004, -0.01, 0.02), ("discriminator_loss[b]", 0.002, 0, 0.01)
+    )
+    assert said.endswith(
+        "No column does it by itself: shuffling any one of them costs at most 0.004 of the AUC."
+    )
+    assert sentence()[0].endswith("(0.550 to 0.650).")
