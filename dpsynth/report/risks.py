@@ -52,7 +52,8 @@ def risks(source: ReportSource) -> Section:
             "To isolate the record of one person: here, a synthetic record that is a patient's own, or a "
             "description that fits one patient alone.",
             _SINGLED,
-            "Whether few columns together, such as a rare diagnosis and an age, fit one real patient alone.",
+            "Whether few columns together, such as a rare diagnosis and an age, fit one real patient alone; "
+            "single columns are told below, where values occur that one real person alone has.",
         ),
         (
             "Linkability",

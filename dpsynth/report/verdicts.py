@@ -56,6 +56,8 @@ def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
     [('memorises', 'bad')]
     """
     found = [verdict for rule in _RULES for verdict in rule(evaluation)]
+    if any(verdict.code == "values_remembered" for verdict in found):
+        found = [verdict for verdict in found if verdict.code != "no_memory_found"]
     records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
     if any(measure is not None and number_of(measure) < NO_PRAISE for measure in records):
         found = [verdict for verdict in found if verdict.severity != "good"]
@@ -190,6 +192,25 @@ def _memory(evaluation: Evaluation) -> Iterator[Verdict]:
         )
 
 
+def _lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Which columns repeat values that one training record alone has? Their intervals hold together."""
+    differ = get(evaluation, "nn_train_test_p")
+    if differ is not None and number_of(differ) < DIFFERENT:
+        return
+    known = [m for m in evaluation.measures if m.name.startswith("lone_values_train[")]
+    caught = [m for m in known if m.lower is not None and m.lower > 0.5 + MEMBERSHIP_MARGIN]
+    if caught:
+        caught.sort(key=number_of, reverse=True)
+        named = [f"{m.name[m.name.index('[') + 1 : -1]} ({told(m)})" for m in caught[:3]]
+        more = f" and {len(caught) - 3} more" if len(caught) > 3 else ""
+        sentence = (
+            "Single values give training records away: where a synthetic record has a value that one real "
+            "person alone has, that person is a training one more often than by chance (0.5) in "
+            f"{', '.join(named)}{more}."
+        )
+        yield Verdict("values_remembered", "bad", sentence, *basis(caught), "risk")
+
+
 def _few(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are there too few records to tell?"""
     names = ("synthetic_records", "train_records", "test_records")
@@ -203,6 +224,7 @@ def _few(evaluation: Evaluation) -> Iterator[Verdict]:
 
 _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     _memory,
+    _lone_values,
     trust.utility,
     calibration,
     trust.collapse,

@@ -445,3 +445,15 @@ def test_columns_that_give_records_away_are_named():
         "No column does it by itself: shuffling any one of them costs at most 0.004 of the AUC."
     )
     assert sentence()[0].endswith("(0.550 to 0.650).")
+
+
+def test_columns_with_values_of_one_training_record_are_named():
+    """Catches praise of a table that repeats its training records' times of admission, and a false alarm."""
+    clean = ("membership_auc", 0.5, 0.45, 0.55)
+    copied = ("lone_values_train[time]", 0.97, 0.93, 1.0)
+    assert of(clean, copied) == {"values_remembered": "bad"}
+    assert of(clean, ("lone_values_train[time]", 0.56, 0.49, 0.63)) == {"no_memory_found": "good"}
+    # held-out records that differ from training ones are no baseline
+    assert "values_remembered" not in of(clean, copied, ("nn_train_test_p", 0.001))
+    (found,) = verdicts(Evaluation((Measure("g", copied[0], *copied[1:2], True, "", *copied[2:]),)))
+    assert "time (0.970 (0.930 to 1.000))" in found.sentence and found.about == "risk" and found.internal
