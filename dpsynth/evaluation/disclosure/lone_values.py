@@ -2,10 +2,10 @@
 
 A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself,
 whatever the other columns are. Of the real records, as many training as held-out ones, each value that occurs
-once is looked up in the synthetic table. If that table owes nothing to the particular training records, what it
-repeats is as often the value of a held-out record as of a training one; the spread of that share is the one of
-an exchange of the two tables' labels (:mod:`dpsynth.evaluation.disclosure.exchange`), here by its exact mean
-and variance and the normal distribution.
+once is looked up in the synthetic table. If that table owes nothing to the particular training records, what
+it repeats is as often the value of a held-out record as of a training one; the spread of that share is the
+one of an exchange of the two tables' labels (:mod:`dpsynth.evaluation.disclosure.exchange`), here by its
+exact mean and variance and the normal distribution.
 """
 
 from __future__ import annotations
