@@ -23,8 +23,8 @@ from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
-from dpsynth.evaluation.similarity.constraints import parse_rule
 from dpsynth.evaluation.similarity.likeness import likeness
+from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
 #: Called with the name of a stage and the part of it that is done, in [0, 1].

@@ -20,7 +20,7 @@ from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.similarity.association_kept import association_findings
 from dpsynth.evaluation.similarity.columns import ColumnDifference, Difference, compare_column
 from dpsynth.evaluation.similarity.conformity import conformity_measures
-from dpsynth.evaluation.similarity.constraints import parse_rule, violations
+from dpsynth.evaluation.similarity.constraints import violations
 from dpsynth.evaluation.similarity.coverage import (
     CategoryCoverage,
     category_coverage,
@@ -30,6 +30,7 @@ from dpsynth.evaluation.similarity.coverage import (
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.similarity.marginal import marginal
 from dpsynth.evaluation.similarity.resemblance import correlation_error
+from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
 GROUP = "Resemblance to the training records"
