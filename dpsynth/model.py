@@ -88,7 +88,7 @@ class GeneratorModel:
 
         Raises
         ------
-        RunError
+        RejectionError
             If a constraint or condition is nearly impossible under the model.
         """
         count = max(-(-n // block), 1)

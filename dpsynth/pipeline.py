@@ -24,10 +24,11 @@ from dpsynth import datasets, storage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.statement import WARNING, write_warning
 from dpsynth.config import RunConfig
-from dpsynth.errors import ConfigError, DataError, InputError
+from dpsynth.errors import ConfigError, DataError, InputError, RejectionError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.options import from_plain
+from dpsynth.rejection import Acceptance
 from dpsynth.report.load import ReportSource
 from dpsynth.report.page import write_page
 from dpsynth.report.run import RunReport
@@ -174,24 +175,31 @@ def run(
 
     def fill(folder: Path) -> None:
         evaluation: Evaluation | None = None
-        start = time.perf_counter()
-        sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
-        seconds["sample"] = time.perf_counter() - start
-        say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+        sampled: pd.DataFrame | None = None
         model.save(folder / MODEL)
         model.ledger_.save(folder / LEDGER)
         start = time.perf_counter()
-        with _kept("the evaluation failed", problems):
-            evaluation = _evaluate(config, sampled, train, test, stages)
-            seconds["evaluate"] = time.perf_counter() - start
-            if evaluation is not None:
-                say(f"evaluated in {seconds['evaluate']:.1f} s")
+        try:
+            sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
+            seconds["sample"] = time.perf_counter() - start
+            say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+            for line in model.acceptance_.lines():
+                say(line)
+        except RejectionError as problem:  # the budget is spent: model and ledger are kept
+            problems.append(f"the synthetic table could not be drawn: {problem}")
+        start = time.perf_counter()
+        if sampled is not None:
+            with _kept("the evaluation failed", problems):
+                evaluation = _evaluate(config, sampled, train, test, stages)
+                seconds["evaluate"] = time.perf_counter() - start
+                if evaluation is not None:
+                    say(f"evaluated in {seconds['evaluate']:.1f} s")
         report = RunReport(
             guarantee=guarantee,
             ledger=model.ledger_.summary(model.delta_),
             table={
                 "name": table.name,
-                "synthetic_records": n_synthetic,
+                "synthetic_records": n_synthetic if sampled is not None else 0,
                 "columns": len(train.schema),
                 "outcome": train.schema.outcome,
                 "schema_sha256": train.schema.digest(),
@@ -301,10 +309,12 @@ def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, forc
 def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     """Stream ``n`` records to a file and return the first of them, for evaluation."""
     kept: list[pd.DataFrame] = []
+    model.acceptance_ = Acceptance()
+    rng = np.random.default_rng(model.random_state)
 
     def blocks() -> Iterator[pd.DataFrame]:
         rows = 0
-        for block in model.model_.blocks(n, np.random.default_rng(model.random_state)):
+        for block in model.model_.blocks(n, rng, record=model.acceptance_):
             if rows < _EVALUATED_ROWS:
                 kept.append(block)
                 rows += len(block)

@@ -2,11 +2,12 @@
 
 Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
 the model's law given the constraints but moves the one-way marginals. So more are drawn than are wanted, and
-of those that obey, the wanted number is chosen with probabilities that raking (iterative proportional
-fitting, Deming and Stephan 1940) brings back to the released marginals: of all laws that obey the constraints and have
-these marginals, the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where constraints
-hold in the real table its marginals allow them, and so, up to noise, do the released ones. Every record is one
-that the model drew: none is repaired, and none is chosen twice.
+the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming and Stephan
+1940) brings back to the released marginals: of all laws that obey the constraints and have these marginals,
+the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where constraints hold in the real
+table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the sampling
+noise out of the chosen records' marginals. Every record is one that the model drew: none is repaired, and
+none is chosen twice.
 
 A condition of conditional sampling refuses as well, but nothing is brought back: the law is the one above,
 given the condition.
@@ -22,7 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import RunError
+from dpsynth.errors import RejectionError
 from dpsynth.postprocess import exact_counts
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.rules import Rule
@@ -133,7 +134,7 @@ def obeying(
 
     Raises
     ------
-    RunError
+    RejectionError
         If fewer than one candidate in a thousand obeys, after a million candidates.
     """
     pool: list[pd.DataFrame] = []
@@ -158,7 +159,10 @@ def obeying(
             break
         pool, wanted, last = [frame], 1.5 * held, gap
     order = rng.permutation(len(frame))
-    chosen = _evened(order[exact_counts(size, shares[order], rng) > 0], cells, targets, rng)
+    first = exact_counts(size, shares[order], rng) > 0
+    # A share of 1 is drawn twice where it is rounded up: another record then takes the second place.
+    chosen = np.concatenate([order[first], order[~first][: size - int(first.sum())]])
+    chosen = _evened(chosen, cells, targets, rng)
     moved = max(
         (_distance(cell[chosen], p), grid.column.name)
         for cell, p, grid in zip(cells, targets, encoder.grids, strict=True)
@@ -192,7 +196,7 @@ def fulfilling(
 
     Raises
     ------
-    RunError
+    RejectionError
         If fewer than one record in a thousand fulfils them, after a million candidates.
     """
     record.conditions = " and ".join(rule.text for rule in conditions)
@@ -238,7 +242,7 @@ def _rarest(record: Acceptance) -> str:
 
 def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
     if record.candidates >= CANDIDATES and taken < RAREST * of:
-        raise RunError(
+        raise RejectionError(
             f"{what} is nearly impossible under the model: {taken:,} of {of:,} records drawn; see that it is "
             "written as it is meant and true of the real table, or ask for less"
         )

@@ -329,7 +329,7 @@ class DPWGANGP:
         ------
         InputError
             If a condition cannot be read.
-        RunError
+        RejectionError
             If a constraint or condition is nearly impossible under the model, naming it.
         """
         return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)

@@ -52,7 +52,8 @@ def run(
     result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
     if done.problem is not None:
-        raise RunError(f"{done.problem}; the table, the model and the ledger are in {done.out}")
+        table = "the table, " if "synthetic.csv" in done.files else ""
+        raise RunError(f"{done.problem}; {table}the model and the ledger are in {done.out}")
 
 
 def _text(done: Finished) -> str:

@@ -71,7 +71,8 @@ def evaluate(
     models : dict of str to scikit-learn estimator, optional
         Predictors in place of the three built-in ones.
     constraints : sequence of str, optional
-        Rules that records should obey, such as ``"diastolic <= systolic"``; violations are counted.
+        Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``;
+        violations are counted.
     metric : {"euclidean", "gower", "hamming"}
         Distance of nearest-neighbour accuracy.
     seed : int, optional
@@ -206,7 +207,7 @@ def evaluate(
     settings: dict[str, Any] = {
         "outcome": chosen,
         "effects": [study.formula(schema) for study in studies],
-        "constraints": list(constraints),
+        "constraints": list(dict.fromkeys((*schema.constraints, *constraints))),
         "metric": metric,
         "seed": entropy,
         "level": level,

@@ -87,7 +87,7 @@ class Formula:
         function, parts = _operation(node)
         done = [self._value(part, inputs) for part in parts]
         result = _applied(function, done)
-        # In floating point nan ** 0 is 1 and 1 / (1 / 0) is 0: what has no value on the way has none in the end.
+        # In floating point nan ** 0 is 1 and 1 / (1 / 0) is 0; here a part without value has none after it.
         known = np.isfinite(result)
         for part in done:
             known = known & ~np.isnan(part)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from dpsynth.evaluation.records import Measure
+from dpsynth.table.derived import differing
 from dpsynth.table.rules import Rule
+from dpsynth.table.schema import Schema
 
 GROUP = "Constraints"
 
@@ -27,3 +29,20 @@ def violations(rules: Sequence[Rule], synthetic: pd.DataFrame, train: pd.DataFra
             what = f"share of {table} records that break it, {int(broken.sum()):,} of {len(frame):,}"
             name = f"constraint_violations_{table}[{rule.text}]"
             yield Measure(GROUP, name, float(broken.mean()), table != "synthetic", what)
+
+
+def derived_differences(schema: Schema, synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
+    """Yield the share of records in which a derived column is more than a step off its formula.
+
+    Parameters
+    ----------
+    schema : Schema
+    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
+        Conformed, at least one record each.
+    """
+    for column, formula in schema.formulas:
+        for table, frame in (("synthetic", synthetic), ("train", train)):
+            off = differing(frame, column, formula, schema.columns)
+            what = f"share of {table} records that are off the formula, {int(off.sum()):,} of {len(frame):,}"
+            name = f"constraint_violations_{table}[{column.name} = {formula.text}]"
+            yield Measure(GROUP, name, float(off.mean()), table != "synthetic", what)
