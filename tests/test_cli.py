@@ -324,6 +324,40 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
     assert "clipped: age, 1 values (internal: not for release)" in capsys.readouterr().out
 
 
+def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a condition that the command loses, or an acceptance rate that is not shown."""
+    derived = "  - {name: old, kind: integer, lower: 0, upper: 99, derived: age - 18}\n"
+    rules = "constraints: [crea < 9.9 or sex = M, died = 1 implies age > 25]\n"
+    schema_with("columns:", f"{rules}columns:")()
+    Path("bad.yaml").write_text(Path("bad.yaml").read_text() + derived)
+    row_with("21,1.0,F,1")()
+    assert main(["schema", "check", "bad.yaml", "--data", "bad.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "died = 1 implies age > 25: 1 rows do not obey (internal: not for release)" in said
+    assert "old" not in said and "crea" not in said
+    fit = "fit --data bad.csv --schema bad.yaml --epsilon 3 --delta 1e-5 --steps 0 --out model"
+    assert main(fit.split()) == 0
+    capsys.readouterr()
+    command = ["sample", "model", "-n", "50", "--out", "s.csv", "--where", "sex = F", "--where", "old >= 12"]
+    assert main([*command, "--json"]) == 0
+    accepted = json.loads(capsys.readouterr().out)["acceptance"]
+    assert set(accepted["constraints"]) == {"crea < 9.9 or sex = M", "died = 1 implies age > 25"}
+    assert 0 < accepted["where"] < 1 and accepted["all"] <= min(accepted["constraints"].values())
+    rows = [line.split(",") for line in Path("s.csv").read_text().splitlines()]
+    assert rows[0] == ["age", "crea", "sex", "died", "old"] and len(rows) == 51
+    for age, crea, sex, died, old in rows[1:]:
+        assert sex == "F" and int(old) == int(age) - 18 >= 12 and (died == "0" or int(age) > 25)
+        assert not crea or float(crea) < 9.9
+    assert main([*command, "--force"]) == 0
+    said = capsys.readouterr().out
+    assert "obey died = 1 implies age > 25" in said and "fulfil sex = F and old >= 12" in said
+    Path("s.csv").unlink()
+    for condition, code in (("sex = X", 2), ("age > 85 and age < 20", 1)):
+        assert main(["sample", "model", "-n", "5", "--out", "s.csv", "--where", condition]) == code
+        err = capsys.readouterr().err
+        assert condition in err and err.count("\n") == 1 and not Path("s.csv").exists()
+
+
 def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch files that differ from what is printed, or an internal number without its mark."""
     Path("fresh.csv").write_text(table(97).replace("\n2", "\n3").replace("\n4", "\n5"))

@@ -19,7 +19,7 @@ LAYERS = [
     ("bounds",),
     ("mechanism",),
     ("gan",),
-    ("presets", "budget", "postprocess", "model"),
+    ("presets", "budget", "postprocess", "rejection", "model"),
     ("options", "fitting", "synthesizer"),
     ("datasets", "evaluation"),
     ("config", "report", "figures"),

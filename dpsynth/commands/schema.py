@@ -82,7 +82,8 @@ def check(
     data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file to check.")] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Check a schema, and a table against it; lists unreviewed fields and clipped values."""
+    """Check a schema, and a table against it; lists unreviewed fields, clipped values and broken rules."""
+    from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
     from dpsynth.table.schema import Schema
 
@@ -99,10 +100,24 @@ def check(
     if data is not None:
         conformed = known.conform(read_table(data, known))
         clipped = {name: count for name, count in conformed.clipped.items() if count}
-        result |= {"rows": len(conformed.frame), "clipped": clipped, "internal": ["rows", "clipped"]}
+        broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
+        for column, formula in known.formulas:
+            off = differing(conformed.frame, column, formula, known.columns)
+            broken[f"{column.name} = {formula.text}"] = int(off.sum())
+        result |= {
+            "rows": len(conformed.frame),
+            "clipped": clipped,
+            "broken": broken,
+            "internal": ["rows", "clipped", "broken"],
+        }
         lines.append(f"{data}: {len(conformed.frame):,} rows fit (internal: not for release)")
         lines += [
             f"outside the bounds, will be clipped: {name}, {count} values (internal: not for release)"
             for name, count in clipped.items()
+        ]
+        lines += [
+            f"{text}: {count} rows do not obey (internal: not for release)"
+            for text, count in broken.items()
+            if count
         ]
     console.emit(result, "\n".join(lines), as_json=as_json)

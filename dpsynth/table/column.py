@@ -77,6 +77,9 @@ class Column(BaseModel):
     unit, description : str, optional
     missing : bool
         Whether a value may be absent.
+    derived : str, optional
+        The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
+        neither counted nor modelled.
     unreviewed : tuple of str
         Fields that were read off the data and that nobody has answered for yet.
 
@@ -110,6 +113,7 @@ class Column(BaseModel):
     unit: str | None = None
     description: str | None = None
     missing: StrictBool = False
+    derived: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
@@ -127,6 +131,8 @@ class Column(BaseModel):
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
+        if self.derived is not None and not self.is_numeric:
+            raise ValueError(f"derived is not allowed for kind {self.kind!r}; a formula gives numbers")
         if self.is_numeric:
             self._check_numeric()
         else:

@@ -20,6 +20,7 @@ LAB = Column(name="lab", kind="continuous", lower=0.1, upper=20, decimals=1, sca
 SEX = Column(name="sex", kind="binary", categories=("F", "M"))
 STAGE = Column(name="stage", kind="ordinal", categories=(1, 2, 3), missing=True)
 FLAG = Column(name="flag", kind="binary", categories=(False, True), missing=True)
+TWICE = Column(name="twice", kind="integer", lower=0, upper=220, derived="2 * age")
 SCHEMA = Schema(columns=(AGE, LAB, SEX, STAGE, FLAG), outcome="sex", n_public=100)
 
 
@@ -74,8 +75,35 @@ def test_digest_sees_every_field() -> None:
             outcome="sex",
             n_public=100,
         ),
+        Schema(**{**dict(SCHEMA), "constraints": ("age > 20",)}),
+        Schema(**{**dict(SCHEMA), "constraints": ("age > 20", "age > 30")}),
+        Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE)}),
+        Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE.model_copy(update={"derived": "age"}))}),
     ]
     assert len({schema.digest() for schema in variants}) == len(variants)
+
+
+def test_a_schema_without_rules_and_formulas_is_written_as_before() -> None:
+    """New fields that change the digest or the file of every schema would no longer recognise old models."""
+    schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),), n_public=9)
+    assert (
+        schema.to_yaml() == "n_public: 9\ncolumns:\n- name: age\n  kind: integer\n  lower: 18\n  upper: 110\n"
+    )
+    assert schema.digest()[:16] == "32243a875b93a9bd"
+
+
+def test_rules_and_formulas_are_kept_in_the_file() -> None:
+    """Constraints lost on the way to a file, or a wrong one that is found only when sampling."""
+    schema = Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE), "constraints": ("twice > age",)})
+    again = Schema.from_yaml(schema.to_yaml())
+    assert again == schema and again.rules[0].columns == {"twice", "age"}
+    assert schema.with_n_public(None).mark_reviewed().constraints == ("twice > age",)
+    with pytest.raises(SchemaError, match=r"^schema: constraint 'age > pulse': 'pulse' is not a column"):
+        Schema(**{**dict(SCHEMA), "constraints": ("age > pulse",)})
+    with pytest.raises(SchemaError, match="constraints"):
+        Schema.from_dict({**SCHEMA.to_dict(), "constraints": "age > 20"})
+    with pytest.raises(SchemaError, match=r"constraints\.0 must be a valid string, got 3"):
+        Schema.from_dict({**SCHEMA.to_dict(), "constraints": [3]})
 
 
 @pytest.mark.parametrize(

@@ -147,8 +147,8 @@ class EffectsModel:
         return None if kind is None or len(schema) < 2 else cls(kind, outcome, level=level, sparing=True)
 
     def columns(self, schema: Schema) -> tuple[Column, ...]:
-        """Return the columns of the predictors."""
-        names: Sequence[str] = schema.names if self.predictors is None else self.predictors
+        """Return the columns of the predictors; by default no derived ones, which repeat others."""
+        names: Sequence[str] = schema.modelled.names if self.predictors is None else self.predictors
         return tuple(schema.column(name) for name in names if name not in (self.outcome, self.duration))
 
     def formula(self, schema: Schema) -> str:
