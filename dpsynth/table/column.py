@@ -149,8 +149,8 @@ class Column(BaseModel):
             raise ValueError(f"lower must be less than upper, got {self.lower:g} and {self.upper:g}")
         if self.scale == "log" and self.lower < 0:
             raise ValueError(
-                f"lower must be greater than 0 on the log scale, got {self.lower:g}; use the linear scale where "
-                "values can be negative"
+                f"lower must be greater than 0 on the log scale, got {self.lower:g}; use the "
+                "linear scale where values can be negative"
             )
         if self.cells is not None and self.cells < 1:
             raise ValueError(f"cells must be at least 1, got {self.cells}")
@@ -172,8 +172,8 @@ class Column(BaseModel):
         resolution = self.resolution
         if self.scale == "log" and self.lower == 0 and resolution is None:
             raise ValueError(
-                "lower must be greater than 0 on the log scale, or 0 with a step or decimals that say where the "
-                "scale begins (zeros then have a cell of their own), got 0"
+                "lower must be greater than 0 on the log scale, or 0 with a step or decimals that say "
+                "where the scale begins (zeros then have a cell of their own), got 0"
             )
         if resolution is not None:
             steps = (self.upper - self.lower) / resolution
