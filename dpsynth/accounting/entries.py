@@ -1,4 +1,4 @@
-"""The lines of a ledger: readings of the private table, and charges for what may go wrong."""
+"""The lines of a ledger: readings of the private table, the stages they belong to, and other charges."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Entry:
         The neighbouring tables for which the guarantee is given.
     detail : str
         Anything a reader needs besides.
+    stage : int
+        Number of its stage, from 1.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Entry:
     sensitivity: str
     adjacency: str = ADD_REMOVE
     detail: str = ""
+    stage: int = 1
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,27 @@ class Overflow:
     name: str
     probability: float
     detail: str = ""
+    stage: int = 1
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Readings whose noise was fixed together, and what was fixed about all of them before the first.
+
+    Within a stage noise depends on nothing that was released in it, so its entries compose on one
+    privacy-loss distribution. A later stage's noise may depend on the outputs of an earlier one.
+
+    Parameters
+    ----------
+    key : str
+        Made at random when the stage begins: a stage that came into two ledgers is counted once.
+    delta : float, optional
+        The stage's part of the ledger's delta.
+    epsilon, tv : float, optional
+        What the stage costs at most, whatever was released before; where None, what its entries cost.
+    """
+
+    key: str
+    delta: float | None = None
+    epsilon: float | None = None
+    tv: float | None = None
