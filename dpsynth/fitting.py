@@ -22,7 +22,7 @@ from dpsynth import presets, storage
 from dpsynth.accounting.events import non_private_event
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.budget import Budget, Shares, gaussian_mu, plan_budget
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
@@ -40,10 +40,6 @@ _BANK_ROWS = 50_000
 _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
 # Share of n_public by which the number of rows may differ from it.
 _N_TOLERANCE = 0.1
-
-
-class OwnerWarning(UserWarning):
-    """Something about the private table that its owner should know, and nobody else."""
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,16 @@ from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.journal import checkpoint_ledger, journalled
 from dpsynth.options import from_plain
+from dpsynth.preflight import check_run
 from dpsynth.report.load import ReportSource
 from dpsynth.report.page import write_page
 from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
 from dpsynth.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
-from dpsynth.table.schema import require_reviewed
-from dpsynth.targets import require_free_folder
+from dpsynth.targets import claimed
 
 if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
@@ -53,7 +54,8 @@ SYNTHETIC, MODEL, LEDGER, REPORT_JSON, REPORT_MD, REPORT_HTML = (
 # Put into a checkpoint, so that it is resumed by the run that left it.
 _RUN = "run.json"
 # Rows of the synthetic table that are kept in memory for evaluation, whatever its length.
-_EVALUATED_ROWS = 500_000
+EVALUATED_ROWS = 500_000
+_INTERRUPTED = "was interrupted"
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,16 @@ class Finished:
         What it holds.
     report : RunReport
     problem : str, optional
-        Why the evaluation or the page is absent. What was paid for is kept all the same.
+        Why the table, the evaluation or the page is absent. What was paid for is kept all the same.
+    interrupted : bool
+        Whether the user's interrupt is a reason.
     """
 
     out: Path
     files: tuple[str, ...]
     report: RunReport
     problem: str | None = None
+    interrupted: bool = False
 
 
 def run(
@@ -84,6 +89,8 @@ def run(
     force: bool = False,
     resume: bool = False,
     ledger: str | Path | None = None,
+    forget_earlier: bool = False,
+    accept_n_public: bool = False,
     progress: Callable[[Progress], None] | None = None,
     stages: Callable[[str, float], None] | None = None,
     log: Callable[[str], None] | None = None,
@@ -98,11 +105,18 @@ def run(
         ``report.html``.
     force : bool
         Whether the folder of an earlier run may be replaced; it stays until the new one is complete. An
-        unused checkpoint of an interrupted run is given up.
+        unused checkpoint of an interrupted run is given up. What was released for either counts, as it does
+        for runs that failed, see :mod:`dpsynth.journal`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional
-        ``ledger.json`` of what has been released about the same table before; this run is added to it.
+        ``ledger.json`` of what has been released about the same table before; this run is added to it. A
+        run that is resumed must go on from it already.
+    forget_earlier : bool
+        Leave out what was released from the same folder before, and let the ledger say so: for tables that
+        are public, or where the folder's earlier run was about another table.
+    accept_n_public : bool
+        Go on although ``n_public`` is far from the number of rows.
     progress : callable, optional
         Receives :class:`~dpsynth.synthesizer.Progress` during training.
     stages : callable, optional
@@ -128,31 +142,66 @@ def run(
     by the evaluation, whose numbers are internal.
     """
     out = Path(out)
-    say = log or (lambda line: None)
     checkpoint = checkpoint_folder(out)
-    require_free_folder(out, force=force, mark=REPORT_JSON)
     model = build_model(config)
-    _check_checkpoint(checkpoint, config, resume=resume, force=force)
+    with claimed(out, force=force, mark=REPORT_JSON):
+        _check_checkpoint(checkpoint, config, resume=resume, force=force)
+        storage.clear_leftovers(checkpoint, keep_worthy=force)
+        check_run(config, ledger)
+        say = log or (lambda line: None)
+        named = None if ledger is None else Ledger.load(ledger)
+        if resume:
+            _check_continued(checkpoint, named, ledger, forget_earlier)
+        with journalled(out, named, forget=forget_earlier, say=say) as book:
+            if config.split.method == "stratified":
+                book.exclude("the stratified split: neighbouring tables are training parts, not whole tables")
+            return _carry_out(
+                config,
+                model,
+                out,
+                force=force,
+                resume=resume,
+                ledger=book,
+                accept_n_public=accept_n_public,
+                progress=progress,
+                stages=stages,
+                say=say,
+            )
+
+
+def _carry_out(
+    config: RunConfig,
+    model: DPWGANGP,
+    out: Path,
+    *,
+    force: bool,
+    resume: bool,
+    ledger: Ledger,
+    accept_n_public: bool,
+    progress: Callable[[Progress], None] | None,
+    stages: Callable[[str, float], None] | None,
+    say: Callable[[str], None],
+) -> Finished:
+    """Carry out a run whose configuration and folder have been found to be right."""
+    checkpoint = checkpoint_folder(out)
     seconds: dict[str, float] = {}
 
     start = time.perf_counter()
     table = load_table(config)
-    stratified = config.split.method == "stratified"
-    split = datasets.train_test if stratified else datasets.independent_split
-    train, test = split(table, config.split.test_fraction, config.split.seed)
-    require_reviewed(train.schema, model.accept_unreviewed)
+    train, test = split_table(config, table)
     seconds["load"] = time.perf_counter() - start
 
     start = time.perf_counter()
     try:
         if resume:
             model = DPWGANGP.resume(checkpoint, train.frame, progress=progress)
+            model.ledger_.join(ledger)  # of which the checkpoint's is a part already, or all
         else:
-            earlier = None if ledger is None else Ledger.load(ledger)
             model.fit(
                 train.frame,
                 schema=train.schema,
-                ledger=earlier,
+                ledger=ledger,
+                accept_n_public=accept_n_public,
                 checkpoint=checkpoint,
                 progress=progress,
             )
@@ -161,10 +210,6 @@ def run(
             (checkpoint / _RUN).write_text(json.dumps(config.to_dict()), encoding="utf-8")
         raise
     seconds["fit"] = time.perf_counter() - start
-    if stratified:
-        model.ledger_.exclude(
-            "the stratified split: neighbouring tables are training parts, not whole tables"
-        )
     say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
 
     guarantee = model.guarantee()
@@ -174,24 +219,26 @@ def run(
 
     def fill(folder: Path) -> None:
         evaluation: Evaluation | None = None
-        start = time.perf_counter()
-        sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
-        seconds["sample"] = time.perf_counter() - start
-        say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+        sampled: pd.DataFrame | None = None
         model.save(folder / MODEL)
         model.ledger_.save(folder / LEDGER)
         start = time.perf_counter()
-        with _kept("the evaluation failed", problems):
-            evaluation = _evaluate(config, sampled, train, test, stages)
-            seconds["evaluate"] = time.perf_counter() - start
-            if evaluation is not None:
+        with _kept("sampling", problems):
+            sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
+            seconds["sample"] = time.perf_counter() - start
+            say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+        start = time.perf_counter()
+        with _kept("the evaluation", problems):
+            if sampled is not None and config.evaluate.enabled:
+                evaluation = evaluate_parts(config, sampled, train, test, stages)
+                seconds["evaluate"] = time.perf_counter() - start
                 say(f"evaluated in {seconds['evaluate']:.1f} s")
         report = RunReport(
             guarantee=guarantee,
-            ledger=model.ledger_.summary(model.delta_),
+            ledger=model.ledger_.summary(),
             table={
                 "name": table.name,
-                "synthetic_records": n_synthetic,
+                "synthetic_records": 0 if sampled is None else n_synthetic,
                 "columns": len(train.schema),
                 "outcome": train.schema.outcome,
                 "schema_sha256": train.schema.digest(),
@@ -205,16 +252,18 @@ def run(
         )
         (folder / REPORT_JSON).write_text(report.to_json(), encoding="utf-8")
         (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
-        with _kept("the report's page could not be drawn", problems):
+        with _kept("drawing the report's page", problems):
             write_page(ReportSource.from_run(folder), folder / REPORT_HTML, "internal")
         write_warning(folder / WARNING, guarantee)
         made.append(report)
 
     storage.write_folder(out, fill, replace=force)
-    if checkpoint.exists():
-        shutil.rmtree(checkpoint)
+    for rest in (checkpoint, *storage.leftovers(checkpoint)):
+        if rest.exists():
+            shutil.rmtree(rest)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
-    return Finished(out, files, made[0], "; ".join(problems) or None)
+    interrupted = any(problem.endswith(_INTERRUPTED) for problem in problems)
+    return Finished(out, files, made[0], "; ".join(problems) or None, interrupted)
 
 
 @contextmanager
@@ -222,8 +271,10 @@ def _kept(what: str, problems: list[str]) -> Iterator[None]:
     """Note a failure and go on: the private budget is spent, and what it bought must not be lost."""
     try:
         yield
-    except (Exception, KeyboardInterrupt) as problem:
-        problems.append(f"{what} ({type(problem).__name__}: {problem})")
+    except KeyboardInterrupt:
+        problems.append(f"{what} {_INTERRUPTED}")
+    except Exception as problem:
+        problems.append(f"{what} failed ({type(problem).__name__}: {problem})")
 
 
 def checkpoint_folder(out: str | Path) -> Path:
@@ -274,12 +325,31 @@ def load_table(config: RunConfig) -> Table:
     return datasets.load(str(config.dataset))
 
 
+def split_table(config: RunConfig, table: Table) -> tuple[Table, Table]:
+    """Split a table into its training and test part, as a configuration says; the same way every time."""
+    split = datasets.train_test if config.split.method == "stratified" else datasets.independent_split
+    return split(table, config.split.test_fraction, config.split.seed)
+
+
 def _without_seed(config: RunConfig) -> dict[str, Any]:
     """The configuration as a report may show it: whoever has the noise's seed has the noise."""
     shown = config.to_dict()
     if "random_state" in shown["model"]:
         shown["model"]["random_state"] = "given, not kept"
     return shown
+
+
+def _check_continued(
+    checkpoint: Path, named: Ledger | None, path: str | Path | None, forget_earlier: bool
+) -> None:
+    """Refuse to resume with a ledger that the interrupted run did not go on from: it would be lost."""
+    if forget_earlier:
+        raise InputError("--forget-earlier does not go with --resume: the interrupted run has its ledger")
+    if named is not None and not checkpoint_ledger(checkpoint).holds(named):
+        raise InputError(
+            f"the run that left {checkpoint} did not go on from the ledger {path}; resume without --ledger, or "
+            "give the checkpoint up with --force and begin anew with --ledger"
+        )
 
 
 def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, force: bool) -> None:
@@ -305,7 +375,7 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     def blocks() -> Iterator[pd.DataFrame]:
         rows = 0
         for block in model.model_.blocks(n, np.random.default_rng(model.random_state)):
-            if rows < _EVALUATED_ROWS:
+            if rows < EVALUATED_ROWS:
                 kept.append(block)
                 rows += len(block)
             yield block
@@ -314,15 +384,14 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def _evaluate(
+def evaluate_parts(
     config: RunConfig,
     sampled: pd.DataFrame,
     train: Table,
     test: Table,
     progress: Callable[[str, float], None] | None,
-) -> Evaluation | None:
-    if not config.evaluate.enabled:
-        return None
+) -> Evaluation:
+    """Evaluate a synthetic table against both parts of the real one, as a configuration says."""
     return evaluate(
         sampled,
         train=train.frame,

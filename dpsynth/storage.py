@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,19 @@ import numpy as np
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files import read_json
+from dpsynth.locks import locked
+
+# Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
+_KEPT = ("model.json", "model/model.json", "checkpoint.json")
 
 
 def write_folder(
     path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, private: bool = False
 ) -> Path:
     """Fill a folder under a temporary name beside ``path`` and rename it when it is complete.
+
+    Two processes never write one folder at a time, and what a killed process left is removed or named: see
+    `clear_leftovers`.
 
     Parameters
     ----------
@@ -35,7 +44,8 @@ def write_folder(
     Raises
     ------
     InputError
-        If ``path`` exists and may not be replaced, or is a file.
+        If ``path`` exists and may not be replaced, is a file or in use by another process, or a process that
+        wrote it was killed and left something of worth, which is deleted with ``replace``.
 
     Examples
     --------
@@ -48,27 +58,95 @@ def write_folder(
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file; name a folder")
-    if path.is_dir() and any(path.iterdir()) and not replace:
-        raise InputError(f"{path} exists and is not empty")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-    except OSError as problem:
-        raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+    with parents_made(path), locked(path):
+        if path.is_dir() and any(path.iterdir()) and not replace:
+            raise InputError(f"{path} exists and is not empty")
+        clear_leftovers(path, keep_worthy=replace)
+        _write(path, fill, private)
+        for rest in leftovers(path):
+            shutil.rmtree(rest)
+    return path
+
+
+def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
+    fresh = _temporary(path, "tmp")
     try:
         fill(fresh)
         fresh.chmod(0o700 if private else 0o755)
         if path.exists():
-            aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
-            os.replace(path, aside / "old")
-            os.replace(fresh, path)
-            shutil.rmtree(aside)
+            aside = _temporary(path, "old")
+            try:
+                os.replace(path, aside / "old")
+                os.replace(fresh, path)
+            finally:
+                if not path.exists():
+                    os.replace(aside / "old", path)
+                shutil.rmtree(aside)
         else:
             os.replace(fresh, path)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
-    return path
+
+
+def _temporary(path: Path, suffix: str) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=f".{suffix}", dir=path.parent))
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+
+
+@contextmanager
+def parents_made(path: Path) -> Iterator[None]:
+    """Make the folders above ``path``; those that are empty in the end are removed again.
+
+    Raises
+    ------
+    InputError
+        If they cannot be made.
+    """
+    made = [folder for folder in path.parents if not folder.exists()]
+    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+        yield
+    finally:
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+
+
+def leftovers(path: Path) -> list[Path]:
+    """Temporary folders that killed processes left when writing ``path``; the caller holds its lock."""
+    # as tempfile writes them, so that a neighbour's (run.2 beside run) are not taken for ours
+    pattern = re.compile(re.escape(f".{path.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")
+    return sorted(entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name))
+
+
+def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
+    """Remove what killed processes left when writing ``path``; the caller holds its lock.
+
+    Parameters
+    ----------
+    path : Path
+    keep_worthy : bool
+        Leave what holds a model or a checkpoint where it is, without a word, until ``path`` is replaced.
+
+    Raises
+    ------
+    InputError
+        If there is such a folder and it is not to be left; a budget was spent for it, so its owner decides.
+    """
+    for rest in leftovers(path):
+        if not any((rest / place / name).exists() for place in ("", "old") for name in _KEPT):
+            shutil.rmtree(rest)
+        elif not keep_worthy:
+            raise InputError(
+                f"an earlier command was killed while it wrote {path}, and what it had paid for is in "
+                f"{rest}: rename that folder to keep it, or add --force to delete it"
+            )
 
 
 def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

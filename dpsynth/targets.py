@@ -2,9 +2,44 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dpsynth.errors import InputError
+from dpsynth.locks import locked
+from dpsynth.storage import clear_leftovers, parents_made
+
+
+@contextmanager
+def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
+    """Hold a folder that a command is going to write, from before it reads anything until it has ended.
+
+    What can be known beforehand is that it may be written, that nobody else is writing it, and that no
+    killed command left in a hidden folder what it had paid for. Other remains of killed commands are removed.
+
+    Parameters
+    ----------
+    folder, force, mark
+        See `require_free_folder`.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as d, claimed(Path(d) / "runs/a", force=False, mark="report.json"):
+    ...     (Path(d) / "runs").is_dir()
+    True
+    """
+    require_free_folder(folder, force=force, mark=mark)
+    with parents_made(folder), locked(folder):
+        require_free_folder(folder, force=force, mark=mark)  # who held it a moment ago may have filled it
+        clear_leftovers(folder, keep_worthy=force)
+        yield
 
 
 def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
@@ -31,12 +66,17 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     """
     if not folder.name:
         raise InputError(f"{folder} is not the name of a folder to write")
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return
+    if os.path.ismount(folder):
+        raise InputError(f"{folder} is a mounted volume, which cannot be renamed; name a folder inside it")
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder")
-    if not any(folder.iterdir()):
-        return
+    try:
+        if not any(folder.iterdir()):
+            return
+    except OSError as problem:
+        raise InputError(f"{folder} cannot be read ({problem.strerror})") from None
     if not force:
         raise InputError(
             f"{folder} exists and is not empty; name another folder, or add --force to replace it"

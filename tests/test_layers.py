@@ -14,7 +14,7 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "text", "files", "storage"),
+    ("errors", "text", "files", "locks", "storage"),
     ("table", "accounting"),
     ("bounds",),
     ("mechanism",),
@@ -23,7 +23,7 @@ LAYERS = [
     ("options", "fitting", "synthesizer"),
     ("datasets", "evaluation"),
     ("config", "report", "figures"),
-    ("targets", "pipeline"),
+    ("journal", "targets", "preflight", "origin", "pipeline", "reevaluation"),
     ("commands", "cli"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dpsynth.accounting import Ledger
 from dpsynth.cli import main
 from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
+from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.model import GeneratorModel
 from dpsynth.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table
@@ -57,6 +59,20 @@ def model(**changes: Any) -> dict[str, Any]:
     return {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0} | changes
 
 
+def failing(problem: BaseException) -> Any:
+    """A function that raises, whatever it is given."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise problem
+
+    return fail
+
+
+def measured_at_once(*args: Any, **kwargs: Any) -> Evaluation:
+    """In place of an evaluation, which takes seconds."""
+    return Evaluation((Measure("Records", "synthetic_records", 40, False, "rows"),), {"outcome": "died"}, ())
+
+
 def names(folder: Path) -> set[str]:
     return {entry.name for entry in folder.iterdir()}
 
@@ -85,23 +101,120 @@ def test_a_run_writes_everything(folder: Path) -> None:
     assert names(folder / "runs") == {"first"}
 
 
-@pytest.mark.parametrize("raised", [MemoryError("no room"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (MemoryError("no room"), 1, "the evaluation failed (MemoryError: no room)"),
+        (KeyboardInterrupt(), 130, "the evaluation was interrupted"),
+    ],
+)
 def test_what_was_paid_for_outlives_a_failing_evaluation(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+    said: str,
 ) -> None:
     """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
-
-    def fail(*args: Any, **kwargs: Any) -> None:
-        raise raised
-
-    monkeypatch.setattr("dpsynth.pipeline.evaluate", fail)
     config().to_yaml("run.yaml")
-    assert main(["run", "run.yaml", "--out", "out"]) == 1
-    said = capsys.readouterr().err
-    assert "the evaluation failed" in said and "the table, the model and the ledger are in out" in said
+    with monkeypatch.context() as patched:
+        patched.setattr("dpsynth.pipeline.evaluate", failing(raised))
+        assert main(["run", "run.yaml", "--out", "out"]) == status
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert said in last and "the table, the model and the ledger are in out" in last
     assert {"synthetic.csv", "model", "ledger.json", "report.json"} <= names(folder / "out")
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
+    assert "`dpsynth evaluate out`" in last
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
+    assert main(["evaluate", "out"]) == 0
+    assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
+
+
+@pytest.mark.parametrize(("raised", "status"), [(OSError("disk full"), 1), (KeyboardInterrupt(), 130)])
+def test_what_was_paid_for_outlives_failing_sampling(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+) -> None:
+    """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
+    config().to_yaml("run.yaml")
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "_sample_to", failing(raised))
+        assert main(["run", "run.yaml", "--out", "out"]) == status
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "sampling" in last and not (folder / "out/synthetic.csv").exists()
+    assert main(["evaluate", "out"]) == 2
+    assert "holds no synthetic.csv" in capsys.readouterr().err
+    advised = [command.split()[1:] for command in re.findall("`([^`]+)`", last)]
+    assert [command[0] for command in advised] == ["sample", "evaluate"]
+    for command in advised:
+        assert main([word.replace("N", "40") for word in command]) == 0
+    report = json.loads((folder / "out/report.json").read_text())
+    assert report["evaluation"] is not None and report["table"]["synthetic_records"] == 40
+
+
+def test_a_run_evaluated_again_measures_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch another split or table, a changed model or ledger, and options that are not kept."""
+    first = pipeline.run(config(), "out")
+    before = {
+        path: path.read_bytes()
+        for path in first.out.rglob("*")
+        if path.is_file() and "report" not in path.name
+    }
+    old = json.loads((folder / "out/report.json").read_text())
+    assert main(["evaluate", "out"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["evaluate", "out", "--force"]) == 0
+    new = json.loads((folder / "out/report.json").read_text())
+    del old["seconds"], new["seconds"]
+    assert new == old
+    effects = "logistic: died ~ age"
+    words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
+    given: dict[str, Any] = {}
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", lambda *a, **k: given.update(k) or measured_at_once())
+    assert main(words) == 0
+    new = json.loads((folder / "out/report.json").read_text())
+    assert (given["effects"], given["constraints"], given["seed"]) == ([effects], ["age >= 30"], 3)
+    assert new["config"]["evaluate"]["effects"] == [effects]
+    assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
+    assert effects in (folder / "out/report.html").read_text()
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch the word that stands in the seed's place taken for a wrong option."""
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
+    pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
+    assert main(["evaluate", "out"]) == 0
+    report = json.loads((folder / "out/report.json").read_text())
+    assert report["config"]["model"]["random_state"] == "given, not kept"
+    assert report["evaluation"] is not None
+
+
+def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a table measured against another split, or against bounds that are not its own."""
+    pipeline.run(config(evaluate={"enabled": False}), "out")
+    (folder / "half.checkpoint").mkdir()
+    (folder / "half.checkpoint/checkpoint.json").write_text("{}")
+    SCHEMA.with_n_public(90).to_yaml("cohort.yaml")
+    for words, said in (
+        ("evaluate half", "go on with `dpsynth run --resume`"),
+        ("evaluate .", "not the folder of a run"),
+        ("evaluate out --train cohort.csv", "--train does not go with the folder of a run"),
+        ("evaluate out --metric manhattan", "evaluate.metric"),
+        ("evaluate out --constraint weight>=3", "'weight'"),
+        ("evaluate out", "another schema"),
+    ):
+        assert main(words.split()) == 2
+        assert said in capsys.readouterr().err
+    assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
 
 
 def test_default_number_of_records_is_the_public_one(folder: Path) -> None:
@@ -154,7 +267,7 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
         raise RunError("the disk is full")
 
     before = names(folder)
-    monkeypatch.setattr(pipeline, "_sample_to", fail)
+    monkeypatch.setattr(DPWGANGP, "save", fail)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
     assert names(folder) == before
@@ -271,7 +384,7 @@ def test_a_long_table_is_evaluated_on_its_first_records(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Would catch a table of millions of rows held in memory."""
-    monkeypatch.setattr(pipeline, "_EVALUATED_ROWS", 60)
+    monkeypatch.setattr(pipeline, "EVALUATED_ROWS", 60)
     monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
     evaluated: list[int] = []
     original = pipeline.evaluate

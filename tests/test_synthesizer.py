@@ -13,8 +13,7 @@ import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.budget import Shares, plan_budget
-from dpsynth.errors import DataError, InputError, NotFittedError, PrivacyError
-from dpsynth.fitting import OwnerWarning
+from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError
 from dpsynth.gan.training import initial_state
 from dpsynth.mechanism.noise import secure_generator
 
@@ -139,7 +138,7 @@ def test_second_fit_adds_to_the_ledger():
     once = len(model.fit(table(), schema=SCHEMA).ledger_.entries)
     model.fit(table(), schema=SCHEMA)
     assert len(model.ledger_.entries) == 2 * once
-    # its options may depend on what the first showed, so the two add up and share no privacy-loss distribution
+    # its options may depend on what the first showed: the two add up, on no common privacy-loss distribution
     assert model.ledger_.delta == 2e-5
     assert model.ledger_.epsilon(2e-5) == 2.0 and model.ledger_.epsilon(1e-5) == np.inf
     assert "the sum of 2 stages" in model.guarantee()

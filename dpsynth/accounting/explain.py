@@ -42,7 +42,8 @@ def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             "A test of whether this patient is in the table finds members at most "
             f"{percent(cost['advantage'])} times in 100 more often than it suspects non-members."
             if percent(cost["advantage"]) != "100"
-            else "A test of whether this patient is in the table may find every member and suspect nobody else.",
+            else "A test of whether this patient is in the table may find every member and suspect nobody "
+            "else.",
         ),
         (
             "attack accuracy",

@@ -61,8 +61,8 @@ def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> s
         stages = len(ledger.stages)
         summed = f", the sum of {stages} stages" if stages > 1 else ""
         text = (
-            f"({round_up(epsilon)}, {round_up(delta)})-differentially private for {change} one record{summed}: "
-            "no test of whether one person's record is in the table has a true positive rate that "
+            f"({round_up(epsilon)}, {round_up(delta)})-differentially private for {change} one record"
+            f"{summed}: no test of whether one person's record is in the table has a true positive rate that "
             f"exceeds its false positive rate by more than {round_up(profile.tv())}."
         )
     if ledger.seeded and not bare:

@@ -209,8 +209,8 @@ def to_text(cost: Mapping[str, Any]) -> str:
         lines += [f"    {name:<24} {_shown(value)}" for name, value in forms.items()]
     for number, stage in enumerate(cost.get("stages", ()), 1):
         lines.append(
-            f"  stage {number}: epsilon {round_up(stage['epsilon'])} at delta {round_up(stage['delta'])}, total "
-            f"variation {round_up(stage['tv'])}"
+            f"  stage {number}: epsilon {round_up(stage['epsilon'])} at delta {round_up(stage['delta'])}, "
+            f"total variation {round_up(stage['tv'])}"
         )
     for entry in cost.get("entries", ()):
         lines.append(

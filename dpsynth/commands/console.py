@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth.errors import OwnerWarning
+
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
     from dpsynth.fitting import Progress
+
+# A log file gets a line on training this often.
+_LOG_SECONDS = 30.0
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
@@ -23,6 +30,14 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of
 LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="ledger.json of earlier releases about the same table, to go on from."),
+]
+
+ForgetFlag = Annotated[
+    bool,
+    typer.Option("--forget-earlier", help="Leave earlier releases from this folder out; the ledger says so."),
+]
+AcceptNFlag = Annotated[
+    bool, typer.Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
 ]
 
 
@@ -47,6 +62,23 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+@contextmanager
+def owner_warnings() -> Iterator[None]:
+    """Print what is for the table's owner as one line on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OwnerWarning)
+        shown = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **where: Any) -> None:
+            if issubclass(category, OwnerWarning):
+                say(f"dpsynth: {message}")
+            else:
+                shown(message, category, *place, **where)
+
+        warnings.showwarning = show
+        yield
+
+
 def earlier_ledger(path: Path | None) -> Ledger | None:
     """Read the ledger that ``--ledger`` names, if it names one."""
     if path is None:
@@ -59,10 +91,12 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
 def read_ledger(path: Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
     from dpsynth.accounting.ledger import Ledger
+    from dpsynth.storage import check_same_ledger
 
     if not path.is_dir():
         return Ledger.load(path)
     if (path / "ledger.json").exists():
+        check_same_ledger(path / "ledger.json", path / "model")
         return Ledger.load(path / "ledger.json")
     from dpsynth.synthesizer import DPWGANGP
 
@@ -71,14 +105,14 @@ def read_ledger(path: Path) -> Ledger:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """Give a callback that draws training progress on stderr; it draws nothing where that is no terminal."""
+    """Give a callback that draws training progress on stderr; where that is no terminal, lines for a log."""
     with _bars() as bar:
         yield _training(bar)
 
 
 @contextmanager
 def stage_bar() -> Iterator[Callable[[str, float], None]]:
-    """Give a callback that draws the stages of an evaluation, in the same way."""
+    """Give a callback that shows the stages of an evaluation, in the same way."""
     with _bars() as bar:
         yield _stages(bar)
 
@@ -92,33 +126,49 @@ def run_bars() -> Iterator[tuple[Callable[[Progress], None], Callable[[str, floa
 
 @contextmanager
 def _bars() -> Iterator[Any]:
+    """Bars on stderr; None where that is no terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[metrics]}"),
+        TimeRemainingColumn(),
     )
-    with Bar(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with Bar(*columns, console=console, transient=True) as bar:
         yield bar
 
 
 def _training(bar: Any) -> Callable[[Progress], None]:
     task: Any = None
+    told = time.monotonic()
 
     def draw(progress: Progress) -> None:
         nonlocal task
-        metrics = ", ".join(f"{name} {value:.3g}" for name, value in progress.metrics.items())
         if task is None:
-            task = bar.add_task("critic steps", total=progress.total, metrics=metrics)
-        bar.update(task, completed=progress.step, metrics=metrics)
+            task = bar.add_task("training", total=progress.total)
+        bar.update(task, completed=progress.step)
 
-    return draw
+    def tell(progress: Progress) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _LOG_SECONDS:
+            told = time.monotonic()
+            say(f"training: {progress.step:,} of {progress.total:,} critic steps")
+
+    return tell if bar is None else draw
 
 
 def _stages(bar: Any) -> Callable[[str, float], None]:
@@ -128,7 +178,12 @@ def _stages(bar: Any) -> Callable[[str, float], None]:
         if stage not in tasks:
             for earlier in tasks.values():
                 bar.update(earlier, completed=1.0)
-            tasks[stage] = bar.add_task(stage, total=1.0, metrics="")
+            tasks[stage] = bar.add_task(stage, total=1.0)
         bar.update(tasks[stage], completed=done)
 
-    return draw
+    def tell(stage: str, done: float) -> None:
+        if stage not in tasks:
+            tasks[stage] = None
+            say(f"evaluating: {stage}")
+
+    return tell if bar is None else draw

@@ -1,30 +1,49 @@
-"""``dpsynth evaluate``: a synthetic table measured against real ones."""
+"""``dpsynth evaluate``: a synthetic table measured against real ones, or a run measured again."""
 
 from __future__ import annotations
 
+import time
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpsynth.commands import console
-from dpsynth.errors import DataError
-from dpsynth.targets import require_free_folder
+from dpsynth.errors import DataError, InputError
+from dpsynth.targets import claimed
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from dpsynth.evaluation.records import Evaluation
+    from dpsynth.origin import Origin
+    from dpsynth.report.run import RunReport
     from dpsynth.table.schema import Schema
+
+#: what every folder that is written here holds
+_MARK = "evaluation.json"
+_FILES = "evaluation.json, evaluation.md and report.html"
 
 
 def evaluate(
-    synthetic: Annotated[Path, typer.Option("--synthetic", help="Synthetic table.", show_default=False)],
-    train: Annotated[
-        Path, typer.Option("--train", help="Real records it was made from.", show_default=False)
-    ],
-    schema: Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)],
+    run: Annotated[
+        Path | None, typer.Argument(help="Folder of a run, to evaluate it again.", show_default=False)
+    ] = None,
+    synthetic: Annotated[Path | None, typer.Option("--synthetic", help="Synthetic table.")] = None,
+    train: Annotated[Path | None, typer.Option("--train", help="Real records it was made from.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="YAML file; by default that of --model.")
+    ] = None,
     test: Annotated[Path | None, typer.Option("--test", help="Real records held out.")] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="Folder of the model or run that the table was drawn from.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="ledger.json of the table, where there is no --model.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="At which epsilon is told; by default the ledger's own.")
+    ] = None,
     outcome: Annotated[str | None, typer.Option("--outcome", help="What classifiers predict.")] = None,
     effects: Annotated[
         list[str] | None,
@@ -33,8 +52,8 @@ def evaluate(
     constraint: Annotated[
         list[str] | None, typer.Option("--constraint", help="Rule for records, such as 'low <= high'.")
     ] = None,
-    metric: Annotated[str, typer.Option("--metric", help="euclidean, gower or hamming.")] = "euclidean",
-    level: Annotated[float, typer.Option("--level", help="Of the confidence intervals.")] = 0.95,
+    metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Of the confidence intervals.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Of models and subsamples.", min=0)] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for evaluation.json, evaluation.md and report.html.")
@@ -44,54 +63,138 @@ def evaluate(
 ) -> None:
     """Likeness, usefulness and memory of a synthetic table from any tool, against real records.
 
-    Numbers of real records are internal. Without --test nothing tells memory from coincidence.
+    Numbers of real records are internal. Without --test nothing tells memory from coincidence. With --model
+    or --ledger the page opens with the guarantee, as that of a run does. With RUN, the real table is read and
+    split as the run's configuration says, and the run's report is written anew.
     """
-    from dpsynth import storage
+    from dpsynth.config import EvaluateConfig
     from dpsynth.evaluation import evaluate as measure
-    from dpsynth.report.load import ReportSource
-    from dpsynth.report.page import write_page
-    from dpsynth.report.verdicts import verdicts
+    from dpsynth.evaluation.evaluate import check_settings
+
+    asked: dict[str, Any] = {
+        "seed": seed,
+        "effects": effects,
+        "constraints": constraint,
+        "metric": metric,
+        "level": level,
+    }
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if run is not None:
+        of_tables = {"--synthetic": synthetic, "--train": train, "--test": test, "--schema": schema}
+        others = {"--model": model, "--ledger": ledger, "--delta": delta, "--outcome": outcome, "--out": out}
+        for name, value in (of_tables | others).items():
+            if value is not None:
+                raise InputError(f"{name} does not go with the folder of a run, {run}")
+        _again(run, asked, force=force, as_json=as_json)
+        return
+    if synthetic is None or train is None:
+        absent = "--synthetic" if synthetic is None else "--train"
+        raise InputError(f"{absent} is needed, or the folder of a run")
+    if schema is None and model is None:
+        raise InputError("--schema is needed, or --model, which holds it")
+    if model is not None and (ledger is not None or delta is not None):
+        name = "--delta" if ledger is None else "--ledger"
+        raise InputError(f"{name} does not go with --model, which holds its own")
+    if ledger is None and delta is not None:
+        raise InputError("--delta goes with --ledger")
+    with nullcontext() if out is None else claimed(out, force=force, mark=_MARK):
+        known, origin = _known(schema, model, ledger, delta)
+        check_settings(known, outcome=outcome, **{k: v for k, v in asked.items() if k != "seed"})
+        start = time.perf_counter()
+        made, real, held_out = (_read(path, known) for path in (synthetic, train, test))
+        loaded = time.perf_counter()
+        with console.stage_bar() as stages:
+            result = measure(
+                made, train=real, test=held_out, schema=known, outcome=outcome, progress=stages, **asked
+            )
+        seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
+        report = None
+        if origin is not None:
+            report = origin.report(
+                result,
+                known,
+                train=train,
+                schema_path=schema,
+                synthetic_records=len(made),
+                asked=EvaluateConfig(**asked),
+                seconds=seconds,
+            )
+        if out is not None:
+            _write(out, result, origin, report, force=force)
+    _show(result, out, as_json=as_json)
+
+
+def _again(run: Path, asked: dict[str, Any], *, force: bool, as_json: bool) -> None:
+    from dpsynth.reevaluation import evaluate_again
+
+    with console.stage_bar() as stages:
+        result = evaluate_again(run, force=force, settings=asked, stages=stages)
+    _show(result, run, as_json=as_json, files="report.json, report.md and report.html")
+
+
+def _known(
+    schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
+) -> tuple[Schema, Origin | None]:
+    """The schema of the tables, and what is known of how the synthetic one was made."""
+    from dpsynth.origin import Origin
     from dpsynth.table.schema import Schema
 
-    if out is not None:
-        require_free_folder(out, force=force, mark="evaluation.json")
+    origin = None
+    if model is not None:
+        origin = Origin.of_model(model)
+    elif ledger is not None:
+        origin = Origin.of_ledger(ledger, delta)
+    if schema is None:
+        assert origin is not None and origin.schema is not None
+        return origin.schema, origin
     known = Schema.from_yaml(schema)
-    with console.stage_bar() as stages:
-        result = measure(
-            _read(synthetic, known),
-            train=_read(train, known),
-            test=_read(test, known) if test is not None else None,
-            schema=known,
-            outcome=outcome,
-            effects=effects,
-            constraints=tuple(constraint or ()),
-            metric=metric,
-            level=level,
-            seed=seed,
-            progress=stages,
-        )
-    found = verdicts(result)
-    said = [f"- {verdict.sentence}" for verdict in found]
-    text = "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
+    if origin is not None:
+        origin.check_schema(known, schema)
+    return known, origin
+
+
+def _write(
+    out: Path, result: Evaluation, origin: Origin | None, report: RunReport | None, *, force: bool
+) -> None:
+    from dpsynth import storage
+    from dpsynth.report.load import ReportSource
+    from dpsynth.report.page import write_page
 
     def fill(folder: Path) -> None:
-        (folder / "evaluation.json").write_text(result.to_json() + "\n", encoding="utf-8")
-        (folder / "evaluation.md").write_text(text, encoding="utf-8")
+        (folder / _MARK).write_text(result.to_json() + "\n", encoding="utf-8")
+        (folder / "evaluation.md").write_text(_markdown(result), encoding="utf-8")
+        if origin is not None and report is not None:
+            origin.ledger.save(folder / "ledger.json")
+            (folder / "report.json").write_text(report.to_json(), encoding="utf-8")
         write_page(ReportSource.from_run(folder), folder / "report.html", "internal")
 
-    shown = text.rstrip("\n")
-    if out is not None:
-        storage.write_folder(out, fill, replace=force)
-        # the whole is in the folder; a terminal has room for what it means
-        shown = "\n".join([*said, f"wrote evaluation.json, evaluation.md and report.html to {out}"])
+    storage.write_folder(out, fill, replace=force)
+
+
+def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _FILES) -> None:
+    from dpsynth.report.verdicts import verdicts
+
+    found = verdicts(result)
+    # the whole is in the folder; a terminal has room for what it means
+    lines = [*(f"- {verdict.sentence}" for verdict in found), f"wrote {files} to {out}"]
+    shown = _markdown(result).rstrip("\n") if out is None else "\n".join(lines)
     record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in found]}
     console.emit(record, shown, as_json=as_json)
 
 
-def _read(path: Path, schema: Schema) -> pd.DataFrame:
-    """Read a table; an error says which of the three it is about."""
+def _markdown(result: Evaluation) -> str:
+    from dpsynth.report.verdicts import verdicts
+
+    said = [f"- {verdict.sentence}" for verdict in verdicts(result)]
+    return "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
+
+
+def _read(path: Path | None, schema: Schema) -> Any:
+    """Read a table, if there is one; an error says which of the three it is about."""
     from dpsynth.table.io import read_table
 
+    if path is None:
+        return None
     try:
         return read_table(path, schema)
     except DataError as problem:

@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpsynth.commands import console
-from dpsynth.errors import RunError
+from dpsynth.errors import ConfigError, InputError, RunError
 
 if TYPE_CHECKING:
+    from dpsynth.config import RunConfig
     from dpsynth.pipeline import Finished
 
 
 def run(
-    config: Annotated[Path, typer.Argument(help="YAML file of the run.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
+    config: Annotated[Path | None, typer.Argument(help="YAML file of the run.", show_default=False)] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="CSV or Parquet file: a run without a YAML file.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="YAML file of the schema of --data.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget, with --data.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="Probability of failure.")] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
+    accept_unreviewed: Annotated[
+        bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     ledger: console.LedgerOption = None,
+    forget_earlier: console.ForgetFlag = False,
+    accept_n_public: console.AcceptNFlag = False,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Fit, sample, evaluate and report, as a configuration says.
+    """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
 
     Writes synthetic.csv, model/, ledger.json, report.json, report.md and report.html, all of them or none.
+    Half of the records train and half test; a YAML file can change that and everything else.
     """
     from dpsynth import pipeline
     from dpsynth.config import RunConfig
 
-    settings = RunConfig.from_yaml(config)
+    given = {
+        "--data": data,
+        "--schema": schema,
+        "--epsilon": epsilon,
+        "--delta": delta,
+        "--prior": prior,
+        "--steps": steps,
+        "--not-private": not_private or None,
+        "--accept-unreviewed": accept_unreviewed or None,
+    }
+    if config is None:
+        settings = _of_options(given)
+    else:
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise InputError(f"{extra[0]} does not go with {config}: write it into that file")
+        settings = RunConfig.from_yaml(config)
     try:
-        with console.run_bars() as (draw, stages):
+        with console.owner_warnings(), console.run_bars() as (draw, stages):
             done = pipeline.run(
                 settings,
                 out,
                 force=force,
                 resume=resume,
                 ledger=ledger,
+                forget_earlier=forget_earlier,
+                accept_n_public=accept_n_public,
                 progress=draw,
                 stages=stages,
                 log=console.say,
@@ -52,7 +89,49 @@ def run(
     result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
     if done.problem is not None:
-        raise RunError(f"{done.problem}; the table, the model and the ledger are in {done.out}")
+        sentence = f"{done.problem}; {_what_is_there(done)}"
+        raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
+
+
+def _of_options(given: Mapping[str, Any]) -> RunConfig:
+    """The configuration of a run without a YAML file."""
+    from dpsynth.config import RunConfig
+
+    data, schema, epsilon = (given[name] for name in ("--data", "--schema", "--epsilon"))
+    if data is None:
+        raise InputError("give a YAML file, or --data, --schema and --epsilon")
+    if schema is None:
+        raise InputError(f"--schema is needed; `dpsynth schema infer {data} --out my.yaml` drafts one")
+    if (epsilon is None) != bool(given["--not-private"]):
+        raise InputError("give either --epsilon, or --not-private for a run without any guarantee")
+    model = {"delta": given["--delta"], "prior": given["--prior"], "training_steps": given["--steps"]}
+    record = {
+        "data": {
+            "path": str(data),
+            "schema": str(schema),
+            "accept_unreviewed": bool(given["--accept-unreviewed"]),
+        },
+        "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
+    }
+    try:
+        return RunConfig.from_dict(record).located(".")
+    except ConfigError as problem:
+        # the keys of the file that was not written
+        said = str(problem).replace("model.training_steps", "--steps").replace("model.", "--")
+        raise ConfigError(said) from None
+
+
+def _what_is_there(done: Finished) -> str:
+    table = done.out / "synthetic.csv"
+    if table.exists():
+        return (
+            f"the table, the model and the ledger are in {done.out}; `dpsynth evaluate {done.out}` evaluates "
+            "the table again"
+        )
+    return (
+        f"the model and the ledger are in {done.out}: `dpsynth sample {done.out} -n N --out {table}` and "
+        f"`dpsynth evaluate {done.out}` make the rest"
+    )
 
 
 def _text(done: Finished) -> str:

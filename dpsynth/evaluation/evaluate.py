@@ -16,6 +16,7 @@ import pandas as pd
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.adversarial.closeness import closeness
+from dpsynth.evaluation.adversarial.distances import metric_named
 from dpsynth.evaluation.disclosure.memorisation import memorisation
 from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.prediction.usefulness import usefulness
@@ -117,16 +118,16 @@ def evaluate(
     >>> result["synthetic_records"].value, result["nn_accuracy_train"].internal
     (3, True)
     """
-    chosen = outcome if outcome is not None else schema.outcome
-    if chosen is not None:
-        check_outcome(schema, chosen)
-    for name, value in (("neighbour_records", neighbour_records), ("utility_records", utility_records)):
-        if value < 2:
-            raise InputError(f"{name} must be at least 2, got {value!r}")
-    check_level(level)
-    studies = _studies(effects, schema, chosen)
-    for rule in constraints:
-        parse_rule(rule, schema)  # refused before anything takes time
+    chosen, studies = check_settings(
+        schema,
+        outcome=outcome,
+        effects=effects,
+        constraints=constraints,
+        metric=metric,
+        level=level,
+        neighbour_records=neighbour_records,
+        utility_records=utility_records,
+    )
     made = _conform("synthetic", synthetic, schema)
     real = _conform("train", train, schema)
     held_out = _conform("test", test, schema) if test is not None else None
@@ -221,6 +222,49 @@ def evaluate(
         measures = tuple(replace(measure, internal=True) for measure in measures)
         details = tuple(replace(detail, internal=True) for detail in details)
     return Evaluation(measures, settings, details)
+
+
+def check_settings(
+    schema: Schema,
+    *,
+    outcome: str | None = None,
+    effects: Sequence[str | EffectsModel] | None = None,
+    constraints: Sequence[str] = (),
+    metric: str = "euclidean",
+    level: float = 0.95,
+    neighbour_records: int = 10_000,
+    utility_records: int = 50_000,
+) -> tuple[str | None, list[EffectsModel]]:
+    """Check the arguments of :func:`evaluate` against a schema; needs no records.
+
+    Parameters
+    ----------
+    schema, outcome, effects, constraints, metric, level, neighbour_records, utility_records
+        See :func:`evaluate`.
+
+    Returns
+    -------
+    outcome : str or None
+        The column that models predict.
+    studies : list of EffectsModel
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, naming it.
+    """
+    chosen = outcome if outcome is not None else schema.outcome
+    if chosen is not None:
+        check_outcome(schema, chosen)
+    for name, value in (("neighbour_records", neighbour_records), ("utility_records", utility_records)):
+        if value < 2:
+            raise InputError(f"{name} must be at least 2, got {value!r}")
+    check_level(level)
+    metric_named(metric)
+    studies = _studies(effects, schema, chosen)
+    for rule in constraints:
+        parse_rule(rule, schema)
+    return chosen, studies
 
 
 def _studies(
