@@ -180,6 +180,7 @@ def plan_budget(
     if counted:
         z = calibrate(lambda s: [*fixed, gaussian_event(s, count=steps)], target)
         tv = Profile([*fixed, gaussian_event(z, count=steps)]).tv()
-        target = PromiseTarget(epsilon, delta, tv)
+        if tv < 1.0:
+            target = PromiseTarget(epsilon, delta, tv)
     z = calibrate(lambda s: [*fixed, training_event(s, sampling_prob, steps)], target)
     return Budget(budget.marginals, budget.tables, budget.selection_epsilon, training=z, tv=tv)

@@ -146,7 +146,7 @@ def count_records(
     share = (options.shares or Shares()).count
     part = (share * options.epsilon, share * total_delta(schema, options))
     multiplier = 1.0 / gaussian_mu(*part)
-    ledger.begin_stage(part[1], epsilon=part[0])
+    ledger.begin_stage(part[1])
     ledger.post(
         "number of records",
         count_event(multiplier),
@@ -199,7 +199,9 @@ def share_out(
         shares=options.shares or Shares(),
         counted=blueprint.schema.n_public is None,
     )
-    ledger.begin_stage(delta, epsilon=epsilon, tv=budget.tv)
+    # What holds whatever the count has said; without a count, the noise is fixed and says it itself.
+    counted = blueprint.schema.n_public is None
+    ledger.begin_stage(delta, epsilon=epsilon if counted else None, tv=budget.tv)
     return budget
 
 

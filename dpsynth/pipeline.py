@@ -151,7 +151,7 @@ def run(
         say = log or (lambda line: None)
         named = None if ledger is None else Ledger.load(ledger)
         if resume:
-            _check_continued(checkpoint, named, ledger, forget_earlier)
+            named = _continued(checkpoint, named, ledger, forget_earlier)
         with journalled(out, named, forget=forget_earlier, say=say) as book:
             if config.split.method == "stratified":
                 book.exclude("the stratified split: neighbouring tables are training parts, not whole tables")
@@ -339,17 +339,20 @@ def _without_seed(config: RunConfig) -> dict[str, Any]:
     return shown
 
 
-def _check_continued(
+def _continued(
     checkpoint: Path, named: Ledger | None, path: str | Path | None, forget_earlier: bool
-) -> None:
-    """Refuse to resume with a ledger that the interrupted run did not go on from: it would be lost."""
+) -> Ledger:
+    """The checkpoint's ledger; one that the interrupted run did not go on from is refused, not lost."""
     if forget_earlier:
         raise InputError("--forget-earlier does not go with --resume: the interrupted run has its ledger")
-    if named is not None and not checkpoint_ledger(checkpoint).holds(named):
+    ledger = checkpoint_ledger(checkpoint)
+    if named is not None and not ledger.holds(named):
         raise InputError(
-            f"the run that left {checkpoint} did not go on from the ledger {path}; resume without --ledger, or "
-            "give the checkpoint up with --force and begin anew with --ledger"
+            f"the run that left {checkpoint} did not go on from the ledger {path}: give the checkpoint up "
+            "(--force without --resume) and begin anew with that ledger, or resume without it if it is about "
+            "another table"
         )
+    return ledger
 
 
 def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, force: bool) -> None:

@@ -82,7 +82,7 @@ class PromisedLoss:
         return min(bounds)
 
     def quantile(self, probability: float) -> float:
-        """Smallest level, at least 0, that by :meth:`exceedance` is exceeded with at most this probability."""
+        """Smallest level, at least 0, that is exceeded with at most this probability."""
         levels = [math.inf if probability < 1.0 else 0.0]
         for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
             if probability > delta:

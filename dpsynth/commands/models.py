@@ -47,9 +47,9 @@ def fit(
     given = {"prior": prior, "training_steps": steps}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
-    table = open_table(data, schema)
     earlier = console.earlier_ledger(ledger)
     with journalled(out, earlier, forget=forget_earlier, say=console.say) as book:
+        table = open_table(data, schema)
         with console.owner_warnings(), console.progress_bar() as draw:
             model.fit(
                 table.frame,

@@ -47,6 +47,7 @@ def run(
     """
     from dpsynth import pipeline
     from dpsynth.config import RunConfig
+    from dpsynth.journal import journal_file
 
     given = {
         "--data": data,
@@ -84,7 +85,7 @@ def run(
         if (checkpoint / "checkpoint.json").exists():
             left = f"a private checkpoint is in {checkpoint}; go on with --resume"
         else:
-            left = "nothing was written"
+            left = "no table was written" if journal_file(out).exists() else "nothing was written"
         raise console.Interrupted(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
