@@ -188,7 +188,7 @@ def test_asked_three_prints_three():
 
 
 @pytest.mark.parametrize(
-    ("n", "told"), [(400, None), (360, None), (352, "warned"), (800, "refused"), (80, "refused")]
+    ("n", "told"), [(400, None), (370, None), (352, "warned"), (800, "refused"), (80, "refused")]
 )
 def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
     """Catches the whole table's number for its training half, by which every count would be doubled."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpsynth.accounting.checks import in_range
 from dpsynth.accounting.normal_form import ADD_REMOVE
 
 if TYPE_CHECKING:
@@ -70,3 +72,18 @@ class Stage:
     delta: float | None = None
     epsilon: float | None = None
     tv: float | None = None
+
+
+def stage_numbers(delta: float | None, epsilon: float | None, tv: float | None) -> list[float | None]:
+    """The numbers of a stage, checked.
+
+    Raises
+    ------
+    InputError
+        If one is out of range or NaN.
+    """
+    ranges = (("delta", delta, 1.0, True), ("epsilon", epsilon, math.inf, True), ("tv", tv, 1.0, False))
+    return [
+        None if value is None else in_range(name, value, 0.0, high, high_open=high_open)
+        for name, value, high, high_open in ranges
+    ]

@@ -17,12 +17,12 @@ import math
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting import statement
+from dpsynth.accounting import ledger_record, statement
 from dpsynth.accounting.checks import in_range, text
-from dpsynth.accounting.entries import Entry, Overflow, Stage
+from dpsynth.accounting.entries import Entry, Overflow, Stage, stage_numbers
 from dpsynth.accounting.events import event_from_dict, event_to_dict
 from dpsynth.accounting.normal_form import ADD_REMOVE, normal_form
 from dpsynth.accounting.profile import Profile
@@ -31,12 +31,6 @@ from dpsynth.files import read_json, write_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
-
-_FORMAT, _VERSION = "dpsynth ledger", 2
-#: What neighbouring tables differ in.
-_UNIT = "one row"
-# Versions of the accounting may differ in the last digits of a total.
-_AGREE = 1e-3
 
 
 class Ledger:
@@ -92,7 +86,8 @@ class Ledger:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """Stages in which something was read; an entry's ``stage`` is the place here, from 1."""
-        return tuple(self._stages[: max((e.stage for e in (*self._entries, *self._overflows)), default=0)])
+        used = [entry.stage for entry in self._entries] + [charge.stage for charge in self._overflows]
+        return tuple(self._stages[: max(used, default=0)])
 
     @property
     def overflows(self) -> tuple[Overflow, ...]:
@@ -153,7 +148,7 @@ class Ledger:
         >>> ledger.delta, ledger.epsilon(2e-6), ledger.epsilon(1e-6)
         (2e-06, 1.0, inf)
         """
-        stage = Stage(secrets.token_hex(8), *_numbers(delta, epsilon, tv))
+        stage = Stage(secrets.token_hex(8), *stage_numbers(delta, epsilon, tv))
         begun = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
         self._stages = [*begun, stage]
 
@@ -226,16 +221,18 @@ class Ledger:
             )
         before, self._stages = len(self._entries), list(self.stages)
         for number, stage in enumerate(other.stages, 1):
-            theirs = other._of(number)
+            entries, overflows = other._of(number)
             here = next((n for n, mine in enumerate(self._stages, 1) if mine.key == stage.key), 0)
-            if here and len(self._of(here)[0]) >= len(theirs[0]):
+            if here and len(self._of(here)[0]) >= len(entries):
                 continue
             if not here:
                 self._stages.append(stage)
                 here = len(self._stages)
-            for kept, new in zip((self._entries, self._overflows), theirs, strict=True):
-                kept[:] = [e for e in kept if e.stage != here] + [replace(e, stage=here) for e in new]
-                kept.sort(key=lambda line: line.stage)
+            self._entries = [e for e in self._entries if e.stage != here]
+            self._entries += [replace(e, stage=here) for e in entries]
+            self._entries.sort(key=lambda entry: entry.stage)
+            self._overflows = [o for o in self._overflows if o.stage != here]
+            self._overflows += [replace(o, stage=here) for o in overflows]
         for reason in other._excluded:
             self.exclude(reason)
         self.generators += [g for g in other.generators if g not in self.generators]
@@ -340,29 +337,7 @@ class Ledger:
             Whether the composed cost is told as well: ``epsilon`` (null where it is infinite, or where the
             ledger names no delta) and ``tv``.
         """
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "unit": _UNIT,
-            "adjacency": self.adjacency,
-            **(self._total() if total else {"delta": self.delta, "epsilon": None, "tv": None}),
-            "seeded": self.seeded,
-            "generators": list(self.generators),
-            "excluded": list(self._excluded),
-            "stages": [asdict(stage) for stage in self.stages],
-            "entries": [
-                {
-                    "name": entry.name,
-                    "stage": entry.stage,
-                    "event": event_to_dict(entry.event),
-                    "sensitivity": entry.sensitivity,
-                    "adjacency": entry.adjacency,
-                    "detail": entry.detail,
-                }
-                for entry in self._entries
-            ],
-            "overflows": [asdict(overflow) for overflow in self._overflows],
-        }
+        return ledger_record.to_record(self, total=total)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Ledger:
@@ -376,35 +351,7 @@ class Ledger:
         PrivacyError
             If it holds an event that cannot be accounted for.
         """
-        _check_fields(record)
-        ledger = cls()
-        ledger.seeded = record["seeded"]
-        try:
-            for stage in record["stages"]:
-                key = text("key", stage["key"])
-                ledger._stages.append(Stage(key, *_numbers(stage["delta"], stage["epsilon"], stage["tv"])))
-            begun = tuple(ledger._stages)
-            for entry in record["entries"]:
-                ledger._stages = list(begun[: ledger._in_order(entry["stage"], len(begun))])
-                given = {key: value for key, value in entry.items() if key != "stage"}
-                ledger.post(**{**given, "event": event_from_dict(entry["event"])})
-            for overflow in record["overflows"]:
-                ledger._stages = list(begun[: ledger._in_order(overflow["stage"], len(begun), 0)])
-                ledger.charge_overflow(**{k: value for k, value in overflow.items() if k != "stage"})
-            ledger._stages = list(begun)
-            ledger.generators = [text("generator", name) for name in record["generators"]]
-            for reason in record["excluded"]:
-                ledger.exclude(reason)
-            if ledger.stages != begun or ledger.adjacency != record["adjacency"]:
-                raise InputError("its stages or its adjacency are not those of its entries")
-            if record["tv"] is not None:
-                real = ledger._total()
-                told = {name: record[name] for name in real}
-                if not all(_agree(told[name], real[name]) for name in real):
-                    raise InputError(f"its entries cost {real}, and it tells {told}")
-        except (KeyError, TypeError, AttributeError, InputError) as error:
-            raise DataError(f"the ledger has a faulty entry: {error}") from None
-        return ledger
+        return ledger_record.from_record(cls(), record)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part.
@@ -462,55 +409,3 @@ class Ledger:
         if delta is None and self.delta is None:
             raise InputError("the ledger names no delta of its own; say at which one to read it")
         return float(delta if delta is not None else self.delta)  # type: ignore[arg-type]  # one is a number
-
-    def _total(self) -> dict[str, float | None]:
-        """Epsilon (null if infinite or without a delta), delta and total variation of everything."""
-        profile, delta = self.profile(), self.delta
-        epsilon = math.inf if delta is None else profile.epsilon(delta)
-        return {"delta": delta, "epsilon": epsilon if math.isfinite(epsilon) else None, "tv": profile.tv()}
-
-    def _in_order(self, number: object, stages: int, least: int | None = None) -> int:
-        """Refuse a stage's number that there is none of, or one that goes back."""
-        earliest = max((e.stage for e in self._entries), default=1) if least is None else 1
-        if not isinstance(number, int) or not earliest <= number <= stages:
-            raise InputError(f"stage {number!r} is not one of {earliest} to {stages}")
-        return number
-
-
-def _numbers(*values: float | None) -> list[float | None]:
-    """Delta, epsilon and total variation of a stage, checked."""
-    ranges = (("delta", 1.0), ("epsilon", math.inf), ("tv", 1.0))
-    return [
-        None if value is None else in_range(name, value, 0.0, high, high_open=name != "tv")
-        for value, (name, high) in zip(values, ranges, strict=True)
-    ]
-
-
-def _agree(told: Any, real: float | None) -> bool:
-    if told is None or real is None:
-        return told is real
-    return abs(float(told) - real) <= _AGREE * max(abs(float(told)), real)
-
-
-def _check_fields(record: Mapping[str, Any]) -> None:
-    """Refuse what is no ledger, or one of another format, as a DataError."""
-    if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
-        raise DataError(f"not a ledger: the field 'format' must be {_FORMAT!r}")
-    version = record.get("version")
-    if version != _VERSION:
-        newer = isinstance(version, int) and version > _VERSION
-        advice = "written by a newer dpsynth: install that" if newer else "which this dpsynth does not read"
-        raise DataError(f"the ledger has version {version!r}, not {_VERSION}, {advice}")
-    lists = ("generators", "excluded", "stages", "entries", "overflows")
-    number = int | float | None
-    kinds: dict[str, Any] = {"unit": str, "adjacency": str, "seeded": bool}
-    kinds |= {"delta": number, "epsilon": number, "tv": number} | dict.fromkeys(lists, list)
-    keys = {"format", "version", *kinds}
-    if set(record) != keys:
-        raise DataError(f"a ledger must have the fields {sorted(keys)}, not {sorted(map(str, record))}")
-    for key, kind in kinds.items():
-        if not isinstance(record[key], kind):
-            words = getattr(kind, "__name__", "number or null")
-            raise DataError(f"the field {key!r} of a ledger must be a {words}, not {record[key]!r}")
-    if record["unit"] != _UNIT:
-        raise DataError(f"the ledger is about {record['unit']!r}; this package accounts for {_UNIT!r}")
