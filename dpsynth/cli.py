@@ -1,4 +1,4 @@
-"""The command line: ``dpsynth run | fit | sample | evaluate | account | calibrate | schema``.
+"""The command line: ``dpsynth run | fit | sample | evaluate | report | account | calibrate | schema``.
 
 Results go to stdout, one JSON object with ``--json``; progress, logs and errors go to stderr. Exit status: 0
 success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. What is

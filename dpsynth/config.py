@@ -192,6 +192,10 @@ class RunConfig(_Section):
         """Build a configuration from nested mappings; raise ConfigError with one sentence otherwise."""
         if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
             raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
+        if "columns" in data:
+            raise ConfigError(
+                "this is a schema, not a run's configuration, which names one under data: schema"
+            )
         return cls(**data)
 
     def to_yaml(self, path: str | Path | None = None) -> str:

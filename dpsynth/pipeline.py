@@ -2,7 +2,9 @@
 
 Everything is written into a temporary folder beside the target and renamed at the end, so that a run that
 fails or is interrupted leaves nothing half-written. An interrupt during training leaves a *private*
-checkpoint beside the target, from which the same run can go on once.
+checkpoint beside the target, from which the same run can go on once. From then on the budget is spent: where
+sampling, evaluation or the page fails or is interrupted, the model, the ledger and what else is complete are
+kept.
 """
 
 from __future__ import annotations
@@ -131,8 +133,8 @@ def run(
     Raises
     ------
     InputError
-        If the configuration, the data or the schema is wrong, ``out`` must not be written to, or there is
-        nothing to resume.
+        If the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use,
+        or there is nothing to resume. All but what is wrong in the records is found before they are read.
     PrivacyError
         If the guarantee asked for cannot be given.
 
@@ -142,9 +144,9 @@ def run(
     by the evaluation, whose numbers are internal.
     """
     out = Path(out)
-    checkpoint = checkpoint_folder(out)
     model = build_model(config)
     with claimed(out, force=force, mark=REPORT_JSON):
+        checkpoint = checkpoint_folder(out)
         _check_checkpoint(checkpoint, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         check_run(config, ledger)

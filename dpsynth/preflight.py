@@ -36,12 +36,12 @@ def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
 
     Examples
     --------
-    >>> evaluate = {"effects": ["logistic: diagnosis ~ smoking"]}
+    >>> evaluate = {"constraints": ["age > 18"]}
     >>> model = {"epsilon": 3}
     >>> wrong = {"dataset": "breast_cancer", "model": model, "evaluate": evaluate}
-    >>> check_run(RunConfig.from_dict(wrong)) # doctest: +ELLIPSIS
+    >>> check_run(RunConfig.from_dict(wrong))
     Traceback (most recent call last):
-    dpsynth.errors.InputError: evaluate: 'smoking' is not a column (columns: mean_radius, ...
+    dpsynth.errors.InputError: evaluate: constraint 'age > 18': 'age' is not a column (columns: ...
     """
     if config.data is None:
         schema = datasets.card(str(config.dataset)).table

@@ -170,6 +170,8 @@ def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str,
         record = json.loads(record_path.read_text(encoding="utf-8"))
         with np.load(arrays_path, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
+    except NotADirectoryError:
+        raise DataError(f"{folder} is a file; name the folder of a {name}") from None
     except FileNotFoundError as problem:
         raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
     except Exception as problem:  # a damaged file shows itself as one of many exceptions

@@ -329,11 +329,22 @@ class DPWGANGP:
         check_count("n_samples", n_samples)
         return self.model_.sample(n_samples, np.random.default_rng(random_state))
 
-    def sample_to(self, path: str | Path, n_samples: int, *, random_state: int | None = None) -> Path:
-        """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically."""
+    def sample_to(
+        self,
+        path: str | Path,
+        n_samples: int,
+        *,
+        random_state: int | None = None,
+        escape_formulas: bool = True,
+    ) -> Path:
+        """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically.
+
+        ``escape_formulas``: see :func:`dpsynth.table.io.write_table`.
+        """
         self._check_fitted()
         check_count("n_samples", n_samples)
-        write_table(self.model_.blocks(n_samples, np.random.default_rng(random_state)), path)
+        blocks = self.model_.blocks(n_samples, np.random.default_rng(random_state))
+        write_table(blocks, path, escape_formulas=escape_formulas)
         write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
         return Path(path)
 

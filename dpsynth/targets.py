@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,7 +89,7 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
 
 
 def require_free_file(path: Path, *, force: bool) -> None:
-    """Refuse a file that exists, unless it may be replaced, and one whose folder does not exist.
+    """Refuse a file that exists, unless it may be replaced, and one whose folder cannot be written to.
 
     Raises
     ------
@@ -100,3 +101,7 @@ def require_free_file(path: Path, *, force: bool) -> None:
         raise InputError(f"{path} exists; name another file, or add --force to replace it")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror})") from None

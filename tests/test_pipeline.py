@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import threading
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,10 @@ from dpsynth.cli import main
 from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
 from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.locks import locked
 from dpsynth.model import GeneratorModel
 from dpsynth.synthesizer import DPWGANGP
-from dpsynth.table.io import read_table
+from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
 
 SCHEMA = Schema.from_dict(
@@ -324,6 +329,211 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     assert not checkpoint.exists()
     with pytest.raises(DataError, match="no checkpoint to resume"):
         pipeline.run(run, "second", resume=True)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
+    "effects": (
+        {"evaluate": {"effects": ["logistic: died ~ weight"]}},
+        "out",
+        "~ weight': 'weight' is not a column",
+    ),
+    "kind of effects": ({"evaluate": {"effects": ["linear: died ~ age"]}}, "out", "must be numeric"),
+    "formula": (
+        {"evaluate": {"effects": ["died on age"]}},
+        "out",
+        "evaluate: effects 'died on age': a model is written",
+    ),
+    "constraint": ({"evaluate": {"constraints": ["weight > 3"]}}, "out", "evaluate: constraint 'weight > 3'"),
+    "table": ({"data": {"path": "absent.csv", "schema": "cohort.yaml"}}, "out", "absent.csv: there is no"),
+    "table a folder": ({"data": {"path": ".", "schema": "cohort.yaml"}}, "out", " is a folder; name a CSV"),
+    "schema": ({"data": {"path": "cohort.csv", "schema": "absent.yaml"}}, "out", "absent.yaml"),
+    "schema a table": ({"data": {"path": "cohort.csv", "schema": "cohort.csv"}}, "out", "cohort.csv"),
+    "parent a file": ({}, "cohort.csv/out", "cannot be written"),
+    "target a file": ({}, "cohort.csv", "is a file"),
+    "target in use": ({}, "held", "in use by process"),
+    "left by a kill": ({}, "killed", "was killed while it wrote killed"),
+    "checkpoint left by a kill": ({}, "stopped", "was killed while it wrote stopped.checkpoint"),
+    "ledger": ({}, "out --ledger absent.json", "absent.json"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_found_before_a_record_is_read(
+    case: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a slip of the pen told after the budget is spent, or a refused run that leaves files."""
+    changes, words, said = WRONG[case]
+    config(**changes).to_yaml("run.yaml")
+    for name in (".killed", ".stopped.checkpoint"):
+        (folder / f"{name}.abcdefgh.tmp/model").mkdir(parents=True)
+        (folder / f"{name}.abcdefgh.tmp/model/model.json").write_text("{}")
+    monkeypatch.setattr("dpsynth.pipeline.load_table", failing(AssertionError("records were read")))
+    before = sorted(folder.rglob("*"))
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked("held"):
+            ready.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        ready.wait()
+        assert main(["run", "run.yaml", "--out", *words.split()]) == 2
+    finally:
+        done.set()
+        thread.join()
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder: Path) -> None:
+    """Would catch a table without a usable outcome refused although nothing is evaluated."""
+    only = SCHEMA.to_yaml().replace("[0, 1]", "[0]").replace("binary", "categorical")
+    rows = (folder / "cohort.csv").read_text().splitlines()
+    (folder / "cohort.csv").write_text("\n".join([rows[0], *(f"{row[:-1]}0" for row in rows[1:])]) + "\n")
+    (folder / "cohort.yaml").write_text(only.replace("- 0\n  - 1\n", "- 0\n"))
+    with pytest.raises(InputError, match="evaluate: outcome 'died' has the category 0 only"):
+        pipeline.run(config(), "out")
+    assert pipeline.run(config(evaluate={"enabled": False}), "out").problem is None
+
+
+KILLED = """
+import os, signal, sys
+from dpsynth import pipeline
+from dpsynth.config import RunConfig
+
+pipeline.evaluate = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
+"""
+
+
+def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
+    config(evaluate={"seed": 0}).to_yaml("run.yaml")
+    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
+    assert main(["run", "run.yaml", "--out", "out"]) == 2
+    told = capsys.readouterr().err
+    (rest,) = folder.glob(".out.*.tmp")
+    assert rest.name in told and "rename that folder to keep it" in told
+    rest.rename(folder / "rescued")
+    assert len(read_table("rescued/synthetic.csv", SCHEMA)) == 40
+    assert main(["sample", "rescued", "-n", "5", "--out", "s.csv"]) == 0
+    assert main(["account", "--ledger", "rescued"]) == 0
+    config(evaluate={"enabled": False}).to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 0
+    assert not [name for name in names(folder) if name.startswith(".out")]
+
+
+def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
+    """Would catch private checkpoints and paid-for models that stay in hidden folders for ever."""
+    for name in (".out", ".out.checkpoint"):
+        (folder / f"{name}.abcdefgh.tmp/model").mkdir(parents=True)
+        (folder / f"{name}.abcdefgh.tmp/model/model.json").write_text("{}")
+    quick = config(evaluate={"enabled": False})
+    before = names(folder)
+    with pytest.raises(InputError, match="rename that folder to keep it"):
+        pipeline.run(quick, "out")
+    assert names(folder) == before
+    pipeline.run(quick, "out", force=True)
+    assert names(folder) == {"cohort.csv", "cohort.yaml", "out"}
+
+
+def test_a_run_of_ones_own_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
+    monkeypatch.setattr("dpsynth.pipeline.evaluate", measured_at_once)
+    command = (
+        "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
+    )
+    assert main([*command.split(), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ledger"]["epsilon"] <= 2 and report["ledger"]["delta"] == 1e-6
+    written = report["config"]
+    assert written["data"]["path"] == str(folder / "cohort.csv")
+    assert (written["model"]["prior"], written["model"]["training_steps"]) == ("none", 0)
+    for words, said in (
+        ("run --out c", "give a YAML file, or --data"),
+        ("run --data cohort.csv --out c", "dpsynth schema infer cohort.csv"),
+        ("run --data cohort.csv --schema cohort.yaml --out c", "--epsilon, or --not-private"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon -1 --out c", "--epsilon must be greater"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --steps -1 --out c", "--steps must be"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --prior x --out c", "--prior must be"),
+        ("run cohort.yaml --epsilon 1 --out c", "--epsilon does not go with cohort.yaml"),
+    ):
+        assert main(words.split()) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1
+    assert names(folder) == {"cohort.csv", "cohort.yaml", "a"}
+
+
+def by_hand(done: pipeline.Finished, run: RunConfig) -> list[str]:
+    """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
+    train, test = pipeline.split_table(run, pipeline.load_table(run))
+    Path("parts").mkdir()
+    write_table(train.frame, "parts/cohort.csv")  # of the same name, which a page for release leaves out
+    write_table(test.frame, "test.csv")
+    train.schema.to_yaml("train.yaml")
+    tables = f"--synthetic {done.out}/synthetic.csv --train parts/cohort.csv --test test.csv --seed 0"
+    return ["evaluate", *tables.split()]
+
+
+def without(text: str, *patterns: str) -> str:
+    for pattern in patterns:
+        text, found = re.subn(pattern, "", text, flags=re.DOTALL)
+        assert found == 1, pattern
+    return text
+
+
+def test_an_evaluation_by_hand_has_the_page_of_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a page without guarantee, curves and card for whoever goes step by step by hand."""
+    run = config(model=model(random_state=5), evaluate={"seed": 0})
+    done = pipeline.run(run, "out")
+    command = by_hand(done, run)
+    assert main([*command, "--model", "out", "--out", "hand"]) == 0
+    theirs, ours = (json.loads((folder / where / "report.json").read_text()) for where in ("hand", "out"))
+    for key in ("guarantee", "private", "ledger", "table", "evaluation", "versions"):
+        assert theirs[key] == ours[key], key
+    assert theirs["config"]["model"] == ours["config"]["model"]
+    assert theirs["config"]["evaluate"] == ours["config"]["evaluate"]
+    time, configuration = r"<dt>Wall time.*?</dd>", r"<pre.*?</pre>"
+    pages = [(folder / where / "report.html").read_text() for where in ("hand", "out")]
+    assert without(pages[0], time, configuration) == without(pages[1], time, configuration)
+    for where in ("hand", "out"):
+        assert main(["report", where, "--mode", "release"]) == 0
+    pages = [(folder / where / "release.html").read_text() for where in ("hand", "out")]
+    assert without(pages[0], configuration) == without(pages[1], configuration)
+    assert "cohort.csv" not in pages[0] and str(folder) not in pages[0]
+
+    # a ledger tells the same but for the model's options
+    monkeypatch.setattr("dpsynth.evaluation.evaluate", measured_at_once)
+    told = [*command, "--schema", "train.yaml", "--ledger", "out/ledger.json", "--delta", "1e-5"]
+    assert main([*told, "--out", "ledger"]) == 0
+    theirs = json.loads((folder / "ledger/report.json").read_text())
+    assert theirs["guarantee"] == ours["guarantee"] and "model" not in theirs["config"]
+    assert "None is known" not in (folder / "ledger/report.html").read_text()
+    capsys.readouterr()
+    SCHEMA.select(["age", "died"]).to_yaml("small.yaml")
+    for options, said in (
+        ("--schema train.yaml --delta 1e-5", "--delta goes with --ledger"),
+        ("--schema train.yaml --ledger out/ledger.json", "--delta is needed"),
+        ("--schema small.yaml --model out", "small.yaml is not the schema"),
+        ("--model out --ledger out/ledger.json", "--ledger does not go with --model"),
+        ("--ledger out/ledger.json", "--schema is needed, or --model"),
+        ("--model absent", "absent holds no model"),
+        ("--schema train.yaml --constraint weight>3", "'weight'"),
+    ):
+        assert main([*command, *options.split(), "--out", "no"]) == 2
+        assert said in capsys.readouterr().err
+    assert not (folder / "no").exists()
 
 
 def test_ctrl_c_exits_130_with_one_sentence(

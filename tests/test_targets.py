@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.targets import require_free_file, require_free_folder
+from dpsynth.targets import claimed, require_free_file, require_free_folder
 
 
 def test_new_and_empty_folders_are_free(tmp_path: Path) -> None:
@@ -46,3 +47,43 @@ def test_files(tmp_path: Path) -> None:
     require_free_file(target, force=True)
     with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
         require_free_file(tmp_path / "absent" / "s.csv", force=False)
+
+
+def test_a_claim_is_refused_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a budget spent on what cannot be written in the end."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / ".run.abcdefgh.tmp").mkdir()
+    (tmp_path / ".run.abcdefgh.tmp/model.json").write_text("{}")
+    (tmp_path / "volume").mkdir()
+    monkeypatch.setattr("os.path.ismount", lambda path: Path(path).name == "volume")
+    for name, said in (
+        ("file/run", "cannot be written"),
+        ("n" * 300, "cannot be written"),
+        ("run", "was killed while it wrote"),
+        ("volume", "is a mounted volume"),
+    ):
+        with pytest.raises(InputError, match=said), claimed(tmp_path / name, force=False, mark="report.json"):
+            raise AssertionError("something was read")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".run.abcdefgh.tmp", "file", "volume"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions bind no superuser")
+def test_a_claim_without_permission(tmp_path: Path) -> None:
+    """Would catch a refusal by the system when all is computed."""
+    tmp_path.chmod(0o500)
+    denied = pytest.raises(InputError, match=r"cannot be written.*Permission denied")
+    with denied, claimed(tmp_path / "run", force=False, mark="report.json"):
+        raise AssertionError("something was read")
+
+
+def test_a_claim_sees_what_its_last_holder_wrote(tmp_path: Path) -> None:
+    """Would catch a result replaced by whoever looked before it was there and waited for nothing."""
+    out = tmp_path / "deep/run"
+    with claimed(out, force=False, mark="report.json"):
+        out.mkdir()
+        (out / "report.json").write_text("{}")
+    with pytest.raises(InputError, match="not empty"), claimed(out, force=False, mark="report.json"):
+        pass
+    with claimed(out, force=True, mark="report.json"):
+        pass
+    assert [p.name for p in out.parent.iterdir()] == ["run"]

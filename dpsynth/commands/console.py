@@ -153,14 +153,12 @@ def _bars() -> Iterator[Any]:
 
 
 def _training(bar: Any) -> Callable[[Progress], None]:
-    task: Any = None
+    # from the start: the first steps take seconds to compile
+    task = bar.add_task("fitting", total=None) if bar is not None else None
     told = time.monotonic()
 
     def draw(progress: Progress) -> None:
-        nonlocal task
-        if task is None:
-            task = bar.add_task("training", total=progress.total)
-        bar.update(task, completed=progress.step)
+        bar.update(task, description="training", total=progress.total, completed=progress.step)
 
     def tell(progress: Progress) -> None:
         nonlocal told
@@ -176,8 +174,8 @@ def _stages(bar: Any) -> Callable[[str, float], None]:
 
     def draw(stage: str, done: float) -> None:
         if stage not in tasks:
-            for earlier in tasks.values():
-                bar.update(earlier, completed=1.0)
+            for earlier in bar.task_ids:
+                bar.update(earlier, total=1.0, completed=1.0)
             tasks[stage] = bar.add_task(stage, total=1.0)
         bar.update(tasks[stage], completed=done)
 

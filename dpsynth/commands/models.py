@@ -9,7 +9,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import InputError
-from dpsynth.targets import require_free_file, require_free_folder
+from dpsynth.targets import claimed, require_free_file
 
 
 def fit(
@@ -41,24 +41,27 @@ def fit(
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.datasets import open_table
     from dpsynth.journal import journalled
+    from dpsynth.preflight import require_table
     from dpsynth.synthesizer import DPWGANGP
 
-    require_free_folder(out, force=force, mark="model.json")
     given = {"prior": prior, "training_steps": steps}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
-    earlier = console.earlier_ledger(ledger)
-    with journalled(out, earlier, forget=forget_earlier, say=console.say) as book:
-        table = open_table(data, schema)
-        with console.owner_warnings(), console.progress_bar() as draw:
-            model.fit(
-                table.frame,
-                schema=table.schema,
-                ledger=book,
-                accept_n_public=accept_n_public,
-                progress=draw,
-            )
-        model.save(out, replace=force)
+    model.validate()
+    with claimed(out, force=force, mark="model.json"):
+        earlier = console.earlier_ledger(ledger)
+        require_table(data)
+        with journalled(out, earlier, forget=forget_earlier, say=console.say) as book:
+            table = open_table(data, schema)
+            with console.owner_warnings(), console.progress_bar() as draw:
+                model.fit(
+                    table.frame,
+                    schema=table.schema,
+                    ledger=book,
+                    accept_n_public=accept_n_public,
+                    progress=draw,
+                )
+            model.save(out, replace=force)
     summary = model.ledger_.summary()
     text = f"{summary['guarantee']}\nwrote the model to {out}"
     console.emit({"out": str(out), **summary}, text, as_json=as_json)
@@ -69,6 +72,10 @@ def sample(
     n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help=".csv or .parquet file.", show_default=False)],
     seed: Annotated[int | None, typer.Option("--seed", help="Of the sampling.", min=0)] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK)."),
+    ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -78,7 +85,7 @@ def sample(
     require_free_file(out, force=force)
     folder = model / "model" if (model / "model" / "model.json").exists() else model
     fitted = DPWGANGP.load(folder)
-    fitted.sample_to(out, n, random_state=seed)
+    fitted.sample_to(out, n, random_state=seed, escape_formulas=escape_formulas)
     guarantee = fitted.guarantee()
     result = {"out": str(out), "records": n, "guarantee": guarantee}
     console.emit(result, f"{guarantee}\nwrote {n:,} records to {out}", as_json=as_json)

@@ -43,6 +43,8 @@ def report(
 
     name = "report.html" if mode is Mode.INTERNAL else "release.html"
     path = out if out is not None else folder / name
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path}: the page is HTML; name a file that ends with .html")
     source = ReportSource.from_run(folder)
     require_free_file(path, force=force)
     try:

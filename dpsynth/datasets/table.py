@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth.datasets.card import Card
+from dpsynth.errors import DataError
 from dpsynth.table.io import read_table
 from dpsynth.table.schema import Schema
 
@@ -45,4 +46,11 @@ def open_table(path: str | Path, schema: Schema | str | Path, name: str | None =
         If either cannot be read or they do not fit each other.
     """
     known = schema if isinstance(schema, Schema) else Schema.from_yaml(Path(schema))
-    return Table(read_table(path, known), known, name or known.name or Path(path).stem)
+    try:
+        frame = read_table(path, known)
+    except DataError as problem:
+        if Path(path).name in str(problem):
+            raise
+        other = "the schema" if isinstance(schema, Schema) else schema
+        raise DataError(f"{path} does not fit {other}: {problem}") from None
+    return Table(frame, known, name or known.name or Path(path).stem)

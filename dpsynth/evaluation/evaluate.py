@@ -275,7 +275,14 @@ def _studies(
         return [] if usual is None else [usual]
     if isinstance(effects, str):
         raise InputError(f"effects must be a list of models, got the text {effects!r}")
-    return [EffectsModel.parse(study, schema) if isinstance(study, str) else study for study in effects]
+    return [_parsed(study, schema) if isinstance(study, str) else study for study in effects]
+
+
+def _parsed(study: str, schema: Schema) -> EffectsModel:
+    try:
+        return EffectsModel.parse(study, schema)
+    except InputError as problem:
+        raise InputError(f"effects {study!r}: {problem}") from None
 
 
 def _numbered(found: Findings, number: int) -> Findings:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files import write_text
 from dpsynth.table.column import Column
-from dpsynth.table.conform import Conformed, check_frame, conform_frame
+from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_yaml
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
@@ -38,6 +38,10 @@ class Schema(BaseModel):
     outcome : str, optional
         A categorical, binary or ordinal column: what classifiers predict, and the root of the private prior.
     name, description : str, optional
+    ignored : tuple of str
+        Columns that a table may have and that are not read: identifiers, dates, free text.
+    missing_words : tuple of str
+        Words that stand for a missing value in a table, such as ``?``, wherever they are no category.
 
     Raises
     ------
@@ -63,6 +67,8 @@ class Schema(BaseModel):
     outcome: StrictStr | None = None
     name: str | None = None
     description: str | None = None
+    ignored: tuple[StrictStr, ...] = ()
+    missing_words: tuple[StrictStr, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -80,6 +86,9 @@ class Schema(BaseModel):
         for i, name in enumerate(names):
             if name in names[:i]:
                 raise ValueError(f"the column {name!r} is given twice")
+        both = next((name for name in self.ignored if name in names), None)
+        if both is not None:
+            raise ValueError(f"the column {both!r} is both declared and ignored")
         if self.n_public is not None and self.n_public < 1:
             raise ValueError(f"n_public must be at least 1, got {self.n_public}")
         if self.outcome is not None:
@@ -157,7 +166,7 @@ class Schema(BaseModel):
         Parameters
         ----------
         frame : pandas.DataFrame, shape (n, columns)
-            Columns in any order; exactly those of the schema.
+            Columns in any order; exactly those of the schema, and any that it ignores.
         path : path, optional
             The CSV file the frame was read from, so that an error can name its line.
 
@@ -180,11 +189,15 @@ class Schema(BaseModel):
         >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
         {'age': 2}
         """
-        return conform_frame(self.columns, frame, path=path)
+        return conform_frame(self.columns, frame, extras=self._extras, path=path)
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
-        return check_frame(self.columns, frame, path=path)
+        return check_frame(self.columns, frame, extras=self._extras, path=path)
+
+    @property
+    def _extras(self) -> Extras:
+        return Extras(self.ignored, self.missing_words)
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
@@ -194,13 +207,15 @@ class Schema(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         fields = {field: getattr(self, field) for field in type(self).model_fields if field != "columns"}
-        head = {field: value for field, value in fields.items() if value is not None}
+        head = {field: value for field, value in fields.items() if value not in (None, ())}
         columns = []
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
             columns.append({key: _plain(value) for key, value in kept.items()})
-        order = ("name", "description", "n_public", "outcome")
-        return {**{key: head[key] for key in order if key in head}, "columns": columns}
+        order = ("name", "description", "n_public", "outcome", "ignored", "missing_words")
+        kept = {key: head[key] for key in order if key in head}
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
+        return {**plain, "columns": columns}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:

@@ -239,7 +239,7 @@ def test_conform_keeps_index_and_does_not_round() -> None:
         ({"lab": [1.0, -np.inf, 2.0]}, "column 'lab', row 2: -inf is infinite"),
         ({"stage": [1, 2, 4]}, "column 'stage', row 3: 4 is not one of the declared categories 1, 2, 3"),
         ({"stage": [1, 2.5, 3]}, "column 'stage', row 2: 2.5 is not one"),
-        ({"flag": [None, 1, None]}, "column 'flag', row 2: 1 is not one"),
+        ({"flag": [None, 2, None]}, "column 'flag', row 2: 2 is not one"),
         ({"weight": [1, 2, 3]}, "the column(s) 'weight' that the schema does not declare"),
     ],
 )
@@ -249,7 +249,7 @@ def test_conform_errors_name_column_row_value(changes: dict, words: str) -> None
         {name: pd.Series(values, dtype=object) for name, values in good_frame(**changes).items()}
     )
     if "flag" in changes:
-        frame["flag"] = pd.Series([None, 1, None], dtype=object)
+        frame["flag"] = pd.Series([None, 2, None], dtype=object)
     with pytest.raises(DataError) as caught:
         SCHEMA.conform(frame)
     assert words in str(caught.value)
@@ -306,3 +306,38 @@ def test_small_and_all_missing_frames(n: int) -> None:
     assert len(made) == n
     assert made.isna().to_numpy().all()
     assert [str(dtype) for dtype in made.dtypes][:3] == ["float64", "Int64", "boolean"]
+
+
+@pytest.mark.parametrize("categories", [(False, True), (0, 1), (1, 0)])
+def test_outcome_of_true_and_false_is_one_of_0_and_1(categories: tuple) -> None:
+    """A schema drafted from True/False refused another program's 0/1 (or yes/no) of the same column."""
+    schema = Schema(columns=(Column(name="died", kind="binary", categories=categories),))
+    for values in ([0, 1], ["0", "1"], [False, True], ["False", "TRUE"], ["no", "Yes"], [0.0, 1.0]):
+        died = schema.check(pd.DataFrame({"died": values}))["died"]
+        assert died.tolist() == [0, 1], values
+    stages = Schema(columns=(Column(name="stage", kind="ordinal", categories=(1, 2)),))
+    with pytest.raises(DataError, match="'yes' is not one of"):
+        stages.check(pd.DataFrame({"stage": ["yes", 2]}))
+
+
+def test_ignored_columns_and_missing_words() -> None:
+    """A column of identifiers that is fitted, or refused although the schema says to pass it over."""
+    age = Column(name="age", kind="integer", lower=0, upper=99, missing=True)
+    sex = Column(name="sex", kind="categorical", categories=("F", "M", "-"))
+    schema = Schema(columns=(age, sex), ignored=("mrn", "note"), missing_words=("?", "-"))
+    assert Schema.from_yaml(schema.to_yaml()) == schema
+    assert schema.to_dict()["ignored"] == ["mrn", "note"]
+    assert "ignored" not in Schema(columns=(age,)).to_dict()
+    frame = pd.DataFrame({"mrn": [1, 2, 3], "age": ["5", " ? ", "-"], "sex": ["F", "M", "-"]})
+    checked = schema.check(frame)
+    assert checked.columns.tolist() == ["age", "sex"]
+    assert checked["age"].isna().tolist() == [False, True, True] and checked["sex"].tolist() == [
+        "F",
+        "M",
+        "-",
+    ]
+    assert schema.conform(frame).frame.equals(checked)
+    with pytest.raises(SchemaError, match="'age' is both declared and ignored"):
+        Schema(columns=(age,), ignored=("age",))
+    with pytest.raises(DataError, match="'1_0' is not a number"):
+        schema.check(pd.DataFrame({"age": ["1_0"], "sex": ["F"]}))

@@ -79,7 +79,8 @@ def likeness(
     -------
     Findings
         Measures ``tvd_mean``, ``tvd[<column>]``, ``ks_...``, ``wasserstein_...``, ``missing_rate_...``,
-        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``, ``pmse_ratio``,
+        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``,
+        ``discriminator_loss[<column>]``, ``pmse_ratio``,
         ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
         ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
         ``association_worst``, ``columns`` and ``invented_categories``.
@@ -185,6 +186,10 @@ def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
         what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
         value, lower, upper = estimate.value, estimate.lower, estimate.upper
         yield Measure(GROUP, f"discriminator_auc_{name}", value, True, what, lower, upper)
+    for column, loss in apart.importance.items():
+        what = "what gradient boosting loses of its AUC when the column is shuffled"
+        name = f"discriminator_loss[{column}]"
+        yield Measure(GROUP, name, loss.value, True, what, loss.lower, loss.upper)
     propensity = apart.propensity
     if propensity is None:
         why = "not defined: fewer than ten records for each parameter of the logistic regression"

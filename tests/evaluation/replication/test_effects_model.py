@@ -122,8 +122,8 @@ def test_units_are_of_numeric_predictors(units) -> None:
 
 def test_default() -> None:
     """The wrong regression for an outcome, or one where none fits."""
-    assert EffectsModel.default(SCHEMA, "death") == EffectsModel("logistic", "death")
-    assert EffectsModel.default(SCHEMA, "age") == EffectsModel("linear", "age")
+    assert EffectsModel.default(SCHEMA, "death") == EffectsModel("logistic", "death", sparing=True)
+    assert EffectsModel.default(SCHEMA, "age") == EffectsModel("linear", "age", sparing=True)
     assert EffectsModel.default(SCHEMA, "race") is None
     assert EffectsModel.default(SCHEMA.select(["death"]), "death") is None
     with pytest.raises(SchemaError, match="'dead' is not a column"):
