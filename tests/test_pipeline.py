@@ -299,7 +299,7 @@ def test_unreviewed_fields_are_refused_or_excluded(folder: Path) -> None:
 
 
 def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch a half-written folder, or a temporary one left behind."""
+    """Would catch a half-written folder, or a temporary one left behind; what was posted has to stay."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise RunError("the disk is full")
@@ -308,7 +308,8 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(DPWGANGP, "save", fail)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
-    assert names(folder) == before
+    assert names(folder) - before == {"out.ledger.json"}
+    assert [entry.name for entry in Ledger.load("out.ledger.json").entries] == ["one-way marginals"]
 
 
 def test_force_keeps_the_old_run_until_the_new_one_is_complete(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from dpsynth.accounting.explain import points_more_probable, right_at_most
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.statement import is_private, round_up
@@ -60,8 +61,6 @@ def _promised(source: ReportSource) -> list[Sentence]:
     added = profile.adjacency == ADD_REMOVE
     change = "took part" if added else "is the one in the table"
     pair = "with a patient as without" if added else "with a patient's record as with another's in its place"
-    right = _in_100(accuracy)
-    often = "may be right every time" if right == "100" else f"is right at most {right} times in 100"
     made = []
     if source.ledger is not None and source.ledger.excluded:
         made.append(
@@ -69,11 +68,11 @@ def _promised(source: ReportSource) -> list[Sentence]:
             "away is not counted."
         )
     made += [
-        f"Whoever guesses, from even odds, whether a given patient {change} {often}, even if "
-        "they know all other records; a coin is right 50 times. That is an average: "
+        f"Whoever guesses, from even odds, whether a given patient {change} {right_at_most(accuracy)}, even "
+        "if they know all other records; a coin is right 50 times. That is an average: "
         f"{unluckiest(profile, source.delta)}.",
-        f"Nothing that can happen to a patient because of this release becomes more probable by more than "
-        f"{_in_100(tv)} points in 100 through being in the training table (total variation {round_up(tv)}).",
+        f"{points_more_probable(tv, 'a patient', 'this release', 'the training table').removesuffix('.')} "
+        f"(total variation {round_up(tv)}).",
     ]
     if math.isfinite(epsilon):
         many = epsilon > math.log(1e6)
@@ -98,6 +97,8 @@ def unluckiest(profile: Profile, delta: float) -> str:
     belief = round_up(100 * profile.belief(delta), 3)
     beyond = profile.exceedance(profile.epsilon(delta))
     rarely = f"surer only {once_in(beyond)}" if beyond else "never surer"
+    if beyond > 0.1:  # of stages that add up, only a weak bound is known
+        rarely = "how rarely surer is not proved"
     sure = "all but certain" if float(belief) >= 100 else f"up to {belief} % sure, and {rarely}"
     return f"after the unluckiest of all releases that could have come out, a guesser may be {sure}"
 
@@ -224,7 +225,3 @@ def _distributions(evaluation: Evaluation) -> list[Sentence]:
         )
         made.append(Sentence(text, tvd.internal))
     return made
-
-
-def _in_100(share: float) -> str:
-    return round_up(100 * share, 3)

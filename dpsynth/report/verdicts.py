@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpsynth.accounting.explain import percent
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.report import trust
@@ -83,7 +84,9 @@ def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
     if source.profile is not None:
         accuracy = source.profile.attack_accuracy()
         epsilon = 0.0 if source.delta is None else source.profile.epsilon(source.delta)
-        room = f"it leaves room for a guess that is right {round_up(100 * accuracy, 3)} times in 100"
+        right = percent(accuracy)
+        often = f"right {right} times in 100" if right != "100" else "always right"
+        room = f"it leaves room for a guess that is {often}"
         if epsilon > WEAK_EPSILON:
             million = math.log(1e6)
             factor = f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million"
