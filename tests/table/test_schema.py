@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -334,3 +335,12 @@ def test_small_and_all_missing_frames(n: int) -> None:
     assert len(made) == n
     assert made.isna().to_numpy().all()
     assert [str(dtype) for dtype in made.dtypes][:3] == ["float64", "Int64", "boolean"]
+
+
+def test_the_guide_describes_every_field_and_its_example_is_a_schema() -> None:
+    """A field that docs/schema.md does not name, or an example in it that cannot be read."""
+    guide = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+    for field in (*Schema.model_fields, *Column.model_fields):
+        assert f"`{field}`" in guide, field
+    example = Schema.from_yaml(guide.split("```yaml\n")[1].split("```")[0])
+    assert len(example.rules) == 5 and [column.name for column, _ in example.formulas] == ["bmi"]
