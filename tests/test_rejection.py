@@ -223,17 +223,20 @@ def test_acceptance_is_counted(fitted):
     assert record == Acceptance() and record.to_dict() == {} and record.lines() == []
 
 
+RARE = "age = 90 and sbp = 240 and weight = 200 and height = 1.3"
+
+
 @pytest.mark.parametrize(
     ("rules", "where", "sentence"),
     [
         (
-            ("sbp < 200", "age > 200"),
+            ("sbp < 241", f"{RARE} or pregnant is missing"),
             None,
-            "the constraint age > 200 is nearly impossible under the model: 0 of",
+            f"the constraint {RARE} or pregnant is missing is nearly impossible",
         ),
         (("age < 20", "age > 80"), None, "obeying all constraints together (age < 20 ("),
-        ((), {"age": 300}, "the condition age == 300 is nearly impossible"),
-        (("dbp < sbp",), "sex = F and sex = M", "the condition sex = F and sex = M is nearly impossible"),
+        ((), RARE, f"the condition {RARE} is nearly impossible under the model: 0 of"),
+        (("dbp < sbp",), ["sex = F", RARE], f"the condition sex = F and {RARE} is nearly impossible"),
     ],
 )
 def test_what_is_nearly_impossible_is_said(monkeypatch, rules, where, sentence):
@@ -343,3 +346,8 @@ def test_a_bad_condition_draws_nothing(fitted):
         fitted.sample(5, where={"pulse": 1})
     with pytest.raises(InputError, match="condition 'sex = X'"):
         fitted.sample_to("nowhere.csv", 5, where="sex = X")
+    for where in ("age > 200", "sex = F and sex = M", {"age": 17}, "sex is missing", {"dose": 0.25}):
+        with pytest.raises(InputError, match="no declared values fulfil it"):
+            fitted.sample(5, where=where)
+    for where in ({"dose": 19.5}, {"height": 1.37}, "psa is missing and sex = M"):
+        assert len(fitted.sample(1, where=where, random_state=0)) == 1

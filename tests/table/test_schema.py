@@ -101,6 +101,9 @@ def test_rules_and_formulas_are_kept_in_the_file() -> None:
     assert schema.with_n_public(None).mark_reviewed().constraints == ("twice > age",)
     with pytest.raises(SchemaError, match=r"^schema: constraint 'age > pulse': 'pulse' is not a column"):
         Schema(**{**dict(SCHEMA), "constraints": ("age > pulse",)})
+    for rule in ("age > 200", "age < 20 and age > 80", "sex = F and sex = M", "age is missing"):
+        with pytest.raises(SchemaError, match=f"^schema: constraint '{rule}': no declared values obey it"):
+            Schema(**{**dict(SCHEMA), "constraints": (rule,)})
     with pytest.raises(SchemaError, match="constraints"):
         Schema.from_dict({**SCHEMA.to_dict(), "constraints": "age > 20"})
     with pytest.raises(SchemaError, match=r"constraints\.0 must be a valid string, got 3"):
