@@ -28,7 +28,8 @@ from dpsynth.postprocess import exact_counts
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.rules import Rule
 
-#: Drawing is given up after this many candidates of which fewer than one in a thousand was taken.
+#: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
+#: fifth of them of which none was.
 CANDIDATES, RAREST = 1_000_000, 1e-3
 #: Candidates that obey, at most, for each record that is wanted.
 _POOL = 4
@@ -241,7 +242,8 @@ def _rarest(record: Acceptance) -> str:
 
 
 def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
-    if record.candidates >= CANDIDATES and taken < RAREST * of:
+    enough = CANDIDATES if taken else CANDIDATES // 5
+    if record.candidates >= enough and taken < RAREST * of:
         raise RejectionError(
             f"{what} is nearly impossible under the model: {taken:,} of {of:,} records drawn; see that it is "
             "written as it is meant and true of the real table, or ask for less"

@@ -25,6 +25,7 @@ from dpsynth.model import GeneratorModel
 from dpsynth.options import FitOptions, check_count, from_plain
 from dpsynth.rejection import Acceptance
 from dpsynth.table.io import write_table
+from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Where, parse_where
 from dpsynth.table.schema import Schema, require_reviewed
 
@@ -368,6 +369,10 @@ class DPWGANGP:
         self._check_fitted()
         check_count("n_samples", n_samples)
         conditions = parse_where(where, self.model_.schema)
+        for rule in conditions:
+            every = combinations(rule, self.model_.schema)
+            if every is not None and not rule.selected(every).any():
+                raise InputError(f"condition {rule.text!r}: no declared values fulfil it")
         self.acceptance_ = Acceptance()
         return self.model_.blocks(
             int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_

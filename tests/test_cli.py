@@ -352,8 +352,8 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert "obey died = 1 implies age > 25" in said and "fulfil sex = F and old >= 12" in said
     Path("s.csv").unlink()
-    for condition, code in (("sex = X", 2), ("age > 85 and age < 20", 1)):
-        assert main(["sample", "model", "-n", "5", "--out", "s.csv", "--where", condition]) == code
+    for condition in ("sex = X", "age > 85 and age < 20"):
+        assert main(["sample", "model", "-n", "5", "--out", "s.csv", "--where", condition]) == 2
         err = capsys.readouterr().err
         assert condition in err and err.count("\n") == 1 and not Path("s.csv").exists()
 

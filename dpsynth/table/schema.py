@@ -21,6 +21,7 @@ from dpsynth.files import write_text
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_yaml
 
@@ -105,7 +106,11 @@ class Schema(BaseModel):
                 raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
         if not any(column.derived is None for column in self.columns):
             raise ValueError("every column is derived; at least one must be of its own")
-        _ = self.formulas, self.rules  # read once, so that what is wrong with one is said here
+        _ = self.formulas  # read once, so that what is wrong with one is said here
+        for rule in self.rules:
+            every = combinations(rule, self)
+            if every is not None and rule.broken(every).all():
+                raise ValueError(f"constraint {rule.text!r}: no declared values obey it")
         return self
 
     @property

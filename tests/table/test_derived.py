@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.table.derived import parse_formula
+from dpsynth.table.derived import parse_formula, snapped
 from dpsynth.table.schema import Column, Schema
 
 NAMES = ("x", "y", "z z")
@@ -106,6 +106,12 @@ def test_rounded_to_the_step_clipped_and_missing() -> None:
         False,
     ]
     assert str(made["class"].dtype) == "Int64"
+
+
+def test_steps_are_the_decimals_that_a_file_holds() -> None:
+    """Would catch 0.30000000000000004 in a file of tenths."""
+    tenths = Column(name="d", kind="continuous", lower=0, upper=1, decimals=1)
+    assert snapped(tenths, np.linspace(0.04, 1.04, 11)).tolist() == [k / 10 for k in range(11)]
 
 
 def test_a_column_that_is_there_stays_and_one_of_another_order_is_computed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,9 @@ def test_rules_and_formulas_are_kept_in_the_file() -> None:
     assert schema.with_n_public(None).mark_reviewed().constraints == ("twice > age",)
     with pytest.raises(SchemaError, match=r"^schema: constraint 'age > pulse': 'pulse' is not a column"):
         Schema(**{**dict(SCHEMA), "constraints": ("age > pulse",)})
+    for rule in ("age > 200", "age < 20 and age > 80", "sex = F and sex = M", "age is missing"):
+        with pytest.raises(SchemaError, match=f"^schema: constraint '{rule}': no declared values obey it"):
+            Schema(**{**dict(SCHEMA), "constraints": (rule,)})
     with pytest.raises(SchemaError, match="constraints"):
         Schema.from_dict({**SCHEMA.to_dict(), "constraints": "age > 20"})
     with pytest.raises(SchemaError, match=r"constraints\.0 must be a valid string, got 3"):
@@ -369,3 +373,10 @@ def test_ignored_columns_and_missing_words() -> None:
         Schema(columns=(age,), ignored=("age",))
     with pytest.raises(DataError, match="'1_0' is not a number"):
         schema.check(pd.DataFrame({"age": ["1_0"], "sex": ["F"]}))
+def test_the_guide_describes_every_field_and_its_example_is_a_schema() -> None:
+    """A field that docs/schema.md does not name, or an example in it that cannot be read."""
+    guide = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+    for field in (*Schema.model_fields, *Column.model_fields):
+        assert f"`{field}`" in guide, field
+    example = Schema.from_yaml(guide.split("```yaml\n")[1].split("```")[0])
+    assert len(example.rules) == 5 and [column.name for column, _ in example.formulas] == ["bmi"]
