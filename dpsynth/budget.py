@@ -12,12 +12,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.optimize import brentq
-from scipy.stats import norm
-
 from dpsynth.accounting.calibrate import calibrate
-from dpsynth.accounting.events import training_event
+from dpsynth.accounting.events import gaussian_event, training_event
+from dpsynth.accounting.gaussian_mechanism import analytic_sigma
 from dpsynth.accounting.pld import DELTA_FLOOR
+from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.target import EpsilonTarget, PromiseTarget, Target
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.table.marginals import marginals_event
 from dpsynth.table.prior import prior_events
@@ -66,12 +66,15 @@ class Budget:
         Noise multipliers (std / L2 sensitivity).
     selection_epsilon : float or None
         Epsilon of each exponential mechanism that picks an edge of the prior.
+    tv : float or None
+        Bound on the total variation of all of them that holds whatever a private count has said.
     """
 
     marginals: float | None = None
     tables: float | None = None
     selection_epsilon: float | None = None
     training: float | None = None
+    tv: float | None = None
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -80,19 +83,15 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     References
     ----------
     Dong, Roth and Su (2022), corollary 2.13:
-    ``delta = Phi(-eps/mu + mu/2) - exp(eps) Phi(-eps/mu - mu/2)``.
+    ``delta = Phi(-eps/mu + mu/2) - exp(eps) Phi(-eps/mu - mu/2)``; its inverse is the least noise of Balle
+    and Wang (2018).
 
     Examples
     --------
     >>> round(gaussian_mu(1.0, 1e-5), 3)
     0.268
     """
-
-    def excess(mu: float) -> float:
-        tail = math.exp(epsilon + norm.logcdf(-epsilon / mu - mu / 2))
-        return float(norm.cdf(-epsilon / mu + mu / 2)) - tail - delta
-
-    return float(brentq(excess, 1e-4, 2 * math.sqrt(epsilon) + epsilon + 50))
+    return 1 / analytic_sigma(epsilon, delta)
 
 
 def plan_budget(
@@ -106,6 +105,7 @@ def plan_budget(
     sampling_prob: float,
     steps: int,
     shares: Shares,
+    counted: bool = False,
 ) -> Budget:
     """Noise of every release so that all of them cost at most (epsilon, delta).
 
@@ -123,6 +123,10 @@ def plan_budget(
     steps : int
         Critic steps; 0 for the prior alone.
     shares : Shares
+    counted : bool
+        Whether a private count has chosen ``sampling_prob``. (epsilon, delta) then bounds the run for every
+        count, but its total variation depends on it: noise is also held to the total variation of the same
+        run with steps that are not sampled, which the count does not enter.
 
     Raises
     ------
@@ -171,5 +175,12 @@ def plan_budget(
         scale = calibrate(events, epsilon=epsilon, delta=delta)
         return noise(scale)
     budget, fixed = noise(1.0), events(1.0)
-    z = calibrate(lambda s: [*fixed, training_event(s, sampling_prob, steps)], epsilon=epsilon, delta=delta)
-    return Budget(budget.marginals, budget.tables, budget.selection_epsilon, training=z)
+    target: Target = EpsilonTarget(epsilon, delta)
+    tv = None
+    if counted:
+        z = calibrate(lambda s: [*fixed, gaussian_event(s, count=steps)], target)
+        tv = Profile([*fixed, gaussian_event(z, count=steps)]).tv()
+        if tv < 1.0:
+            target = PromiseTarget(epsilon, delta, tv)
+    z = calibrate(lambda s: [*fixed, training_event(s, sampling_prob, steps)], target)
+    return Budget(budget.marginals, budget.tables, budget.selection_epsilon, training=z, tv=tv)

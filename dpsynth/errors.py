@@ -43,5 +43,9 @@ class NotFittedError(DpsynthError, ValueError, AttributeError):
     """A method that needs a fitted model was called before ``fit``."""
 
 
+class OwnerWarning(UserWarning):
+    """Something about the private table that its owner should know, and nobody else."""
+
+
 class RunError(DpsynthError):
     """A run failed although its input was right."""

@@ -8,6 +8,8 @@ noise is chosen beforehand (`dpsynth.budget`) so that the composed cost is at mo
 from __future__ import annotations
 
 import dataclasses
+import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from dpsynth import presets, storage
 from dpsynth.accounting.events import non_private_event
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.budget import Budget, Shares, gaussian_mu, plan_budget
+from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
@@ -35,6 +38,8 @@ _BANK_ROWS = 50_000
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
 # guarantee says little, below it the accounting resolves nothing.
 _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
+# Share of n_public by which the number of rows may differ from it.
+_N_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -94,14 +99,45 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
 
 
+def check_n_public(records: pd.DataFrame, schema: Schema, *, accept: bool) -> None:
+    """Compare the public number of records with the table, for its owner only and before anything is spent.
+
+    Everything is scaled to ``n_public``. A part of a table that is drawn record by record differs from its
+    expected number n by at most 4 sqrt(n), but for 1 case in 10,000; a tenth leaves room for a registry that
+    grows. The whole table's number given for a half of it is beyond both, from 64 records on.
+
+    Warns
+    -----
+    OwnerWarning
+        If they differ by more than half of that.
+
+    Raises
+    ------
+    DataError
+        If they differ by more than that, and ``accept`` is not set.
+    """
+    if schema.n_public is None:
+        return
+    n, rows = schema.n_public, len(records)
+    tolerance = max(_N_TOLERANCE * n, 4 * math.sqrt(n))
+    if abs(rows - n) <= tolerance / 2:
+        return
+    said = f"n_public is {n:,}, but the table to fit has {rows:,} rows (internal: not for release)"
+    if abs(rows - n) > tolerance and not accept:
+        raise DataError(
+            f"{said}, and every count is scaled to n_public; give the number for these rows (of a training "
+            "part: its own), or go on all the same with accept_n_public (--accept-n-public)"
+        )
+    warnings.warn(f"{said}; every count is scaled to n_public", OwnerWarning, stacklevel=3)
+
+
 def count_records(
     records: pd.DataFrame, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> tuple[float, tuple[float, float]]:
     """The number of records and what it cost: public and free, or a noisy count (sensitivity 1).
 
-    The later releases' noise depends on a noisy count, so they are not composed with it on one privacy-loss
-    distribution, which holds for noise fixed beforehand only, but by basic composition: the count is
-    (epsilon_c, delta_c)-DP and they share the rest.
+    The later releases' noise depends on a noisy count, so it is a stage of its own, of (epsilon_c, delta_c):
+    what is composed on one privacy-loss distribution must have its noise fixed beforehand.
     """
     if schema.n_public is not None:
         return float(schema.n_public), (0.0, 0.0)
@@ -110,6 +146,7 @@ def count_records(
     share = (options.shares or Shares()).count
     part = (share * options.epsilon, share * total_delta(schema, options))
     multiplier = 1.0 / gaussian_mu(*part)
+    ledger.begin_stage(part[1])
     ledger.post(
         "number of records",
         count_event(multiplier),
@@ -141,21 +178,31 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     )
 
 
-def share_out(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Budget:
-    """The noise of every release, for what ``spent`` leaves of (epsilon, delta)."""
+def share_out(
+    blueprint: Blueprint, options: FitOptions, spent: tuple[float, float], ledger: Ledger
+) -> Budget:
+    """The noise of every release, for what ``spent`` leaves of (epsilon, delta): a stage of the ledger."""
+    delta = blueprint.delta - spent[1]
     if options.epsilon is None:
+        ledger.begin_stage(delta)
         return Budget()
-    return plan_budget(
+    epsilon = options.epsilon - spent[0]
+    budget = plan_budget(
         blueprint.schema,
-        epsilon=options.epsilon - spent[0],
-        delta=blueprint.delta - spent[1],
+        epsilon=epsilon,
+        delta=delta,
         prior=blueprint.prior,
         marginal_method=options.marginals,
         with_marginals=options.marginals != "none",
         sampling_prob=blueprint.sampling_prob,
         steps=blueprint.steps,
         shares=options.shares or Shares(),
+        counted=blueprint.schema.n_public is None,
     )
+    # What holds whatever the count has said; without a count, the noise is fixed and says it itself.
+    counted = blueprint.schema.n_public is None
+    ledger.begin_stage(delta, epsilon=epsilon if counted else None, tv=budget.tv)
+    return budget
 
 
 def release_model(

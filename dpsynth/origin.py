@@ -15,6 +15,7 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
+from dpsynth.storage import check_same_ledger
 from dpsynth.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
@@ -56,9 +57,12 @@ class Origin:
         }
         if fitted.ledger_.seeded:
             options["random_state"] = "given, not kept"
-        own = _own_delta(fitted.ledger_)
-        delta = fitted.delta_ if own is None else own
-        return cls(fitted.ledger_, delta, fitted.model_.schema, {"epsilon": fitted.epsilon, **options})
+        return cls(
+            fitted.ledger_,
+            fitted.ledger_.delta or fitted.delta_,
+            fitted.model_.schema,
+            {"epsilon": fitted.epsilon, **options},
+        )
 
     @classmethod
     def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
@@ -73,9 +77,10 @@ class Origin:
         """
         path = Path(path)
         if path.is_dir():
+            check_same_ledger(path / "ledger.json", path / "model")
             path = path / "ledger.json"
         ledger = Ledger.load(path)
-        told = _own_delta(ledger) if delta is None else delta
+        told = delta if delta is not None else ledger.delta
         if told is None:
             raise InputError(f"--delta is needed: {path} does not say at which delta epsilon is told")
         ledger.guarantee(told)  # refuses a delta that is none, before anything takes time
@@ -142,9 +147,3 @@ class Origin:
             seconds=dict(seconds),
             created=datetime.now(UTC).date().isoformat(),
         )
-
-
-def _own_delta(ledger: Ledger) -> float | None:
-    """The delta that a ledger was made for, where it holds one."""
-    delta = getattr(ledger, "delta", None)
-    return None if delta is None else float(delta)

@@ -29,6 +29,7 @@ from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.journal import checkpoint_ledger, journalled
 from dpsynth.options import from_plain
 from dpsynth.preflight import check_run
 from dpsynth.report.load import ReportSource
@@ -90,6 +91,8 @@ def run(
     force: bool = False,
     resume: bool = False,
     ledger: str | Path | None = None,
+    forget_earlier: bool = False,
+    accept_n_public: bool = False,
     progress: Callable[[Progress], None] | None = None,
     stages: Callable[[str, float], None] | None = None,
     log: Callable[[str], None] | None = None,
@@ -104,11 +107,18 @@ def run(
         ``report.html``.
     force : bool
         Whether the folder of an earlier run may be replaced; it stays until the new one is complete. An
-        unused checkpoint of an interrupted run is given up.
+        unused checkpoint of an interrupted run is given up. What was released for either counts, as it does
+        for runs that failed, see :mod:`dpsynth.journal`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional
-        ``ledger.json`` of what has been released about the same table before; this run is added to it.
+        ``ledger.json`` of what has been released about the same table before; this run is added to it. A
+        run that is resumed must go on from it already.
+    forget_earlier : bool
+        Leave out what was released from the same folder before, and let the ledger say so: for tables that
+        are public, or where the folder's earlier run was about another table.
+    accept_n_public : bool
+        Go on although ``n_public`` is far from the number of rows.
     progress : callable, optional
         Receives :class:`~dpsynth.synthesizer.Progress` during training.
     stages : callable, optional
@@ -140,17 +150,25 @@ def run(
         _check_checkpoint(checkpoint, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         check_run(config, ledger)
-        return _carry_out(
-            config,
-            model,
-            out,
-            force=force,
-            resume=resume,
-            ledger=ledger,
-            progress=progress,
-            stages=stages,
-            say=log or (lambda line: None),
-        )
+        say = log or (lambda line: None)
+        named = None if ledger is None else Ledger.load(ledger)
+        if resume:
+            named = _continued(checkpoint, named, ledger, forget_earlier)
+        with journalled(out, named, forget=forget_earlier, say=say) as book:
+            if config.split.method == "stratified":
+                book.exclude("the stratified split: neighbouring tables are training parts, not whole tables")
+            return _carry_out(
+                config,
+                model,
+                out,
+                force=force,
+                resume=resume,
+                ledger=book,
+                accept_n_public=accept_n_public,
+                progress=progress,
+                stages=stages,
+                say=say,
+            )
 
 
 def _carry_out(
@@ -160,7 +178,8 @@ def _carry_out(
     *,
     force: bool,
     resume: bool,
-    ledger: str | Path | None,
+    ledger: Ledger,
+    accept_n_public: bool,
     progress: Callable[[Progress], None] | None,
     stages: Callable[[str, float], None] | None,
     say: Callable[[str], None],
@@ -178,12 +197,13 @@ def _carry_out(
     try:
         if resume:
             model = DPWGANGP.resume(checkpoint, train.frame, progress=progress)
+            model.ledger_.join(ledger)  # of which the checkpoint's is a part already, or all
         else:
-            earlier = None if ledger is None else Ledger.load(ledger)
             model.fit(
                 train.frame,
                 schema=train.schema,
-                ledger=earlier,
+                ledger=ledger,
+                accept_n_public=accept_n_public,
                 checkpoint=checkpoint,
                 progress=progress,
             )
@@ -192,10 +212,6 @@ def _carry_out(
             (checkpoint / _RUN).write_text(json.dumps(config.to_dict()), encoding="utf-8")
         raise
     seconds["fit"] = time.perf_counter() - start
-    if config.split.method == "stratified":
-        model.ledger_.exclude(
-            "the stratified split: neighbouring tables are training parts, not whole tables"
-        )
     say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
 
     guarantee = model.guarantee()
@@ -221,7 +237,7 @@ def _carry_out(
                 say(f"evaluated in {seconds['evaluate']:.1f} s")
         report = RunReport(
             guarantee=guarantee,
-            ledger=model.ledger_.summary(model.delta_),
+            ledger=model.ledger_.summary(),
             table={
                 "name": table.name,
                 "synthetic_records": 0 if sampled is None else n_synthetic,
@@ -323,6 +339,22 @@ def _without_seed(config: RunConfig) -> dict[str, Any]:
     if "random_state" in shown["model"]:
         shown["model"]["random_state"] = "given, not kept"
     return shown
+
+
+def _continued(
+    checkpoint: Path, named: Ledger | None, path: str | Path | None, forget_earlier: bool
+) -> Ledger:
+    """The checkpoint's ledger; one that the interrupted run did not go on from is refused, not lost."""
+    if forget_earlier:
+        raise InputError("--forget-earlier does not go with --resume: the interrupted run has its ledger")
+    ledger = checkpoint_ledger(checkpoint)
+    if named is not None and not ledger.holds(named):
+        raise InputError(
+            f"the run that left {checkpoint} did not go on from the ledger {path}: give the checkpoint up "
+            "(--force without --resume) and begin anew with that ledger, or resume without it if it is about "
+            "another table"
+        )
+    return ledger
 
 
 def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import DataError, InputError
+from dpsynth.files import read_json
 from dpsynth.locks import locked
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
@@ -187,6 +189,74 @@ def damaged(folder: str | Path, name: str, problem: object) -> DataError:
         else (str(problem) or "unreadable").splitlines()[0]
     )
     return DataError(f"{folder} holds a damaged {name}: {reason}")
+
+
+def check_format(folder: str | Path, name: str, found: object, known: int) -> None:
+    """Refuse another format of a folder, saying which of the two is the newer.
+
+    Raises
+    ------
+    DataError
+
+    Examples
+    --------
+    >>> check_format("runs/m", "model", 9, 2)
+    Traceback (most recent call last):
+    dpsynth.errors.DataError: the model in runs/m was written by a newer dpsynth (format 9; this one reads 2)
+    """
+    if found != known:
+        newer = isinstance(found, int) and found > known
+        by = "a newer dpsynth" if newer else "another dpsynth"
+        raise DataError(
+            f"the {name} in {folder} was written by {by} (format {found}; this one reads {known})"
+        )
+
+
+def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of arrays by name.
+
+    Examples
+    --------
+    >>> one, other = {"a": np.zeros(2)}, {"a": np.zeros(2, np.float32)}
+    >>> arrays_digest(one) == arrays_digest(dict(one)), arrays_digest(one) == arrays_digest(other)
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray], digest: str) -> None:
+    """Refuse arrays that hold a number that is not finite, or that are not those of the digest.
+
+    Raises
+    ------
+    DataError
+        Naming the folder.
+    """
+    for key, array in arrays.items():
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+            raise damaged(folder, name, f"its array {key} holds a value that is not a finite number")
+    if arrays_digest(arrays) != digest:
+        raise damaged(folder, name, f"{name}.npz is not the one that {name}.json was written with")
+
+
+def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
+    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours.
+
+    Raises
+    ------
+    DataError
+        Naming both.
+    """
+    record = Path(model) / "model.json"
+    if not (Path(ledger).is_file() and record.is_file()):
+        return
+    inside = read_json(record)
+    if not isinstance(inside, dict) or inside.get("ledger") != read_json(ledger):
+        raise DataError(f"{ledger} is not the ledger of the model in {model}: one of them was changed")
 
 
 def prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

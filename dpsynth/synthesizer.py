@@ -19,14 +19,14 @@ from dpsynth.errors import InputError, NotFittedError
 from dpsynth.fitting import Progress
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
-from dpsynth.mechanism.noise import secure_generator
+from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.model import GeneratorModel
 from dpsynth.options import FitOptions, check_count, from_plain
 from dpsynth.table.io import write_table
 from dpsynth.table.schema import Schema, require_reviewed
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class DPWGANGP:
@@ -73,8 +73,9 @@ class DPWGANGP:
     Attributes
     ----------
     ledger_ : Ledger
-        What was released and what it cost; a second ``fit`` adds to it.
+        What was released and what it cost; a second ``fit`` adds to it. Its ``delta`` is that of all fits.
     delta_ : float
+        Of this fit.
     history_ : list of dict
         Noise scale, noisy-gradient norm and critic score of generated records, by training chunk.
     model_ : GeneratorModel
@@ -172,6 +173,7 @@ class DPWGANGP:
         *,
         schema: Schema,
         ledger: Ledger | None = None,
+        accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Self:
@@ -189,7 +191,10 @@ class DPWGANGP:
             Public description of the table.
         ledger : Ledger, optional
             What has been released about the same table before; this fit is added to it. By default the
-            ledger of this object's earlier fit, or a new one.
+            ledger of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is
+            written before anything is read.
+        accept_n_public : bool
+            Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
             A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
         progress : callable, optional
@@ -205,6 +210,11 @@ class DPWGANGP:
             For a bad argument, table or schema.
         PrivacyError
             If the schema holds unreviewed fields, or if the budget cannot pay for the run.
+
+        Warns
+        -----
+        OwnerWarning
+            If ``n_public`` is not near the number of rows, see :func:`dpsynth.fitting.check_n_public`.
         """
         options = self.validate()
         if not isinstance(frame, pd.DataFrame):
@@ -215,6 +225,7 @@ class DPWGANGP:
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         records = schema.conform(frame).frame
+        fitting.check_n_public(records, schema, accept=accept_n_public)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
@@ -226,6 +237,8 @@ class DPWGANGP:
         rng = self._generator(len(ledger.entries))
         if options.random_state is not None:
             ledger.seeded = True
+        if options.epsilon is not None and describe_generator(rng) not in ledger.generators:
+            ledger.generators.append(describe_generator(rng))
         if unreviewed:
             fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
             ledger.exclude(f"schema fields read off the private data and not reviewed ({fields})")
@@ -233,7 +246,7 @@ class DPWGANGP:
         self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
         blueprint = fitting.draw_up(schema, self.n_, options)
         self.delta_ = blueprint.delta
-        budget = fitting.share_out(blueprint, options, spent)
+        budget = fitting.share_out(blueprint, options, spent, ledger)
         model = fitting.release_model(records, blueprint, budget, options, rng, ledger)
         history: list[dict[str, float]] = []
         if blueprint.steps:
@@ -282,7 +295,7 @@ class DPWGANGP:
             return Schema.from_dict(record["model"]["schema"]).conform(frame).frame
 
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
-        self = cls._restore(record)
+        self = cls._restore(record, checkpoint)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
         trained = fitting.train_generator(
             records,
@@ -328,12 +341,14 @@ class DPWGANGP:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
         self._check_fitted()
         record, arrays = self.model_.to_state()
+        stored = storage.prefixed("model", arrays)
         full = {**self._record(), "history": self.history_, "model": record}
+        full["arrays_sha256"] = storage.arrays_digest(stored)
         # Whoever has the seed has the noise.
         full["params"] = {**full["params"], "random_state": None}
 
         def fill(folder: Path) -> None:
-            storage.write_state(folder, "model", full, storage.prefixed("model", arrays))
+            storage.write_state(folder, "model", full, stored)
             write_warning(folder / WARNING, self.guarantee())
 
         return storage.write_folder(path, fill, replace=replace)
@@ -345,20 +360,25 @@ class DPWGANGP:
         Raises
         ------
         DataError
-            If the folder holds no model or a damaged one.
+            If the folder holds no model, a damaged one or one of a newer dpsynth, if its arrays are not those
+            that it was written with or not finite, or if the run's ledger beside it is not its own.
         """
+        path = Path(path)
         record, arrays = storage.read_state(path, "model")
         try:
-            self = cls._restore(record)
+            self = cls._restore(record, path)
+            storage.check_arrays(path, "model", arrays, record["arrays_sha256"])
+            if path.name == "model":  # of a run
+                storage.check_same_ledger(path.with_name("ledger.json"), path)
             model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
             return self._finish(model, record["history"])
-        except (KeyError, TypeError, IndexError) as problem:
+        except (KeyError, TypeError, IndexError, AttributeError) as problem:
             raise storage.damaged(path, "model", problem) from None
 
     def guarantee(self) -> str:
         """The privacy guarantee of ``ledger_`` in one plain sentence."""
         self._check_fitted()
-        return self.ledger_.guarantee(self.delta_)
+        return self.ledger_.guarantee()
 
     def _generator(self, *place: int) -> np.random.Generator:
         """Of noise and samples; a seed gives another stream at another place: no noise comes twice."""
@@ -388,17 +408,18 @@ class DPWGANGP:
             "params": params,
             "n": self.n_,
             "delta": self.delta_,
-            "guarantee": self.ledger_.guarantee(self.delta_),
+            "guarantee": self.ledger_.guarantee(),
             "ledger": self.ledger_.to_dict(),
         }
 
     @classmethod
-    def _restore(cls, record: dict[str, Any]) -> DPWGANGP:
-        if record["format"] != _FORMAT:
-            raise storage.damaged("the folder", "model", f"format {record['format']} is not {_FORMAT}")
+    def _restore(cls, record: dict[str, Any], path: str | Path) -> DPWGANGP:
+        storage.check_format(path, "model", record["format"], _FORMAT)
         self = cls(**from_plain(record["params"]))
         self.n_, self.delta_ = float(record["n"]), float(record["delta"])
         self.ledger_ = Ledger.from_dict(record["ledger"])
+        if not self.ledger_.entries:
+            raise storage.damaged(path, "model", "its ledger is empty, so nothing is known of what it cost")
         return self
 
 

@@ -74,7 +74,8 @@ def test_nothing_to_release_is_refused():
 
 def test_gaussian_mu_solves_the_dual():
     """Catches a wrong sign in the (epsilon, delta) curve of Gaussian DP, against mpmath."""
-    for epsilon, delta in ((0.1, 1e-6), (1, 1e-5), (10, 1e-9), (50, 1e-5)):
+    mpmath.mp.dps = 40
+    for epsilon, delta in ((1e-9, 1e-6), (1e-4, 1e-6), (0.1, 1e-6), (1, 1e-5), (10, 1e-9), (50, 1e-5)):
         mu = mpmath.mpf(gaussian_mu(epsilon, delta))
         value = mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.e**epsilon * mpmath.ncdf(-epsilon / mu - mu / 2)
         assert abs(value / delta - 1) < 1e-6
@@ -85,3 +86,28 @@ def test_shares_that_do_not_add_up_are_refused(shares):
     """Catches shares that leave nothing for training."""
     with pytest.raises(PrivacyError, match="shares"):
         Shares(**shares)
+
+
+def plan(**changes):
+    given = {"epsilon": 2.94, "delta": 9.8e-7, "prior": "tan", "steps": 200, "sampling_prob": 0.25}
+    fixed = {"marginal_method": "histogram", "with_marginals": True, "shares": Shares()}
+    return plan_budget(SCHEMA, **{**given, **fixed, **changes})
+
+
+def test_what_a_count_decides_stays_within_what_was_promised_before_it():
+    """Catches a total variation that is promised by one count and exceeded by another."""
+    plans = {q: plan(sampling_prob=q, counted=True) for q in (0.003, 0.02, 0.1, 0.25, 0.7, 1.0)}
+    assert len({budget.tv for budget in plans.values()}) == 1
+    for q, budget in plans.items():
+        profile = Profile(spent(budget, prior="tan", q=q, steps=200))
+        assert profile.tv() <= budget.tv and 2.9 < profile.epsilon(9.8e-7) <= 2.94
+    assert budget.tv < 0.75  # epsilon and delta alone allow 0.9
+    assert plan(counted=True, steps=0).tv is None is plan().tv  # noise that no count enters
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 1e4])
+@pytest.mark.parametrize("counted", [False, True])
+def test_extreme_epsilons_are_planned(epsilon, counted):
+    """Catches the text of a root finder that has no bracket, or a total variation of 1 as a target."""
+    budget = plan(epsilon=epsilon, delta=1e-6, steps=4, sampling_prob=1.0, prior="none", counted=counted)
+    assert Profile(spent(budget, prior="none", q=1.0, steps=4)).epsilon(1e-6) <= epsilon

@@ -143,11 +143,14 @@ def test_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch rows out of order, or a fraction read as something else."""
-    Ledger().save(tmp_path / "ledger.json")
+    ledger = Ledger()
+    ledger.begin_stage(1e-5)
+    ledger.post("count", gaussian_event(4.0), sensitivity="1")
+    ledger.save(tmp_path / "ledger.json")
     plans = ["z=1.1,q=256/60000,steps=3525", "z=1,q=0.01,steps=1000", str(tmp_path / "ledger.json")]
     rows = printed(" ".join(["account compare", *plans]), capsys)["plans"]
     assert [row["plan"] for row in rows] == plans
-    assert [round(row["epsilon"], 4) for row in rows] == [1.1354, 1.8282, 0.0]
+    assert [round(row["epsilon"], 4) for row in rows] == [1.1354, 1.8282, round(ledger.epsilon(1e-5), 4)]
     assert main(["account", "compare", *plans]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5 and lines[2].startswith("z=1.1") and "0.1135" in lines[2]

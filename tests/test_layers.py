@@ -23,7 +23,7 @@ LAYERS = [
     ("options", "fitting", "synthesizer"),
     ("datasets", "evaluation"),
     ("config", "report", "figures"),
-    ("targets", "preflight", "origin", "pipeline", "reevaluation"),
+    ("journal", "targets", "preflight", "origin", "pipeline", "reevaluation"),
     ("commands", "cli"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -3,6 +3,11 @@
 Nothing that reads private records stays outside it: histograms, counts, selections, the training run, and
 the readings of every later fit on the same table. It is a plain JSON file, so that the guarantee can be
 recomputed by others without this package's model.
+
+Readings come in stages. Those of one stage, whose noise was fixed together, are composed on one privacy-loss
+distribution. Where a ledger has several, each with its own (epsilon, delta) and total variation, these add
+up: that holds whatever a later stage's noise owes to the outputs of an earlier one
+(:mod:`dpsynth.accounting.promise` has the proofs), and nothing else is claimed.
 """
 
 from __future__ import annotations
@@ -10,12 +15,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting import statement
+from dpsynth.accounting import ledger_record, statement
 from dpsynth.accounting.checks import in_range, text
-from dpsynth.accounting.entries import Entry, Overflow
+from dpsynth.accounting.entries import Entry, Overflow, Stage, stage_numbers
 from dpsynth.accounting.events import event_from_dict, event_to_dict
 from dpsynth.accounting.normal_form import ADD_REMOVE, normal_form
 from dpsynth.accounting.profile import Profile
@@ -25,8 +32,6 @@ from dpsynth.files import read_json, write_text
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
-_FORMAT, _VERSION = "dpsynth ledger", 1
-
 
 class Ledger:
     """Named readings of one private table, and their composed cost.
@@ -34,13 +39,20 @@ class Ledger:
     Attributes
     ----------
     entries : tuple of Entry
-        Readings in the order in which they were posted.
+        Readings in the order in which they were posted, stage by stage.
+    stages : tuple of Stage
+        What was fixed before each stage began.
     overflows : tuple of Overflow
         Charges for batches of fixed capacity.
     excluded : tuple of str
         What the guarantee does not cover, such as column bounds that were read off the data.
+    generators : list of str
+        What drew the noise, in words.
     seeded : bool
         Set it where noise was drawn from a caller's seed: whoever knows the seed can take the noise away.
+    journal : path, optional
+        A file to which the ledger is written at every post, before :meth:`post` returns and so before the
+        records are read: what was posted outlives whatever happens to the process.
 
     Examples
     --------
@@ -55,18 +67,27 @@ class Ledger:
     """
 
     def __init__(self) -> None:
+        self._stages: list[Stage] = []
         self._entries: list[Entry] = []
         self._overflows: list[Overflow] = []
         self._excluded: list[str] = []
+        self.generators: list[str] = []
         self.seeded = False
+        self.journal: str | os.PathLike[str] | None = None
 
     def __repr__(self) -> str:
         return f"Ledger({', '.join(entry.name for entry in self._entries)})"
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Readings in the order in which they were posted."""
+        """Readings in the order in which they were posted, stage by stage."""
         return tuple(self._entries)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages in which something was read; an entry's ``stage`` is the place here, from 1."""
+        used = [entry.stage for entry in self._entries] + [charge.stage for charge in self._overflows]
+        return tuple(self._stages[: max(used, default=0)])
 
     @property
     def overflows(self) -> tuple[Overflow, ...]:
@@ -84,6 +105,12 @@ class Ledger:
         return self._entries[0].adjacency if self._entries else ADD_REMOVE
 
     @property
+    def delta(self) -> float | None:
+        """Sum of the stages' deltas, at which the ledger is to be read; None if a stage names none."""
+        parts = [stage.delta for stage in self.stages if stage.delta is not None]
+        return math.fsum(parts) if parts and len(parts) == len(self.stages) else None
+
+    @property
     def not_private(self) -> bool:
         """Whether some entry has no guarantee at all, so that every epsilon is infinite."""
         return not normal_form([entry.event for entry in self._entries], self.adjacency).private
@@ -92,6 +119,38 @@ class Ledger:
     def failure_probability(self) -> float:
         """Sum of the overflow probabilities, at most 1."""
         return min(1.0, math.fsum(overflow.probability for overflow in self._overflows))
+
+    def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
+        """Begin a stage: what is posted from now on may depend on the outputs of what was posted before.
+
+        Parameters
+        ----------
+        delta : float
+            The stage's part of the whole delta, in [0, 1), fixed before the stage. Stages before it that
+            name none are told at the same.
+        epsilon, tv : float, optional
+            What the stage costs at most, fixed before it. Name them where an earlier output decides about
+            noise: the entries then show one of the costs that were possible. Where None, and where they cost
+            more than was named, the entries count.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range or NaN.
+
+        Examples
+        --------
+        >>> from dpsynth.accounting.events import gaussian_event
+        >>> ledger = Ledger()
+        >>> for _ in range(2):
+        ...     ledger.begin_stage(1e-6, epsilon=0.5)
+        ...     ledger.post("count", gaussian_event(20.0), sensitivity="1")
+        >>> ledger.delta, ledger.epsilon(2e-6), ledger.epsilon(1e-6)
+        (2e-06, 1.0, inf)
+        """
+        stage = Stage(secrets.token_hex(8), *stage_numbers(delta, epsilon, tv))
+        begun = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
+        self._stages = [*begun, stage]
 
     def post(
         self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
@@ -120,7 +179,9 @@ class Ledger:
             raise PrivacyError(
                 f"{name!r} is posted under {adjacency} adjacency, but this ledger is {self.adjacency}"
             )
-        self._entries.append(Entry(name, event, sensitivity, adjacency, detail))
+        self._entries.append(Entry(name, event, sensitivity, adjacency, detail, self._stage_now()))
+        if self.journal is not None:
+            self._write(self.journal, total=False)
 
     def charge_overflow(self, name: str, probability: float, detail: str = "") -> None:
         """Enter the probability that batches of a fixed capacity overflow (see ``overflow_probability``).
@@ -135,7 +196,7 @@ class Ledger:
         text("name", name)
         text("detail", detail, may_be_empty=True)
         probability = in_range(f"overflow probability of {name!r}", probability, 0.0, 1.0)
-        self._overflows.append(Overflow(name, probability, detail))
+        self._overflows.append(Overflow(name, probability, detail, self._stage_now()))
 
     def exclude(self, reason: str) -> None:
         """Record something that the guarantee does not cover; a reason given twice is kept once."""
@@ -143,44 +204,118 @@ class Ledger:
         if reason not in self._excluded:
             self._excluded.append(reason)
 
+    def join(self, other: Ledger) -> int:
+        """Take over what another ledger of the same table holds, and return the number of new entries.
+
+        A stage that is in both, because one ledger went on from the other, counts once, as whichever of the
+        two has more of it.
+
+        Raises
+        ------
+        PrivacyError
+            If the two ledgers are about different neighbouring tables.
+        """
+        if self._entries and other._entries and self.adjacency != other.adjacency:
+            raise PrivacyError(
+                f"one ledger is {self.adjacency}, the other {other.adjacency}: they cannot be summed"
+            )
+        before, self._stages = len(self._entries), list(self.stages)
+        for number, stage in enumerate(other.stages, 1):
+            entries, overflows = other._of(number)
+            here = next((n for n, mine in enumerate(self._stages, 1) if mine.key == stage.key), 0)
+            if here and len(self._of(here)[0]) >= len(entries):
+                continue
+            if not here:
+                self._stages.append(stage)
+                here = len(self._stages)
+            self._entries = [e for e in self._entries if e.stage != here]
+            self._entries += [replace(e, stage=here) for e in entries]
+            self._entries.sort(key=lambda entry: entry.stage)
+            self._overflows = [o for o in self._overflows if o.stage != here]
+            self._overflows += [replace(o, stage=here) for o in overflows]
+        for reason in other._excluded:
+            self.exclude(reason)
+        self.generators += [g for g in other.generators if g not in self.generators]
+        self.seeded = self.seeded or other.seeded
+        return len(self._entries) - before
+
+    def holds(self, other: Ledger) -> bool:
+        """Whether everything that another ledger says is in this one."""
+        trial = Ledger()
+        trial.join(self)
+        return trial.join(other) == 0 and trial.seeded == self.seeded and trial.excluded == self.excluded
+
     def profile(self) -> Profile:
         """Return the composed cost of all entries, overflow charges included."""
-        return Profile(
-            [entry.event for entry in self._entries],
-            adjacency=self.adjacency,
-            failure_probability=self.failure_probability,
-        )
+        if len(self.stages) <= 1:
+            return self._alone(1)
+        costs = [self.cost(number) for number in range(1, len(self.stages) + 1)]
+        # basic composition and its like for total variation; see dpsynth.accounting.promise
+        epsilon, delta, tv = (math.fsum(part) for part in zip(*costs, strict=True))
+        return Profile.promised(epsilon, delta, tv, adjacency=self.adjacency)
+
+    def cost(self, number: int) -> tuple[float, float, float]:
+        """Epsilon, delta and total variation of one stage, counted from 1, as they are summed.
+
+        Raises
+        ------
+        PrivacyError
+            If the stage names no delta.
+        """
+        stage, profile = self._stages[number - 1], self._alone(number)
+        if stage.delta is None:
+            raise PrivacyError(f"stage {number} of the ledger names no delta, so it cannot be summed")
+        epsilon, tv = stage.epsilon or 0.0, stage.tv or 0.0
+        return max(epsilon, profile.epsilon(stage.delta)), stage.delta, max(tv, profile.tv())
+
+    def prefix(self, length: int) -> Ledger:
+        """The ledger as it was when ``length`` entries were posted, all overflows charged.
+
+        Of a stage that was not complete then, its entries count and not what it promises as a whole.
+        """
+        early = Ledger()
+        early._entries, early._stages = self._entries[:length], list(self.stages)
+        last = early._entries[-1].stage if early._entries else 1
+        early._overflows = [replace(o, stage=min(o.stage, last)) for o in self._overflows]
+        if length < len(self._entries) and self._entries[length].stage == last:
+            early._stages[last - 1] = replace(self._stages[last - 1], epsilon=None, tv=None)
+        return early
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon of all entries at ``delta``; see :meth:`Profile.epsilon`."""
+        """Epsilon of all entries at ``delta``; see :meth:`Profile.epsilon`.
+
+        A ledger of several stages has none below its own :attr:`delta`.
+        """
         return self.profile().epsilon(delta)
 
-    def summary(self, delta: float) -> dict[str, Any]:
+    def summary(self, delta: float | None = None) -> dict[str, Any]:
         """Cost of the whole and of each entry.
 
         Parameters
         ----------
-        delta : float
-            In [0, 1].
+        delta : float, optional
+            In [0, 1]; by default the ledger's own.
 
         Returns
         -------
         dict
-            ``epsilon``, ``delta``, ``tv``, ``advantage``, ``attack_accuracy_bound``, ``adjacency``,
+            ``epsilon``, ``delta``, ``tv``, ``advantage``, ``attack_accuracy_bound``, ``adjacency``, ``unit``,
             ``not_private``, ``seeded``, ``excluded``, ``failure_probability``, ``overflow_delta`` (the part
-            of delta that overflows take at that epsilon), ``guarantee`` (a sentence), and ``entries``: a list
-            in the order of posting, each with ``name``, ``event`` (words), ``sensitivity``, ``detail``,
-            ``epsilon_alone`` and ``epsilon_cumulative`` (with all entries before it; overflow charges are in
-            the cumulative figures only, so that the last equals ``epsilon``). Epsilons may be infinite.
+            of delta that overflows take at that epsilon), ``guarantee`` (a sentence), ``stages``: a list of
+            each stage's ``epsilon``, ``delta`` and ``tv`` (empty for a single stage), and ``entries``: a list
+            in the order of posting, each with ``name``, ``stage``, ``event`` (words), ``sensitivity``,
+            ``detail``, ``epsilon_alone`` and ``epsilon_cumulative`` (with all entries before it; overflow
+            charges are in the cumulative figures only, so that the last equals ``epsilon``). Epsilons may be
+            infinite.
 
         Raises
         ------
         InputError
-            If delta lies outside [0, 1] or is NaN.
+            If delta lies outside [0, 1] or is NaN, or neither it nor the ledger names one.
         """
-        return statement.summary(self, delta)
+        return statement.summary(self, self._read_at(delta))
 
-    def guarantee(self, delta: float) -> str:
+    def guarantee(self, delta: float | None = None) -> str:
         """The guarantee in plain words, which says NOT PRIVATE where there is none.
 
         Examples
@@ -191,29 +326,18 @@ class Ledger:
         >>> ledger.guarantee(1e-5)
         'NOT PRIVATE: raw means was released without any guarantee.'
         """
-        return statement.guarantee(self, delta)
+        return statement.guarantee(self, self._read_at(delta))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as a dictionary that JSON can hold; :meth:`from_dict` is its inverse."""
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "entries": [
-                {
-                    "name": entry.name,
-                    "event": event_to_dict(entry.event),
-                    "sensitivity": entry.sensitivity,
-                    "adjacency": entry.adjacency,
-                    "detail": entry.detail,
-                }
-                for entry in self._entries
-            ],
-            "overflows": [
-                {"name": o.name, "probability": o.probability, "detail": o.detail} for o in self._overflows
-            ],
-            "excluded": list(self._excluded),
-            "seeded": self.seeded,
-        }
+    def to_dict(self, *, total: bool = True) -> dict[str, Any]:
+        """Return the ledger as a dictionary that JSON can hold; :meth:`from_dict` is its inverse.
+
+        Parameters
+        ----------
+        total : bool
+            Whether the composed cost is told as well: ``epsilon`` (null where it is infinite, or where the
+            ledger names no delta) and ``tv``.
+        """
+        return ledger_record.to_record(self, total=total)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Ledger:
@@ -222,36 +346,12 @@ class Ledger:
         Raises
         ------
         DataError
-            If the record is not a ledger, or a field is missing or wrong.
+            If the record is not a ledger, a field is missing or wrong, or the totals that it tells are not
+            those of its entries.
         PrivacyError
             If it holds an event that cannot be accounted for.
         """
-        keys = {"format", "version", "entries", "overflows", "excluded", "seeded"}
-        if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
-            raise DataError(f"not a ledger: the field 'format' must be {_FORMAT!r}")
-        if record.get("version") != _VERSION:
-            raise DataError(
-                f"the ledger has version {record.get('version')!r}; this package reads {_VERSION}"
-            )
-        if set(record) != keys:
-            raise DataError(f"a ledger must have the fields {sorted(keys)}, not {sorted(map(str, record))}")
-        for key, kind in (("entries", list), ("overflows", list), ("excluded", list), ("seeded", bool)):
-            if not isinstance(record[key], kind):
-                raise DataError(
-                    f"the field {key!r} of a ledger must be a {kind.__name__}, not {record[key]!r}"
-                )
-        ledger = cls()
-        ledger.seeded = record["seeded"]
-        try:
-            for entry in record["entries"]:
-                ledger.post(**{**entry, "event": event_from_dict(entry["event"])})
-            for overflow in record["overflows"]:
-                ledger.charge_overflow(**overflow)
-            for reason in record["excluded"]:
-                ledger.exclude(reason)
-        except (KeyError, TypeError, InputError) as error:
-            raise DataError(f"the ledger has a faulty entry: {error}") from None
-        return ledger
+        return ledger_record.from_record(cls(), record)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part.
@@ -261,7 +361,7 @@ class Ledger:
         OSError
             If the folder does not exist or cannot be written to.
         """
-        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+        self._write(path, total=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -270,12 +370,42 @@ class Ledger:
         Raises
         ------
         DataError
-            If the file cannot be read, is not JSON, or is not a ledger; the message names the file.
+            If the file cannot be read, is not JSON, is not a ledger, or is one without an entry; the message
+            names the file.
         PrivacyError
             If it holds an event that cannot be accounted for.
         """
         record = read_json(path, "the ledger")
         try:
-            return cls.from_dict(record)
+            ledger = cls.from_dict(record)
+            if not ledger.entries:
+                raise DataError("it is empty: no reading of a table stands in it, so it promises nothing")
         except DataError as error:
             raise DataError(f"cannot read the ledger {path}: {error}") from None
+        return ledger
+
+    def _write(self, path: str | os.PathLike[str], *, total: bool) -> None:
+        write_text(path, json.dumps(self.to_dict(total=total), indent=2, allow_nan=False) + "\n")
+
+    def _stage_now(self) -> int:
+        if not self._stages:
+            self._stages.append(Stage(secrets.token_hex(8)))
+        return len(self._stages)
+
+    def _of(self, number: int) -> tuple[list[Entry], list[Overflow]]:
+        """Entries and overflows of one stage."""
+        return [e for e in self._entries if e.stage == number], [
+            o for o in self._overflows if o.stage == number
+        ]
+
+    def _alone(self, number: int) -> Profile:
+        """The entries of one stage on one privacy-loss distribution."""
+        entries, overflows = self._of(number)
+        failure = min(1.0, math.fsum(overflow.probability for overflow in overflows))
+        events = [entry.event for entry in entries]
+        return Profile(events, adjacency=self.adjacency, failure_probability=failure)
+
+    def _read_at(self, delta: float | None) -> float:
+        if delta is None and self.delta is None:
+            raise InputError("the ledger names no delta of its own; say at which one to read it")
+        return float(delta if delta is not None else self.delta)  # type: ignore[arg-type]  # one is a number

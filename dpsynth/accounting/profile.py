@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from dpsynth.accounting.checks import in_range
 from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.identifiability import posterior_belief
 from dpsynth.accounting.normal_form import ADD_REMOVE, check_adjacency, normal_form
-from dpsynth.accounting.pld import loss_of
+from dpsynth.accounting.pld import NoPrivacy, loss_of
+from dpsynth.accounting.promise import promised_loss
 from dpsynth.accounting.tradeoff import TradeOff, from_deltas
 from dpsynth.errors import InputError
 
@@ -36,7 +37,8 @@ class Profile:
     Parameters
     ----------
     events : iterable of DpEvent
-        What was done to the same private table, in any order; later events may depend on earlier outputs.
+        What was done to the same private table, in any order. A later *query* may depend on earlier outputs,
+        its noise (its event) may not: for that there are stages, see :class:`~dpsynth.accounting.Ledger`.
     adjacency : {"add/remove", "replace-one"}
         The numbers in events are those under add/remove one record;
         :mod:`dpsynth.accounting.normal_form` tells how they are read under replace-one.
@@ -82,7 +84,38 @@ class Profile:
         form = normal_form(events, adjacency)
         self.private = form.private
         self._curves: dict[str, TradeOff] = {}
-        self._loss = loss_of(form, in_range("coarseness", coarseness, 1.0, math.inf, high_open=True))
+        self._loss: Any = loss_of(form, in_range("coarseness", coarseness, 1.0, math.inf, high_open=True))
+
+    @classmethod
+    def promised(cls, epsilon: float, delta: float, tv: float, *, adjacency: str = ADD_REMOVE) -> Self:
+        """Return what follows from (epsilon, delta) and a bound on the total variation alone.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0; infinite where nothing is promised.
+        delta : float
+            At least 0; nothing is promised from 1.
+        tv : float
+            At least 0; what epsilon and delta imply is used where it is smaller.
+        adjacency : {"add/remove", "replace-one"}
+
+        Raises
+        ------
+        InputError
+            If a number is negative or NaN.
+
+        Examples
+        --------
+        >>> profile = Profile.promised(2.0, 1e-5, 0.5)
+        >>> profile.epsilon(1e-5), profile.tv(), round(profile.attack_accuracy(), 4)
+        (2.0, 0.5, 0.75)
+        """
+        numbers = (("epsilon", epsilon), ("delta", delta), ("tv", tv))
+        loss = promised_loss(*(in_range(name, value, 0.0, math.inf) for name, value in numbers))
+        self = cls([], adjacency=adjacency)
+        self.private, self._loss = loss is not None, loss or NoPrivacy()
+        return self
 
     def delta(self, epsilon: float) -> float:
         """Smallest delta for which ``epsilon`` (at least 0, may be infinite) holds; decreasing in epsilon.

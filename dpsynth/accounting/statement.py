@@ -46,6 +46,8 @@ def write_warning(path: Path, sentence: str) -> None:
 
 def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> str:
     """Return the guarantee of a ledger in plain words; see :meth:`Ledger.guarantee`."""
+    if not ledger.entries:
+        return "NOT PRIVATE: nothing is posted in this ledger, so it promises nothing about any table."
     profile = profile or ledger.profile()
     epsilon = profile.epsilon(delta)
     bare = [e.name for e in ledger.entries if not normal_form([e.event], ledger.adjacency).private]
@@ -56,9 +58,11 @@ def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> s
         text = f"NOT PRIVATE at delta {delta:.3g}: no finite epsilon holds there."
     else:
         change = "adding or removing" if ledger.adjacency == ADD_REMOVE else "replacing"
+        stages = len(ledger.stages)
+        summed = f", the sum of {stages} stages" if stages > 1 else ""
         text = (
-            f"({round_up(epsilon)}, {round_up(delta)})-differentially private for {change} one record: "
-            "no test of whether one person's record is in the table has a true positive rate that "
+            f"({round_up(epsilon)}, {round_up(delta)})-differentially private for {change} one record"
+            f"{summed}: no test of whether one person's record is in the table has a true positive rate that "
             f"exceeds its false positive rate by more than {round_up(profile.tv())}."
         )
     if ledger.seeded and not bare:
@@ -81,30 +85,36 @@ def summary(ledger: Ledger, delta: float) -> dict[str, Any]:
         "advantage": profile.advantage(),
         "attack_accuracy_bound": profile.attack_accuracy(),
         "adjacency": ledger.adjacency,
+        "unit": "one row",
         "not_private": ledger.not_private,
         "seeded": ledger.seeded,
         "excluded": list(ledger.excluded),
         "failure_probability": failure,
         "overflow_delta": min(1.0, failure * (1 + math.exp(min(epsilon, 700.0)))),
         "guarantee": guarantee(ledger, delta, profile),
+        "stages": _stages(ledger),
         "entries": [_line(ledger, i, delta) for i in range(len(ledger.entries))],
     }
 
 
+def _stages(ledger: Ledger) -> list[dict[str, float]]:
+    """What each stage adds to the sum; nothing for a single stage, which has a whole curve."""
+    if len(ledger.stages) <= 1:
+        return []
+    costs = [ledger.cost(number) for number in range(1, len(ledger.stages) + 1)]
+    return [dict(zip(("epsilon", "delta", "tv"), cost, strict=True)) for cost in costs]
+
+
 def _line(ledger: Ledger, index: int, delta: float) -> dict[str, Any]:
     entry = ledger.entries[index]
-    so_far = Profile(
-        [e.event for e in ledger.entries[: index + 1]],
-        adjacency=ledger.adjacency,
-        failure_probability=ledger.failure_probability,
-    )
     return {
         "name": entry.name,
+        "stage": entry.stage,
         "event": describe_event(entry.event),
         "sensitivity": entry.sensitivity,
         "detail": entry.detail,
         "epsilon_alone": Profile([entry.event], adjacency=ledger.adjacency).epsilon(delta),
-        "epsilon_cumulative": so_far.epsilon(delta),
+        "epsilon_cumulative": ledger.prefix(index + 1).epsilon(delta),
     }
 
 
@@ -113,11 +123,11 @@ def round_up(value: float, figures: int = 4) -> str:
 
     Examples
     --------
-    >>> round_up(1.00041), round_up(1.0049e-05)
-    ('1.001', '1.005e-05')
+    >>> round_up(1.00041), round_up(1.0049e-05), round_up(-0.0)
+    ('1.001', '1.005e-05', '0')
     """
     if value == 0.0 or math.isinf(value):
-        return f"{value:.4g}"
+        return f"{abs(value):.4g}"
     places = figures - 1 - math.floor(math.log10(value))
     text = f"{value:.{figures}g}"
     if float(text) < value:

@@ -16,6 +16,7 @@ from dpsynth.accounting.mechanisms import mechanism_event
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.statement import round_up
+from dpsynth.accounting.target import TargetAfter
 from dpsynth.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
@@ -107,9 +108,12 @@ def of_plan(plan: str, delta: float, **options: Any) -> dict[str, Any]:
     return of_training(values["z"], values["q"], int(values["steps"]), delta, **options)
 
 
-def of_ledger(ledger: Ledger, delta: float, *, prior: float = 0.5, fpr: float = 0.01) -> dict[str, Any]:
-    """Measures of everything in a ledger, with its summary (see :meth:`Ledger.summary`)."""
-    cost = ledger.summary(delta) | measures(ledger.profile(), delta, prior=prior, fpr=fpr)
+def of_ledger(
+    ledger: Ledger, delta: float | None = None, *, prior: float = 0.5, fpr: float = 0.01
+) -> dict[str, Any]:
+    """Measures of everything in a ledger, at its own delta by default, with its :meth:`Ledger.summary`."""
+    cost = ledger.summary(delta)
+    cost |= measures(ledger.profile(), cost["delta"], prior=prior, fpr=fpr)
     return cost | {"caveats": _caveats(ledger)}
 
 
@@ -131,7 +135,8 @@ def calibrated(
     target : Target
         For the run and everything in ``earlier`` together.
     earlier : Ledger, optional
-        Releases about the same table.
+        Releases about the same table. The run is a stage of its own, since its plan may depend on them. A
+        ledger that names no delta is counted at half of this one.
 
     Other parameters are those of :func:`of_training`; the rest of the record too, with ``target`` in words.
 
@@ -142,16 +147,22 @@ def calibrated(
     >>> round(cost["noise_multiplier"], 3), cost["tv"] <= 0.1
     (1.025, True)
     """
-    before = [entry.event for entry in earlier.entries] if earlier is not None else []
-    failure = earlier.failure_probability if earlier is not None else 0.0
-    if before and earlier is not None and earlier.adjacency != adjacency:
-        raise PrivacyError(f"the ledger is {earlier.adjacency}, the run {adjacency}: they cannot be summed")
-    common: dict[str, Any] = {"adjacency": adjacency, "failure_probability": failure}
-    z = calibrate_training(target, sampling_prob, steps, earlier=before, **common)
-    profile = Profile([*before, training_event(z, sampling_prob, steps)], **common)
-    run = {"noise_multiplier": z, "sampling_prob": float(sampling_prob), "steps": int(steps)}
-    caveats = {"caveats": _caveats(earlier) if earlier is not None else []}
-    return {"target": target.describe()} | run | measures(profile, delta, prior=prior, fpr=fpr) | caveats
+    run = {"sampling_prob": float(sampling_prob), "steps": int(steps)}
+    if earlier is None or not earlier.entries:
+        z = calibrate_training(target, sampling_prob, steps, adjacency=adjacency)
+        profile, caveats = Profile([training_event(z, sampling_prob, steps)], adjacency=adjacency), []
+    else:
+        if earlier.adjacency != adjacency:
+            raise PrivacyError(
+                f"the ledger is {earlier.adjacency}, the run {adjacency}: they cannot be summed"
+            )
+        spent, before = earlier.delta if earlier.delta is not None else delta / 2, earlier.profile()
+        target = TargetAfter(target, before.epsilon(spent), spent, before.tv(), delta)
+        z = calibrate_training(target, sampling_prob, steps, adjacency=adjacency)
+        alone = Profile([training_event(z, sampling_prob, steps)], adjacency=adjacency)
+        profile, caveats = target.whole(alone), _caveats(earlier)
+    said = {"target": target.describe(), "noise_multiplier": z}
+    return said | run | measures(profile, delta, prior=prior, fpr=fpr) | {"caveats": caveats}
 
 
 def _caveats(ledger: Ledger) -> list[str]:
@@ -196,6 +207,11 @@ def to_text(cost: Mapping[str, Any]) -> str:
             "closed forms           (bounds on the exact numbers above, and where that by TV is the sharper)"
         )
         lines += [f"    {name:<24} {_shown(value)}" for name, value in forms.items()]
+    for number, stage in enumerate(cost.get("stages", ()), 1):
+        lines.append(
+            f"  stage {number}: epsilon {round_up(stage['epsilon'])} at delta {round_up(stage['delta'])}, "
+            f"total variation {round_up(stage['tv'])}"
+        )
     for entry in cost.get("entries", ()):
         lines.append(
             f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}; "
@@ -209,13 +225,15 @@ def to_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """A table of measures, one line for each plan; values are rounded up."""
     width = max(4, *(len(row["plan"]) for row in rows))
     first = rows[0]
+    deltas = dict.fromkeys(round_up(row["delta"]) for row in rows)
     lines = [
-        f"delta {round_up(first['delta'])}, FPR {first['fpr']:g}, prior {first['prior']:g}",
+        f"delta {', '.join(deltas)}, FPR {first['fpr']:g}, prior {first['prior']:g}",
         "plan".ljust(width) + "".join(label.rjust(12) for _, label in _COLUMNS) + "  adjacency",
     ]
     for row in rows:
         cells = "".join(round_up(row[key]).rjust(12) for key, _ in _COLUMNS)
-        lines.append(row["plan"].ljust(width) + cells + f"  {row['adjacency']}")
+        at = f" at delta {round_up(row['delta'])}" if len(deltas) > 1 else ""
+        lines.append(row["plan"].ljust(width) + cells + f"  {row['adjacency']}{at}")
     for row in rows:
         lines += [f"{row['plan']}: {caveat}" for caveat in row.get("caveats", ())]
     return "\n".join(lines)

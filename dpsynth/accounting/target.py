@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dpsynth.accounting.checks import in_range
 from dpsynth.accounting.profile import Profile
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, PrivacyError
 
 
 class Target(Protocol):
@@ -77,6 +77,38 @@ class TvTarget:
     def describe(self) -> str:
         """See :class:`Target`."""
         return f"total variation {self.tv:.6g}"
+
+
+@dataclass(frozen=True)
+class PromiseTarget:
+    """Epsilon at delta, and total variation, both at once: what a stage promises before it begins.
+
+    Examples
+    --------
+    >>> PromiseTarget(2.0, 1e-5, 0.4).describe()
+    'epsilon 2 at delta 1e-05 with total variation 0.4'
+    """
+
+    epsilon: float
+    delta: float
+    tv: float
+
+    def __post_init__(self) -> None:
+        EpsilonTarget(self.epsilon, self.delta)
+        TvTarget(self.tv)
+
+    @property
+    def goal(self) -> float:
+        """Both shares at most 1."""
+        return 1.0
+
+    def cost(self, profile: Profile) -> float:
+        """The larger of the shares that are used of epsilon and of the total variation."""
+        return max(profile.epsilon(self.delta) / self.epsilon, profile.tv() / self.tv)
+
+    def describe(self) -> str:
+        """See :class:`Target`."""
+        return f"{EpsilonTarget(self.epsilon, self.delta).describe()} with {TvTarget(self.tv).describe()}"
 
 
 @dataclass(frozen=True)
@@ -173,6 +205,63 @@ class BeliefTarget:
     def describe(self) -> str:
         """See :class:`Target`."""
         return f"belief {self.belief:.6g} from prior {self.prior:g}, but for probability {self.delta:.3g}"
+
+
+@dataclass(frozen=True)
+class TargetAfter:
+    """A target for a new stage together with what was released before it: costs add up.
+
+    Parameters
+    ----------
+    target : Target
+        For everything; not a BeliefTarget, since no sum bounds how often a belief goes beyond its bound.
+    epsilon, delta, tv : float
+        Of everything before.
+    total_delta : float
+        Of everything; the new stage has what ``delta`` leaves of it.
+
+    Raises
+    ------
+    InputError
+        If the target is a belief.
+    PrivacyError
+        If nothing is left of delta.
+    """
+
+    target: Target
+    epsilon: float
+    delta: float
+    tv: float
+    total_delta: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.target, BeliefTarget):
+            raise InputError("a belief target cannot be met together with a ledger: nothing bounds their sum")
+        if not self.delta < self.total_delta:
+            raise PrivacyError(
+                f"the ledger's own delta, {self.delta:.3g}, leaves nothing of {self.total_delta:.3g}; "
+                "give a larger delta"
+            )
+
+    @property
+    def goal(self) -> float:
+        """See :class:`Target`."""
+        return self.target.goal
+
+    def cost(self, profile: Profile) -> float:
+        """The target's cost of everything, the new stage being ``profile``."""
+        return self.target.cost(self.whole(profile))
+
+    def whole(self, profile: Profile) -> Profile:
+        """What is known of everything."""
+        epsilon = self.epsilon + profile.epsilon(self.total_delta - self.delta)
+        return Profile.promised(
+            epsilon, self.total_delta, self.tv + profile.tv(), adjacency=profile.adjacency
+        )
+
+    def describe(self) -> str:
+        """See :class:`Target`."""
+        return f"{self.target.describe()} with all earlier releases"
 
 
 def _log_odds(probability: float) -> float:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import InputError
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.ledger import Ledger
 
 DELTA = 1e-5
 
@@ -22,7 +25,10 @@ NoiseOption = Annotated[
 ]
 SamplingOption = Annotated[float, typer.Option("--sampling-prob", help="Poisson sampling probability.")]
 StepsOption = Annotated[int, typer.Option("--steps", help="Number of noisy sums, or of releases.")]
-DeltaOption = Annotated[float, typer.Option("--delta", help="Probability of failure.")]
+DeltaOption = Annotated[
+    float | None,
+    typer.Option("--delta", help="Probability of failure; by default a ledger's own, else 1e-5."),
+]
 AdjacencyOption = Annotated[str, typer.Option("--adjacency", help="add/remove or replace-one.")]
 PriorOption = Annotated[float, typer.Option("--prior", help="An attacker's belief beforehand.")]
 FprOption = Annotated[float, typer.Option("--fpr", help="False positive rate of a membership test.")]
@@ -34,7 +40,7 @@ def account(
     noise_multiplier: NoiseOption = None,
     sampling_prob: SamplingOption = 1.0,
     steps: StepsOption = 1,
-    delta: DeltaOption = DELTA,
+    delta: DeltaOption = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="ledger.json, or the folder of a run or a model.")
     ] = None,
@@ -65,7 +71,7 @@ def account(
             )
         if adjacency != "add/remove":
             raise InputError("--adjacency does not go with --ledger, which holds its own")
-        cost = summary.of_ledger(console.read_ledger(ledger), delta, prior=prior, fpr=fpr)
+        cost = summary.of_ledger(*_ledger_at(ledger, delta), prior=prior, fpr=fpr)
     elif mechanism is not None:
         if sampling_prob != 1.0:
             raise InputError("--sampling-prob does not go with --mechanism")
@@ -75,7 +81,7 @@ def account(
             epsilon=epsilon,
             gamma=gamma,
             count=steps,
-            delta=delta,
+            delta=_given(delta),
             adjacency=adjacency,
             prior=prior,
             fpr=fpr,
@@ -84,7 +90,7 @@ def account(
         if epsilon is not None or gamma is not None:
             raise InputError("--epsilon and --gamma describe a --mechanism")
         cost = summary.of_training(
-            noise_multiplier, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr
+            noise_multiplier, sampling_prob, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr
         )
     else:
         raise InputError("give --noise-multiplier, --mechanism or --ledger")
@@ -97,7 +103,7 @@ def compare(
         list[str],
         typer.Argument(help="Plans such as z=1.1,q=0.01,steps=1000, or ledger files or folders."),
     ],
-    delta: DeltaOption = DELTA,
+    delta: DeltaOption = None,
     adjacency: AdjacencyOption = "add/remove",
     prior: PriorOption = 0.5,
     fpr: FprOption = 0.01,
@@ -111,9 +117,9 @@ def compare(
     from dpsynth.accounting import summary
 
     rows = [
-        summary.of_plan(plan, delta, adjacency=adjacency, prior=prior, fpr=fpr)
+        summary.of_plan(plan, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
         if "=" in plan
-        else summary.of_ledger(console.read_ledger(Path(plan)), delta, prior=prior, fpr=fpr)
+        else summary.of_ledger(*_ledger_at(Path(plan), delta), prior=prior, fpr=fpr)
         for plan in plans
     ]
     record = [{"plan": plan} | row for plan, row in zip(plans, rows, strict=True)]
@@ -145,3 +151,13 @@ def verify(as_json: console.JsonFlag = False) -> None:
     console.emit(record, golden.to_table(checks), as_json=as_json)
     if failed:
         raise typer.Exit(1)
+
+
+def _given(delta: float | None) -> float:
+    return DELTA if delta is None else delta
+
+
+def _ledger_at(path: Path, delta: float | None) -> tuple[Ledger, float]:
+    """A ledger, and the delta asked for, or its own, or 1e-5 where it names none."""
+    ledger = console.read_ledger(path)
+    return ledger, _given(ledger.delta if delta is None else delta)

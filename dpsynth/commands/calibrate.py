@@ -21,7 +21,7 @@ def calibrate(
     ],
     sampling_prob: account.SamplingOption = 1.0,
     steps: account.StepsOption = 1,
-    delta: account.DeltaOption = account.DELTA,
+    delta: Annotated[float, typer.Option("--delta", help="Probability of failure.")] = account.DELTA,
     adjacency: account.AdjacencyOption = "add/remove",
     prior: account.PriorOption = 0.5,
     fpr: account.FprOption = 0.01,

@@ -6,12 +6,15 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dpsynth.errors import OwnerWarning
 
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
@@ -27,6 +30,14 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of
 LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="ledger.json of earlier releases about the same table, to go on from."),
+]
+
+ForgetFlag = Annotated[
+    bool,
+    typer.Option("--forget-earlier", help="Leave earlier releases from this folder out; the ledger says so."),
+]
+AcceptNFlag = Annotated[
+    bool, typer.Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
 ]
 
 
@@ -51,6 +62,23 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+@contextmanager
+def owner_warnings() -> Iterator[None]:
+    """Print what is for the table's owner as one line on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OwnerWarning)
+        shown = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **where: Any) -> None:
+            if issubclass(category, OwnerWarning):
+                say(f"dpsynth: {message}")
+            else:
+                shown(message, category, *place, **where)
+
+        warnings.showwarning = show
+        yield
+
+
 def earlier_ledger(path: Path | None) -> Ledger | None:
     """Read the ledger that ``--ledger`` names, if it names one."""
     if path is None:
@@ -63,10 +91,12 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
 def read_ledger(path: Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
     from dpsynth.accounting.ledger import Ledger
+    from dpsynth.storage import check_same_ledger
 
     if not path.is_dir():
         return Ledger.load(path)
     if (path / "ledger.json").exists():
+        check_same_ledger(path / "ledger.json", path / "model")
         return Ledger.load(path / "ledger.json")
     from dpsynth.synthesizer import DPWGANGP
 

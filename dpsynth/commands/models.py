@@ -17,7 +17,12 @@ def fit(
     schema: Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder of the model.", show_default=False)],
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget.")] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="Default: n^-1.5.")] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta", help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."
+        ),
+    ] = None,
     prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
@@ -26,6 +31,8 @@ def fit(
         typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so."),
     ] = False,
     ledger: console.LedgerOption = None,
+    forget_earlier: console.ForgetFlag = False,
+    accept_n_public: console.AcceptNFlag = False,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -33,6 +40,7 @@ def fit(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.datasets import open_table
+    from dpsynth.journal import journalled
     from dpsynth.preflight import require_table
     from dpsynth.synthesizer import DPWGANGP
 
@@ -43,11 +51,18 @@ def fit(
     with claimed(out, force=force, mark="model.json"):
         earlier = console.earlier_ledger(ledger)
         require_table(data)
-        table = open_table(data, schema)
-        with console.progress_bar() as draw:
-            model.fit(table.frame, schema=table.schema, ledger=earlier, progress=draw)
-        model.save(out, replace=force)
-    summary = model.ledger_.summary(model.delta_)
+        with journalled(out, earlier, forget=forget_earlier, say=console.say) as book:
+            table = open_table(data, schema)
+            with console.owner_warnings(), console.progress_bar() as draw:
+                model.fit(
+                    table.frame,
+                    schema=table.schema,
+                    ledger=book,
+                    accept_n_public=accept_n_public,
+                    progress=draw,
+                )
+            model.save(out, replace=force)
+    summary = model.ledger_.summary()
     text = f"{summary['guarantee']}\nwrote the model to {out}"
     console.emit({"out": str(out), **summary}, text, as_json=as_json)
 

@@ -35,6 +35,8 @@ def run(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     ledger: console.LedgerOption = None,
+    forget_earlier: console.ForgetFlag = False,
+    accept_n_public: console.AcceptNFlag = False,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -45,6 +47,7 @@ def run(
     """
     from dpsynth import pipeline
     from dpsynth.config import RunConfig
+    from dpsynth.journal import journal_file
 
     given = {
         "--data": data,
@@ -66,13 +69,15 @@ def run(
             raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
         settings = RunConfig.from_yaml(config)
     try:
-        with console.run_bars() as (draw, stages):
+        with console.owner_warnings(), console.run_bars() as (draw, stages):
             done = pipeline.run(
                 settings,
                 out,
                 force=force,
                 resume=resume,
                 ledger=ledger,
+                forget_earlier=forget_earlier,
+                accept_n_public=accept_n_public,
                 progress=draw,
                 stages=stages,
                 log=console.say,
@@ -82,7 +87,7 @@ def run(
         if (checkpoint / "checkpoint.json").exists():
             left = f"a private checkpoint is in {checkpoint}; go on with --resume"
         else:
-            left = "nothing was written"
+            left = "no table was written" if journal_file(out).exists() else "nothing was written"
         raise console.Interrupted(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)

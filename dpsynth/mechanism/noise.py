@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from randomgen import AESCounter
 
 from dpsynth.errors import InputError, RunError
 
@@ -28,11 +29,10 @@ _SLAB = 1 << 16
 
 
 def secure_generator() -> np.random.Generator:
-    """A generator seeded with 128 bits from the operating system.
+    """AES-128 in counter mode under a key of 128 random bits from the operating system.
 
-    With the optional ``randomgen`` package (``dpsynth[crypto]``) it is AES-128 in counter mode under a random
-    key, which is a cryptographic generator and as fast; without it NumPy's PCG64DXSM, whose output passes
-    statistical tests but is not claimed to resist an attacker who sees it.
+    A cryptographic generator: whoever sees its output cannot tell it from true randomness or find what comes
+    next. The key exists in this process's memory only, while the generator lives.
 
     Returns
     -------
@@ -44,11 +44,23 @@ def secure_generator() -> np.random.Generator:
     >>> secure_generator().random() != secure_generator().random()
     True
     """
-    try:
-        from randomgen import AESCounter
-    except ImportError:
-        return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(secrets.randbits(128))))
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
+
+
+def describe_generator(rng: np.random.Generator) -> str:
+    """What draws the noise, in words, for the ledger.
+
+    Examples
+    --------
+    >>> describe_generator(secure_generator())
+    "AES-128 in counter mode, key from the operating system's randomness"
+    >>> describe_generator(np.random.default_rng(0))
+    'PCG64, which is not cryptographic'
+    """
+    name = type(rng.bit_generator).__name__
+    if name == "AESCounter":
+        return "AES-128 in counter mode, key from the operating system's randomness"
+    return f"{name}, which is not cryptographic"
 
 
 def standard_normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float32]:

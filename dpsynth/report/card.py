@@ -76,4 +76,9 @@ def _seeds(source: ReportSource) -> str | None:
         return (
             "The noise was drawn from a caller's seed, which is not kept: whoever knows it can take it away."
         )
-    return "The noise was drawn from the operating system's randomness; no seed of it exists."
+    if not source.ledger.generators:
+        return "The ledger does not say what drew the noise."
+    drawn = "; ".join(source.ledger.generators)
+    if any("not cryptographic" in name for name in source.ledger.generators):
+        return f"The noise was drawn by {drawn}."
+    return f"The noise was drawn by {drawn}; the key was never written down, and no other seed of it exists."

@@ -18,6 +18,7 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files import read_json
+from dpsynth.storage import check_same_ledger
 
 _RUN, _LEDGER, _EVALUATION = "report.json", "ledger.json", "evaluation.json"
 # What was decided or published before any record was read. A description is free text and may hold anything.
@@ -197,6 +198,7 @@ def _of_run(folder: Path) -> ReportSource:
     if not (folder / _LEDGER).is_file():
         raise DataError(f"{folder} holds {_RUN} but no {_LEDGER}")
     ledger = Ledger.load(folder / _LEDGER)
+    check_same_ledger(folder / _LEDGER, folder / "model")
     try:
         delta = float(record["ledger"]["delta"])
         _same_story(ledger, record["ledger"], folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from dpsynth.accounting.explain import points_more_probable, right_at_most
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation
@@ -59,16 +60,19 @@ def _promised(source: ReportSource) -> list[Sentence]:
             "away is not counted."
         )
     made += [
-        f"Whoever guesses, from even odds, whether a given patient {change} is right at most "
-        f"{_in_100(accuracy)} times in 100, even if they know all other records; a coin is right 50 times.",
-        f"Nothing that can happen to a patient because of this release becomes more probable by more than "
-        f"{_in_100(tv)} points in 100 through being in the training table (total variation {round_up(tv)}).",
+        f"Whoever guesses, from even odds, whether a given patient {change} {right_at_most(accuracy)}, "
+        "even if they know all other records; a coin is right 50 times.",
+        f"{points_more_probable(tv, 'a patient', 'this release', 'the training table').removesuffix('.')} "
+        f"(total variation {round_up(tv)}).",
     ]
-    if math.isfinite(epsilon):
-        factor = math.exp(epsilon) if epsilon < 700 else math.inf
+    if math.isfinite(epsilon) and epsilon < 700:
         made.append(
-            f"Any event is at most {round_up(factor, 3)} times as probable {pair} "
+            f"Any event is at most {round_up(math.exp(epsilon), 3)} times as probable {pair} "
             f"(ε = {round_up(epsilon)}), plus at most {round_up(source.delta)} (δ)."
+        )
+    else:
+        made.append(
+            f"Nothing bounds how many times as probable an event is {pair} (ε = {round_up(epsilon)})."
         )
     return [Sentence(text) for text in made]
 
@@ -180,7 +184,3 @@ def _distributions(evaluation: Evaluation) -> list[Sentence]:
         )
         made.append(Sentence(text, tvd.internal))
     return made
-
-
-def _in_100(share: float) -> str:
-    return round_up(100 * share, 3)

@@ -73,10 +73,12 @@ def told(measure: Measure) -> str:
     --------
     >>> told(Measure("Utility", "auc", 0.81234, True, lower=0.75, upper=0.85))
     '0.812 (0.750 to 0.850)'
+    >>> told(Measure("Neighbours", "privacy_loss", -0.0002, True, lower=-0.1, upper=-0.0001))
+    '0.000 (-0.100 to 0.000)'
     """
     if isinstance(measure.value, int):
         return shown(measure.value)
-    value = f"{number_of(measure):.3f}"
+    value = f"{number_of(measure):z.3f}"  # z: never -0.000
     if measure.lower is None or measure.upper is None:
         return value
-    return f"{value} ({measure.lower:.3f} to {measure.upper:.3f})"
+    return f"{value} ({measure.lower:z.3f} to {measure.upper:z.3f})"

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpsynth.accounting.statement import is_private, round_up
+from dpsynth.accounting.explain import percent
+from dpsynth.accounting.statement import is_private
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.report import trust
 from dpsynth.report.verdict import Severity, Verdict, basis, get, least, number_of, told
@@ -76,10 +77,9 @@ def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
     if source.profile is not None:
         accuracy = source.profile.attack_accuracy()
         if accuracy > WEAK_ACCURACY:
-            sentence = (
-                "The guarantee is weak: it leaves room for a guess that is right "
-                f"{round_up(100 * accuracy, 3)} times in 100."
-            )
+            right = percent(accuracy)
+            often = f"right {right} times in 100" if right != "100" else "always right"
+            sentence = f"The guarantee is weak: it leaves room for a guess that is {often}."
             found.append(_risk("weak_guarantee", "caution", sentence))
         elif not found:
             sentence = "The guarantee holds against every attack, whatever its maker knows."

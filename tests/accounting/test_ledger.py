@@ -17,6 +17,7 @@ from dpsynth.errors import DataError, InputError, PrivacyError
 
 def full_ledger():
     ledger = Ledger()
+    ledger.begin_stage(1e-5)
     ledger.post("count", gaussian_event(10.0), sensitivity="1")
     ledger.post("selection", epsilon_delta_event(0.05, count=10), sensitivity="1", detail="tree edges")
     ledger.post("critic", training_event(3.0, 0.02, 200), sensitivity="proved each step")
@@ -27,7 +28,7 @@ def full_ledger():
 
 
 def state(ledger):
-    return ledger.entries, ledger.overflows, ledger.excluded, ledger.seeded
+    return ledger.entries, ledger.overflows, ledger.excluded, ledger.seeded, ledger.stages
 
 
 def test_file_round_trip(tmp_path):
@@ -38,7 +39,7 @@ def test_file_round_trip(tmp_path):
     assert state(again) == state(ledger)
     assert again.epsilon(1e-5) == ledger.epsilon(1e-5)
     assert os.listdir(tmp_path) == ["ledger.json"]
-    assert state(Ledger.from_dict(Ledger().to_dict())) == ((), (), (), False)
+    assert state(Ledger.from_dict(Ledger().to_dict())) == ((), (), (), False, ())
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -61,7 +62,19 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         (lambda text: "\x00\x01", "not JSON"),
         (lambda text: "[1, 2]", "format"),
         (lambda text: "{}", "format"),
-        (lambda text: text.replace('"version": 1', '"version": 2'), "version"),
+        (lambda text: text.replace('"version": 2', '"version": 3'), "newer dpsynth"),
+        (lambda text: text.replace('"version": 2', '"version": 1'), "does not read"),
+        (lambda text: text.replace('"unit": "one row"', '"unit": "one patient"'), "one patient"),
+        (lambda text: text.replace('"delta": 1e-05', '"delta": 1e-04', 1), "its entries cost"),
+        (
+            lambda text: text.replace('"noise_multiplier": 10.0', '"noise_multiplier": 5.0'),
+            "its entries cost",
+        ),
+        (lambda text: json.dumps(json.loads(text) | {"epsilon": 0.1}), "its entries cost"),
+        (lambda text: json.dumps(json.loads(text) | {"tv": 0.9}), "its entries cost"),
+        (lambda text: json.dumps(json.loads(text) | {"tv": "small"}), "number or null"),
+        (lambda text: text.replace('"stage": 1', '"stage": 2', 1), "stage 2 is not one of 1 to 1"),
+        (lambda text: json.dumps(Ledger().to_dict()), "it is empty"),
         (lambda text: text.replace('"seeded": true', '"seeded": "no"'), "seeded"),
         (lambda text: text.replace('"excluded"', '"exclude"'), "fields"),
         (lambda text: text.replace('"sensitivity": "1"', '"sensitivity": 1', 1), "sensitivity"),
@@ -143,15 +156,17 @@ def test_guarantee_states_a_bound_that_holds():
     assert 0 <= epsilon - ledger.epsilon(1e-5) < 2e-3
     assert 0 <= tv - ledger.profile().tv() < 2e-4
     assert "NOT PRIVATE" not in text
-    assert Ledger().guarantee(1e-5).startswith("(0, 1e-05)-differentially private")
+    assert Ledger().guarantee(1e-5).startswith("NOT PRIVATE: nothing is posted")
 
 
 def test_guarantee_says_when_there_is_none():
     """A reassuring sentence for a ledger with a bare release, a known seed, or an uncovered reading."""
     seeded = Ledger()
+    seeded.post("count", gaussian_event(3.0), sensitivity="1")
     seeded.seeded = True
     assert seeded.guarantee(1e-5).startswith("NOT PRIVATE: the noise was drawn from a caller's seed")
     excluded = Ledger()
+    excluded.post("count", gaussian_event(3.0), sensitivity="1")
     excluded.exclude("bounds of 'age'")
     excluded.exclude("bounds of 'age'")
     assert excluded.guarantee(1e-5).endswith("does not cover: bounds of 'age'.")

@@ -351,7 +351,7 @@ def test_a_ledger_that_tells_another_story_is_refused(tmp_path, ledger):
     """Catches a guarantee told from a ledger that is not the run's: emptied, it would promise everything."""
     a_run(tmp_path)
     ledger().save(tmp_path / "ledger.json")
-    with pytest.raises(DataError, match=r"ledger.json and report.json tell different stories"):
+    with pytest.raises(DataError, match=r"tell different stories|it is empty"):
         ReportSource.from_run(tmp_path)
 
 
@@ -410,4 +410,18 @@ def test_no_noise_is_no_noise():
     ledger.post("everything", non_private_event(), sensitivity="unbounded")
     source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
     shown = page.render(source, "internal")
-    assert "No noise was drawn" in shown and "randomness; no seed" not in shown
+    assert "No noise was drawn" in shown and "no other seed" not in shown
+
+
+def test_the_card_says_what_drew_the_noise_and_no_more():
+    """Would catch a promise about the noise's seed that the ledger does not bear out."""
+    for generators, words, promised in (
+        ([], "The ledger does not say what drew the noise.", False),
+        (["AES-128 in counter mode"], "drawn by AES-128 in counter mode; the key was never written", True),
+        (["AES-128 in counter mode", "PCG64, which is not cryptographic"], "not cryptographic.", False),
+    ):
+        ledger = sources.ledger_of()
+        ledger.generators = generators
+        source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
+        shown = page.render(source, "release")
+        assert words in shown and ("no other seed of it exists" in shown) is promised

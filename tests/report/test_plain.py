@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
@@ -35,6 +36,17 @@ def test_replace_one_is_told_as_such():
     ledger.post("release", gaussian_event(4.0), sensitivity="1", adjacency="replace-one")
     text = " ".join(sentence.text for sentence in plain.risk(private(ledger)))
     assert "another's in its place" in text and "took part" not in text
+
+
+def test_a_bound_that_bounds_nothing_is_told_as_such():
+    """Catches "at most inf times" and "right at most 100 times in 100", which tell a patient nothing."""
+    ledger = Ledger()
+    ledger.post("release", gaussian_event(0.02), sensitivity="1")
+    assert 700 < ledger.epsilon(sources.DELTA) < np.inf
+    text = " ".join(sentence.text for sentence in plain.risk(private(ledger)))
+    assert "inf" not in text and "100 times in 100" not in text and "100 points" not in text
+    assert "may be right every time" in text and "Nothing bounds how many times" in text
+    assert "may depend wholly on whether a patient is in the training table (total variation 1)" in text
 
 
 def test_nothing_is_promised_without_a_guarantee():

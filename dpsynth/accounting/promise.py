@@ -1,0 +1,111 @@
+"""What follows from an epsilon, a delta and a total variation alone, about any mechanism that keeps them.
+
+A stage of a ledger whose noise depends on what an earlier stage released has no privacy-loss distribution
+that was fixed beforehand; what was fixed are its epsilon, delta and total variation, and stages add:
+
+- epsilon and delta by basic composition, also where a stage is chosen in view of the outputs before it
+  (Dwork and Roth 2014, Theorem B.1; Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters",
+  section 3, where the parameters themselves are chosen so and the sum is held below a bound);
+- total variation: run both tables side by side and draw each stage's output from a maximal coupling, as long
+  as all outputs so far were equal; the runs part ways at stage s with a probability of at most tv_s, whatever
+  came before, so all outputs together differ with a probability of at most the sum.
+
+With y = e^epsilon, delta is a convex, non-increasing function h of y (Dong, Roth and Su 2019, Proposition
+2.12). From h(1) <= tv and h(e^epsilon) <= delta it lies below the chord between them, and below delta beyond.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class PromisedLoss:
+    """The largest loss of mechanisms that are (epsilon, delta)-DP with a total variation of at most ``tv``.
+
+    Make it with :func:`promised_loss`.
+
+    Examples
+    --------
+    >>> loss = promised_loss(1.0, 1e-5, 0.25)
+    >>> loss.delta(0.0), loss.delta(1.0), loss.epsilon(1e-5), loss.epsilon(1e-6)
+    (0.25, 1e-05, 1.0, inf)
+    """
+
+    epsilon_promised: float
+    delta_promised: float
+    tv: float
+
+    def delta(self, epsilon: float) -> float:
+        """Smallest delta that follows at ``epsilon`` (at least 0)."""
+        return self.deltas([epsilon])[0]
+
+    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
+        """:meth:`delta` at each of a list; both directions are alike, and take negative epsilons as well."""
+        points = np.asarray(epsilons, dtype=float)
+        size = np.minimum(np.abs(points), self.epsilon_promised)
+        # the share of the way in y = e^epsilon from 1 to e^promised
+        way: Any = 1.0
+        if self.epsilon_promised > 0.0:
+            way = np.exp(size - self.epsilon_promised) * np.expm1(-size) / np.expm1(-self.epsilon_promised)
+        values = self.delta_promised * way + self.tv * (1 - way)
+        # with the tables exchanged: P(S) - y Q(S) = 1 - y + y [Q(not S) - P(not S) / y]
+        factor = np.exp(np.minimum(points, 0.0))
+        return [float(value) for value in 1 - factor + factor * values]
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon that follows at ``delta``; infinite below the promised delta."""
+        if delta >= self.tv:
+            return 0.0
+        if delta <= self.delta_promised * (1 + 1e-12):
+            return self.epsilon_promised if delta >= self.delta_promised * (1 - 1e-12) else math.inf
+        way = (self.tv - delta) / (self.tv - self.delta_promised)
+        # log(1 + way (e^promised - 1)), rounded up
+        last = self.epsilon_promised
+        value = last + math.log(way * -math.expm1(-last) + math.exp(-last))
+        return min(last, max(0.0, value) * (1 + 1e-12) + 1e-15)
+
+    def exceedance(self, epsilon: float) -> float:
+        """Bound on the probability that the loss exceeds ``epsilon``.
+
+        P(L > epsilon) (1 - e^{e - epsilon}) <= delta(e) for every e below epsilon; on the chord the bound is
+        best at one of its ends.
+        """
+        bounds = [1.0]
+        for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
+            if epsilon > start:
+                bounds.append(delta / -math.expm1(start - epsilon))
+        return min(bounds)
+
+    def quantile(self, probability: float) -> float:
+        """Smallest level, at least 0, that is exceeded with at most this probability."""
+        levels = [math.inf if probability < 1.0 else 0.0]
+        for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
+            if probability > delta:
+                levels.append(start - math.log1p(-delta / probability))
+        return min(levels)
+
+    def grid(self) -> np.ndarray:
+        """Losses from 0 to the promised epsilon, at most 600."""
+        return np.linspace(0.0, min(self.epsilon_promised, 600.0), 513)
+
+
+def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | None:
+    """The loss, with ``tv`` no larger than epsilon and delta allow; None where nothing is promised.
+
+    Ghazi and Issa 2024: the largest total variation of an (epsilon, delta)-DP mechanism is
+    (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+
+    Examples
+    --------
+    >>> round(promised_loss(1.0, 0.0, 1.0).tv, 5), promised_loss(float("inf"), 0.0, 1.0) is None
+    (0.46212, True)
+    """
+    if math.isinf(epsilon) or delta >= 1.0:
+        return None
+    largest = math.tanh(epsilon / 2) + delta * (1 - math.tanh(epsilon / 2))
+    return PromisedLoss(epsilon, delta, max(delta, min(tv, largest)))
