@@ -10,6 +10,7 @@
     ├── PrivacyError                 the request would void or exceed the guarantee; exits with 2
     ├── NotFittedError (ValueError, AttributeError)
     └── RunError                     a run failed although its input was right; exits with 1
+        └── RejectionError           a rule refuses nearly every record that the model draws
 """
 
 from __future__ import annotations
@@ -49,3 +50,7 @@ class OwnerWarning(UserWarning):
 
 class RunError(DpsynthError):
     """A run failed although its input was right."""
+
+
+class RejectionError(RunError):
+    """A rule refuses nearly every record that the model draws; the message names it."""

@@ -29,7 +29,14 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model import GeneratorModel, independent_points
 from dpsynth.options import FitOptions
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.marginals import count_event, marginals_event, release_count, release_marginals
+from dpsynth.table.marginals import (
+    count_event,
+    make_grids,
+    marginals_event,
+    release_count,
+    release_marginals,
+    sensitivity_squared,
+)
 from dpsynth.table.prior import Prior, fit_prior, prior_events
 from dpsynth.table.schema import Schema
 
@@ -368,5 +375,7 @@ def train_generator(
 
 
 def _marginal_sensitivity(schema: Schema, method: str) -> str:
-    base = f"sqrt({len(schema)}) (one count in each of {len(schema)} columns)"
+    histograms = sensitivity_squared(make_grids(schema))
+    base = f"sqrt({histograms}) (one count in each of {len(schema)} columns"
+    base += ")" if histograms == len(schema) else " and one in the number of missing values)"
     return base if method == "histogram" else f"{base}, with a count in every level of a tree"

@@ -6,7 +6,7 @@ records is post-processing and costs nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,12 @@ import pandas as pd
 from dpsynth.gan.generator import ArrayOps, generator_pass
 from dpsynth.gan.weights import Weights, flatten, unflatten
 from dpsynth.postprocess import calibrate, draw_groups
+from dpsynth.rejection import Acceptance, fulfilling, obeying
 from dpsynth.storage import prefixed, under
+from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.prior import Prior
+from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
 
 # Rows of a block when sampling: calibrated against the released marginals together.
@@ -34,8 +37,9 @@ class GeneratorModel:
     Parameters
     ----------
     schema : Schema
+        Of the released table, with its derived columns and constraints.
     encoder : Encoder
-        With the released marginals, if there are any.
+        Of the modelled columns, with the released marginals, if there are any.
     prior : Prior or None
     weights : list of (W, b) or None
         The generator; None samples the prior, or independent columns where there is none either.
@@ -68,23 +72,70 @@ class GeneratorModel:
         base = self.prior.sample_points(n, self.encoder, rng) if self.prior is not None else None
         return generator_pass(self.weights, latent, base, self.encoder.layout, ArrayOps)
 
-    def blocks(self, n: int, rng: np.random.Generator, *, block: int = BLOCK) -> Iterator[pd.DataFrame]:
-        """Frames that together hold ``n`` synthetic records; memory is bounded by ``block`` rows."""
-        count = max(-(-n // block), 1)
-        for size in np.diff(np.linspace(0, n, count + 1).astype(int)):
-            made = max(int(size), SMALLEST_BLOCK)
-            points = self.points(made, rng)
-            if self.match_marginals:
-                points = calibrate(points, self.encoder, rng)
-            else:
-                points = draw_groups(points, self.encoder.layout, rng)
-            if made > size:
-                points = points[rng.permutation(made)[:size]]
-            yield self.encoder.inverse_transform(points, rng)
+    def blocks(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        block: int = BLOCK,
+        where: Sequence[Rule] = (),
+        record: Acceptance | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """Frames that together hold ``n`` synthetic records; memory is bounded by ``block`` rows.
 
-    def sample(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
+        Every record obeys the schema's constraints, and fulfils the conditions of ``where``
+        (`dpsynth.rejection`); ``record`` counts how many candidates that took.
+
+        Raises
+        ------
+        RejectionError
+            If a constraint or condition is nearly impossible under the model.
+        """
+        count = max(-(-n // block), 1)
+        sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
+        rules = self.schema.rules
+        formulas = self.schema.formulas
+        found = Acceptance() if record is None else record
+        limits = {"least": min(SMALLEST_BLOCK, block), "most": block}
+
+        def made(size: int) -> pd.DataFrame:
+            frame = self._made(size, rng)
+            return add_derived(frame, formulas, self.schema.columns) if formulas else frame
+
+        def lawful(size: int) -> pd.DataFrame:
+            if not rules or not size:
+                return made(size)
+            kept = self.encoder if self.match_marginals else None
+            frame = obeying(made, max(size, SMALLEST_BLOCK), rules, kept, rng, found, **limits)
+            return frame.iloc[:size]
+
+        if where:
+            yield from fulfilling(lawful, sizes, where, rng, found, **limits)
+        else:
+            yield from map(lawful, sizes)
+
+    def _made(self, size: int, rng: np.random.Generator) -> pd.DataFrame:
+        """``size`` records of the modelled columns, as the generator makes them."""
+        made = max(size, SMALLEST_BLOCK)
+        points = self.points(made, rng)
+        if self.match_marginals:
+            points = calibrate(points, self.encoder, rng)
+        else:
+            points = draw_groups(points, self.encoder.layout, rng)
+        if made > size:
+            points = points[rng.permutation(made)[:size]]
+        return self.encoder.inverse_transform(points, rng)
+
+    def sample(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        where: Sequence[Rule] = (),
+        record: Acceptance | None = None,
+    ) -> pd.DataFrame:
         """``n`` synthetic records in the schema's dtypes."""
-        return pd.concat(list(self.blocks(n, rng)), ignore_index=True)
+        return pd.concat(list(self.blocks(n, rng, where=where, record=record)), ignore_index=True)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON-able record and arrays."""
@@ -109,9 +160,10 @@ class GeneratorModel:
     def from_state(cls, record: dict[str, Any], arrays: dict[str, np.ndarray]) -> GeneratorModel:
         """Inverse of `to_state`."""
         schema = Schema.from_dict(record["schema"])
-        encoder = Encoder.from_state(schema, record["encoder"], under("encoder", arrays))
+        modelled = schema.modelled
+        encoder = Encoder.from_state(modelled, record["encoder"], under("encoder", arrays))
         prior = (
-            Prior.from_state(schema, record["prior"], under("prior", arrays)) if "prior" in record else None
+            Prior.from_state(modelled, record["prior"], under("prior", arrays)) if "prior" in record else None
         )
         stored = under("generator", arrays)
         flat = [stored[key] for key in sorted(stored)]

@@ -57,12 +57,9 @@ class Origin:
         }
         if fitted.ledger_.seeded:
             options["random_state"] = "given, not kept"
-        return cls(
-            fitted.ledger_,
-            fitted.ledger_.delta or fitted.delta_,
-            fitted.model_.schema,
-            {"epsilon": fitted.epsilon, **options},
-        )
+        own = fitted.ledger_.delta
+        delta = fitted.delta_ if own is None else own
+        return cls(fitted.ledger_, delta, fitted.model_.schema, {"epsilon": fitted.epsilon, **options})
 
     @classmethod
     def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
@@ -80,7 +77,7 @@ class Origin:
             check_same_ledger(path / "ledger.json", path / "model")
             path = path / "ledger.json"
         ledger = Ledger.load(path)
-        told = delta if delta is not None else ledger.delta
+        told = ledger.delta if delta is None else delta
         if told is None:
             raise InputError(f"--delta is needed: {path} does not say at which delta epsilon is told")
         ledger.guarantee(told)  # refuses a delta that is none, before anything takes time

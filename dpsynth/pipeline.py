@@ -32,6 +32,7 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.journal import checkpoint_ledger, journalled
 from dpsynth.options import from_plain
 from dpsynth.preflight import check_run
+from dpsynth.rejection import Acceptance
 from dpsynth.report.load import ReportSource
 from dpsynth.report.page import write_page
 from dpsynth.report.run import RunReport
@@ -229,6 +230,8 @@ def _carry_out(
             sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
             seconds["sample"] = time.perf_counter() - start
             say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+            for line in model.acceptance_.lines():
+                say(line)
         start = time.perf_counter()
         with _kept("the evaluation", problems):
             if sampled is not None and config.evaluate.enabled:
@@ -376,10 +379,12 @@ def _check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, forc
 def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     """Stream ``n`` records to a file and return the first of them, for evaluation."""
     kept: list[pd.DataFrame] = []
+    model.acceptance_ = Acceptance()
+    rng = np.random.default_rng(model.random_state)
 
     def blocks() -> Iterator[pd.DataFrame]:
         rows = 0
-        for block in model.model_.blocks(n, np.random.default_rng(model.random_state)):
+        for block in model.model_.blocks(n, rng, record=model.acceptance_):
             if rows < EVALUATED_ROWS:
                 kept.append(block)
                 rows += len(block)

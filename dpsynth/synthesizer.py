@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +23,9 @@ from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.model import GeneratorModel
 from dpsynth.options import FitOptions, check_count, from_plain
+from dpsynth.rejection import Acceptance
 from dpsynth.table.io import write_table
+from dpsynth.table.rules import Where, parse_where
 from dpsynth.table.schema import Schema, require_reviewed
 
 _FORMAT = 2
@@ -81,6 +83,8 @@ class DPWGANGP:
     model_ : GeneratorModel
     n_ : float
         Public or privately counted number of records.
+    acceptance_ : Acceptance
+        After sampling: how many candidates obeyed the schema's constraints and the conditions of ``where``.
 
     References
     ----------
@@ -224,7 +228,7 @@ class DPWGANGP:
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
-        records = schema.conform(frame).frame
+        modelled, records = _modelled(schema, frame)
         fitting.check_n_public(records, schema, accept=accept_n_public)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
@@ -243,11 +247,12 @@ class DPWGANGP:
             fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
             ledger.exclude(f"schema fields read off the private data and not reviewed ({fields})")
 
-        self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
-        blueprint = fitting.draw_up(schema, self.n_, options)
+        self.n_, spent = fitting.count_records(records, modelled, options, rng, ledger)
+        blueprint = fitting.draw_up(modelled, self.n_, options)
         self.delta_ = blueprint.delta
         budget = fitting.share_out(blueprint, options, spent, ledger)
         model = fitting.release_model(records, blueprint, budget, options, rng, ledger)
+        model = dataclasses.replace(model, schema=schema)
         history: list[dict[str, float]] = []
         if blueprint.steps:
             model, history = fitting.train_generator(
@@ -292,7 +297,7 @@ class DPWGANGP:
         from dpsynth.gan.checkpoint import take_checkpoint
 
         def conform(record: dict[str, Any]) -> pd.DataFrame:
-            return Schema.from_dict(record["model"]["schema"]).conform(frame).frame
+            return _modelled(Schema.from_dict(record["model"]["schema"]), frame)[1]
 
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
@@ -311,31 +316,62 @@ class DPWGANGP:
         )
         return self._finish(*trained)
 
-    def sample(self, n_samples: int, *, random_state: int | None = None) -> pd.DataFrame:
+    def sample(
+        self, n_samples: int, *, where: Where | None = None, random_state: int | None = None
+    ) -> pd.DataFrame:
         """``n_samples`` synthetic records; post-processing, free of cost.
+
+        Every record obeys the schema's constraints, and ``acceptance_`` then says how many candidates that
+        took.
 
         Parameters
         ----------
         n_samples : int
             At least 0.
+        where : str, sequence of str, or mapping, optional
+            Conditions that every record fulfils: rules such as ``"age >= 65"``, or for each column a value, a
+            range ``(low, high)``, a list of values, or None for missing.
         random_state : int, optional
             Seed of the sampling only.
 
         Returns
         -------
         DataFrame (n_samples, columns) in the schema's dtypes
-        """
-        self._check_fitted()
-        check_count("n_samples", n_samples)
-        return self.model_.sample(n_samples, np.random.default_rng(random_state))
 
-    def sample_to(self, path: str | Path, n_samples: int, *, random_state: int | None = None) -> Path:
-        """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically."""
-        self._check_fitted()
-        check_count("n_samples", n_samples)
-        write_table(self.model_.blocks(n_samples, np.random.default_rng(random_state)), path)
+        Raises
+        ------
+        InputError
+            If a condition cannot be read.
+        RejectionError
+            If a constraint or condition is nearly impossible under the model, naming it.
+        """
+        return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
+
+    def sample_to(
+        self,
+        path: str | Path,
+        n_samples: int,
+        *,
+        where: Where | None = None,
+        random_state: int | None = None,
+        escape_formulas: bool = True,
+    ) -> Path:
+        """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically.
+
+        ``escape_formulas``: see :func:`dpsynth.table.io.write_table`.
+        """
+        write_table(self._blocks(n_samples, where, random_state), path, escape_formulas=escape_formulas)
         write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
         return Path(path)
+
+    def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
+        self._check_fitted()
+        check_count("n_samples", n_samples)
+        conditions = parse_where(where, self.model_.schema)
+        self.acceptance_ = Acceptance()
+        return self.model_.blocks(
+            int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_
+        )
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
@@ -421,6 +457,13 @@ class DPWGANGP:
         if not self.ledger_.entries:
             raise storage.damaged(path, "model", "its ledger is empty, so nothing is known of what it cost")
         return self
+
+
+def _modelled(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, pd.DataFrame]:
+    """The part of a schema and of a private table that is modelled; derived columns are never read."""
+    derived = {column.name for column, _ in schema.formulas}
+    own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
+    return schema.modelled, schema.modelled.conform(own).frame
 
 
 def load(path: str | Path) -> DPWGANGP:

@@ -282,6 +282,44 @@ def test_schema_infer_and_check(folder: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["schema"]["columns"][0]["name"] == "age"
 
 
+def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a drafted schema that refuses its own table, or a formula in the synthetic one."""
+    lines = table(200).splitlines()
+    formula = '"=HYPERLINK(""http://x"")"'
+    rows = [f"{7 * i},{line},{[formula, 'ward'][i % 2]}" for i, line in enumerate(lines[1:])]
+    Path("bare.csv").write_text("\n".join([f"mrn,{lines[0]},place", *rows]) + "\n")
+    assert (
+        main(["schema", "infer", "bare.csv", "--outcome", "died", "--drop", "sex", "--out", "bare.yaml"]) == 0
+    )
+    said = capsys.readouterr().err
+    assert "- left out: mrn: says whose row" in said and "4 columns drafted, 2 left out" in said
+    assert main(["schema", "infer", "bare.csv", "--json"]) == 0
+    remarks = json.loads(capsys.readouterr().out)["remarks"]
+    assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
+    for command in (
+        "fit --data bare.csv --schema bare.yaml --epsilon 3 --steps 0 --accept-unreviewed --out bare",
+        "sample bare -n 50 --seed 1 --out safe.csv",
+        "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
+    ):
+        assert main(command.split()) == 0
+    safe, raw = Path("safe.csv").read_text(), Path("raw.csv").read_text()
+    assert "\"'=HYPERLINK(" in safe and safe.replace("'=", "=") == raw and "'=" not in raw
+    capsys.readouterr()
+    evaluate = "evaluate --synthetic safe.csv --train bare.csv --schema bare.yaml --seed 0 --json"
+    assert main(evaluate.split()) == 0
+    measures = {m["name"]: m["value"] for m in json.loads(capsys.readouterr().out)["measures"]}
+    assert measures["category_coverage"] == 1 and measures["train_records"] == 200
+
+
+def test_schema_infer_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a sentence about a table that does not say which file."""
+    Path("bad.csv").write_text("63,1\n64,0\n65,1\n")
+    assert main(["schema", "infer", "bad.csv"]) == 2
+    assert "bad.csv: the first line holds numbers (63, 1)" in capsys.readouterr().err
+    assert main(["schema", "infer", "good.csv", "--keep", "weight"]) == 2
+    assert "good.csv: keep 'weight' is not a column of the table (age, crea" in capsys.readouterr().err
+
+
 def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch values outside the bounds that nobody is told of."""
     row_with("17,1.0,F,0")()
@@ -289,6 +327,40 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["clipped"] == {"age": 1}
     assert main(["schema", "check", "good.yaml", "--data", "bad.csv"]) == 0
     assert "clipped: age, 1 values (internal: not for release)" in capsys.readouterr().out
+
+
+def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a condition that the command loses, or an acceptance rate that is not shown."""
+    derived = "  - {name: old, kind: integer, lower: 0, upper: 99, derived: age - 18}\n"
+    rules = "constraints: [crea < 9.9 or sex = M, died = 1 implies age > 25]\n"
+    schema_with("columns:", f"{rules}columns:")()
+    Path("bad.yaml").write_text(Path("bad.yaml").read_text() + derived)
+    row_with("21,1.0,F,1")()
+    assert main(["schema", "check", "bad.yaml", "--data", "bad.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "died = 1 implies age > 25: 1 rows do not obey (internal: not for release)" in said
+    assert "old" not in said and "crea" not in said
+    fit = "fit --data bad.csv --schema bad.yaml --epsilon 3 --delta 1e-5 --steps 0 --out model"
+    assert main(fit.split()) == 0
+    capsys.readouterr()
+    command = ["sample", "model", "-n", "50", "--out", "s.csv", "--where", "sex = F", "--where", "old >= 12"]
+    assert main([*command, "--json"]) == 0
+    accepted = json.loads(capsys.readouterr().out)["acceptance"]
+    assert set(accepted["constraints"]) == {"crea < 9.9 or sex = M", "died = 1 implies age > 25"}
+    assert 0 < accepted["where"] < 1 and accepted["all"] <= min(accepted["constraints"].values())
+    rows = [line.split(",") for line in Path("s.csv").read_text().splitlines()]
+    assert rows[0] == ["age", "crea", "sex", "died", "old"] and len(rows) == 51
+    for age, crea, sex, died, old in rows[1:]:
+        assert sex == "F" and int(old) == int(age) - 18 >= 12 and (died == "0" or int(age) > 25)
+        assert not crea or float(crea) < 9.9
+    assert main([*command, "--force"]) == 0
+    said = capsys.readouterr().out
+    assert "obey died = 1 implies age > 25" in said and "fulfil sex = F and old >= 12" in said
+    Path("s.csv").unlink()
+    for condition, code in (("sex = X", 2), ("age > 85 and age < 20", 1)):
+        assert main(["sample", "model", "-n", "5", "--out", "s.csv", "--where", condition]) == code
+        err = capsys.readouterr().err
+        assert condition in err and err.count("\n") == 1 and not Path("s.csv").exists()
 
 
 def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,11 +379,14 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert result["settings"]["effects"] == ["logistic: died ~ sex"]
     assert main([*command.split(), "--out", "measured"]) == 2
     capsys.readouterr()
-    assert main([*command.split(), "--out", "measured", "--force"]) == 0
+    options = ["--constraint", "age >= 99"]
+    assert main([*command.split(), *options, "--out", "measured", "--force"]) == 0
     printed = capsys.readouterr().out
     assert "The table remembers training records" in printed and "report.html" in printed
     text = Path("measured/evaluation.md").read_text()
     assert "internal: not for release" in text and "The table remembers training records" in text
+    # Markdown is no place for live HTML: not in its tables, nor in a finding that names a rule
+    assert text.count("[age &gt;= 99]") >= 3 and "age >= 99" not in text
     assert main(command.split()) == 0
     assert "| nn_accuracy_train |" in capsys.readouterr().out
 

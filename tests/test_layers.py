@@ -14,12 +14,12 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "text", "files", "locks", "storage"),
+    ("errors", "text", "markdown", "files", "locks", "storage"),
     ("table", "accounting"),
     ("bounds",),
     ("mechanism",),
     ("gan",),
-    ("presets", "budget", "postprocess", "model"),
+    ("presets", "budget", "postprocess", "rejection", "model"),
     ("options", "fitting", "synthesizer"),
     ("datasets", "evaluation"),
     ("config", "report", "figures"),

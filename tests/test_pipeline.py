@@ -222,6 +222,39 @@ def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixt
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
 
 
+def test_what_was_paid_for_outlives_rules_that_refuse_everything(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a budget spent on a model that is thrown away because a rule was written wrongly."""
+    monkeypatch.setattr("dpsynth.rejection.CANDIDATES", 10_000)
+    Schema(**{**dict(SCHEMA), "constraints": ("age > 300",)}).to_yaml("cohort.yaml")
+    config().to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 1
+    said = capsys.readouterr().err
+    assert "age > 300 is nearly impossible" in said and "; the model and the ledger are in out" in said
+    assert {"model", "ledger.json", "report.json", "report.md", "report.html"} == names(folder / "out")
+    assert json.loads((folder / "out/report.json").read_text())["table"]["synthetic_records"] == 0
+    assert (
+        DPWGANGP.load(folder / "out/model").ledger_.to_dict()
+        == Ledger.load(folder / "out/ledger.json").to_dict()
+    )
+
+
+def test_a_run_under_rules_says_how_many_records_obey(folder: Path) -> None:
+    """Would catch a run that forgets its schema's constraints when sampling or when evaluating."""
+    Schema(**{**dict(SCHEMA), "constraints": ("age < 70 or died = 1",)}).to_yaml("cohort.yaml")
+    lines: list[str] = []
+    done = pipeline.run(
+        config(evaluate={"seed": 0, "reference": False, "effects": []}), "out", log=lines.append
+    )
+    assert any("of the model's records obey age < 70 or died = 1" in line for line in lines)
+    evaluation = done.report.evaluation
+    assert evaluation is not None
+    assert evaluation["constraint_violations_synthetic[age < 70 or died = 1]"].value == 0
+    assert evaluation["constraint_violations_train[age < 70 or died = 1]"].internal
+    assert evaluation.settings["constraints"] == ["age < 70 or died = 1"]
+
+
 def test_default_number_of_records_is_the_public_one(folder: Path) -> None:
     """Would catch a synthetic table as long as the private one, whose length is not public."""
     (folder / "cohort.csv").write_text((folder / "cohort.csv").read_text() + "50,1.0,1\n50,1.0,0\n")

@@ -12,6 +12,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import DataError, InputError
+from dpsynth.markdown import inert
 from dpsynth.targets import claimed
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _
 
     found = verdicts(result)
     # the whole is in the folder; a terminal has room for what it means
-    lines = [*(f"- {verdict.sentence}" for verdict in found), f"wrote {files} to {out}"]
+    lines = [*(f"- {inert(verdict.sentence)}" for verdict in found), f"wrote {files} to {out}"]
     shown = _markdown(result).rstrip("\n") if out is None else "\n".join(lines)
     record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in found]}
     console.emit(record, shown, as_json=as_json)
@@ -184,7 +185,7 @@ def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _
 def _markdown(result: Evaluation) -> str:
     from dpsynth.report.verdicts import verdicts
 
-    said = [f"- {verdict.sentence}" for verdict in verdicts(result)]
+    said = [f"- {inert(verdict.sentence)}" for verdict in verdicts(result)]
     return "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
 
 

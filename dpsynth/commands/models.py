@@ -71,7 +71,15 @@ def sample(
     model: Annotated[Path, typer.Argument(help="Folder of a model, or of a run.", show_default=False)],
     n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
     out: Annotated[Path, typer.Option("--out", help=".csv or .parquet file.", show_default=False)],
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", help="Condition on every record, such as 'age >= 65'; may be repeated."),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Of the sampling.", min=0)] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK)."),
+    ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -81,7 +89,8 @@ def sample(
     require_free_file(out, force=force)
     folder = model / "model" if (model / "model" / "model.json").exists() else model
     fitted = DPWGANGP.load(folder)
-    fitted.sample_to(out, n, random_state=seed)
-    guarantee = fitted.guarantee()
-    result = {"out": str(out), "records": n, "guarantee": guarantee}
-    console.emit(result, f"{guarantee}\nwrote {n:,} records to {out}", as_json=as_json)
+    fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
+    guarantee, acceptance = fitted.guarantee(), fitted.acceptance_
+    result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
+    lines = [guarantee, *acceptance.lines(), f"wrote {n:,} records to {out}"]
+    console.emit(result, "\n".join(lines), as_json=as_json)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dpsynth.commands import console
-from dpsynth.errors import InputError
+from dpsynth.errors import DataError
 from dpsynth.targets import require_free_file
 
 app = typer.Typer(
@@ -25,32 +26,54 @@ def infer(
         int | None, typer.Option("--n-public", help="Number of records, where that is public knowledge.")
     ] = None,
     drop: Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="Column to take although it looks like an identifier or free text."),
+    ] = None,
+    missing_word: Annotated[
+        list[str] | None, typer.Option("--missing-word", help="Word that stands for no value, such as '?'.")
+    ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Draft a schema; every field that is read off the data is marked as unreviewed."""
-    from dpsynth.table.infer import infer as infer_schema
+    """Draft a schema; every field that is read off the data is marked as unreviewed.
+
+    Names what it leaves out (identifiers, dates, free text) and asks what only the table's owner knows; the
+    questions stand beside the columns in the YAML file. The draft is private.
+    """
+    from dpsynth.table.infer import draft
     from dpsynth.table.io import read_table
-    from dpsynth.table.schema import Schema
 
     if out is not None:
         require_free_file(out, force=force)
-    frame = read_table(data)
-    for column in drop or ():
-        if column not in frame.columns:
-            raise InputError(
-                f"--drop {column!r} is not a column of {data} (columns: {', '.join(map(str, frame))})"
-            )
-    drafted = infer_schema(frame.drop(columns=list(drop or ())), name=data.name.split(".")[0])
-    drafted = Schema(columns=drafted.columns, name=drafted.name, outcome=outcome, n_public=n_public)
+    try:
+        drafted = draft(
+            read_table(data),
+            data.name.split(".")[0],
+            outcome=outcome,
+            n_public=n_public,
+            drop=drop or (),
+            keep=keep or (),
+            missing_words=missing_word or (),
+        )
+    except DataError as problem:
+        raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
+    for line in drafted.lines():
+        console.say(f"- {line}")
     console.say(
-        "bounds and categories were read off the data: review each, put public values in their place and "
-        "remove it from unreviewed"
+        f"{len(drafted.schema)} columns drafted, {len(drafted.schema.ignored)} left out. The draft is "
+        "private: bounds and categories were read off the data. Answer the questions, put public values in "
+        "their place and delete each 'unreviewed'; dpsynth schema check says what is left."
     )
     if out is not None:
         drafted.to_yaml(out)
     text = drafted.to_yaml().rstrip("\n") if out is None else f"wrote {out}"
-    console.emit({"out": str(out) if out else None, "schema": drafted.to_dict()}, text, as_json=as_json)
+    result = {
+        "out": str(out) if out else None,
+        "schema": drafted.schema.to_dict(),
+        "remarks": [asdict(remark) for remark in drafted.remarks],
+    }
+    console.emit(result, text, as_json=as_json)
 
 
 @app.command()
@@ -59,7 +82,8 @@ def check(
     data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file to check.")] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Check a schema, and a table against it; lists unreviewed fields and clipped values."""
+    """Check a schema, and a table against it; lists unreviewed fields, clipped values and broken rules."""
+    from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
     from dpsynth.table.schema import Schema
 
@@ -76,10 +100,24 @@ def check(
     if data is not None:
         conformed = known.conform(read_table(data, known))
         clipped = {name: count for name, count in conformed.clipped.items() if count}
-        result |= {"rows": len(conformed.frame), "clipped": clipped, "internal": ["rows", "clipped"]}
+        broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
+        for column, formula in known.formulas:
+            off = differing(conformed.frame, column, formula, known.columns)
+            broken[f"{column.name} = {formula.text}"] = int(off.sum())
+        result |= {
+            "rows": len(conformed.frame),
+            "clipped": clipped,
+            "broken": broken,
+            "internal": ["rows", "clipped", "broken"],
+        }
         lines.append(f"{data}: {len(conformed.frame):,} rows fit (internal: not for release)")
         lines += [
             f"outside the bounds, will be clipped: {name}, {count} values (internal: not for release)"
             for name, count in clipped.items()
+        ]
+        lines += [
+            f"{text}: {count} rows do not obey (internal: not for release)"
+            for text, count in broken.items()
+            if count
         ]
     console.emit(result, "\n".join(lines), as_json=as_json)

@@ -24,8 +24,8 @@ from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
-from dpsynth.evaluation.similarity.constraints import parse_rule
 from dpsynth.evaluation.similarity.likeness import likeness
+from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
 #: Called with the name of a stage and the part of it that is done, in [0, 1].
@@ -72,7 +72,8 @@ def evaluate(
     models : dict of str to scikit-learn estimator, optional
         Predictors in place of the three built-in ones.
     constraints : sequence of str, optional
-        Rules that records should obey, such as ``"diastolic <= systolic"``; violations are counted.
+        Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``;
+        violations are counted.
     metric : {"euclidean", "gower", "hamming"}
         Distance of nearest-neighbour accuracy.
     seed : int, optional
@@ -207,7 +208,7 @@ def evaluate(
     settings: dict[str, Any] = {
         "outcome": chosen,
         "effects": [study.formula(schema) for study in studies],
-        "constraints": list(constraints),
+        "constraints": list(dict.fromkeys((*schema.constraints, *constraints))),
         "metric": metric,
         "seed": entropy,
         "level": level,

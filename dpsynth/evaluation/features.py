@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import category_codes, numeric_values
 
 Floats = NDArray[np.float64]
 
@@ -43,30 +44,6 @@ class Features:
     sources: tuple[str, ...]
 
 
-def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
-    """Return the position of each value among the declared categories, -1 where it is missing.
-
-    Parameters
-    ----------
-    column : Column
-        Ordinal, categorical or binary.
-    series : pandas.Series of shape (n,)
-        Conformed values.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-
-    Examples
-    --------
-    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
-    >>> category_codes(grade, pd.Series(["high", None, "low"])).tolist()
-    [1, -1, 0]
-    """
-    coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
-    return np.asarray(coded.codes, dtype=np.int64)
-
-
 def unit_values(column: Column, series: pd.Series[Any]) -> Floats:
     """Scale a numeric column by its public bounds, or an ordinal one by rank, to [0, 1]; NaN where missing.
 
@@ -81,21 +58,6 @@ def unit_values(column: Column, series: pd.Series[Any]) -> Floats:
         return (numeric_values(column, series) - lower) / (upper - lower)
     # A single category carries no order; the division by 1 puts it at 0.
     return numeric_values(column, series) / max(len(column.categories) - 1, 1)
-
-
-def numeric_values(column: Column, series: pd.Series[Any]) -> Floats:
-    """Numbers of a numeric column, positions among the categories of any other; NaN where missing.
-
-    Examples
-    --------
-    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
-    >>> numeric_values(grade, pd.Series(["high", None])).tolist()
-    [1.0, nan]
-    """
-    if column.is_numeric:
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    codes = category_codes(column, series)
-    return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
 def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:

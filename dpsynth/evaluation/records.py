@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpsynth.errors import InputError
+from dpsynth.markdown import inert
 
 #: what stands beside an internal number wherever it is printed
 INTERNAL = "internal: not for release"
@@ -180,7 +181,11 @@ class Evaluation:
         """Return one table a group, each under a heading of ``level``."""
         lines: list[str] = []
         for group in dict.fromkeys(measure.group for measure in self.measures):
-            lines += [f"{'#' * level} {group}", "", "| measure | value | interval | release | what it is |"]
+            lines += [
+                f"{'#' * level} {inert(group)}",
+                "",
+                "| measure | value | interval | release | what it is |",
+            ]
             lines.append("|---|---:|---|---|---|")
             for measure in self.measures:
                 if measure.group == group:
@@ -191,7 +196,7 @@ class Evaluation:
                         INTERNAL if measure.internal else "released",
                         measure.detail,
                     )
-                    lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+                    lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
             lines.append("")
         return "\n".join(lines)
 
@@ -236,8 +241,3 @@ def shown_with_interval(measure: Measure) -> str:
     """
     interval = shown_interval(measure)
     return shown(measure.value) + (f" ({interval})" if interval else "")
-
-
-def _cell(text: str) -> str:
-    # A column may be called "a|b"; the bar would end its cell.
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -73,11 +73,14 @@ class Cell:
         Whether it is set flush right.
     internal : bool
         Whether it carries the badge.
+    quiet : bool
+        Whether it is for programs rather than readers, such as the name of a measure.
     """
 
     text: str
     number: bool = False
     internal: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,21 +173,24 @@ def number(text: str, internal: bool = False) -> Cell:
 
 
 def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
-    """Return a table of measures: name, value, interval, what it is.
+    """Return a table of measures: what it is, value, interval where one has any, and its name in the files.
 
     Examples
     --------
-    >>> grid = measure_grid("Numbers", [Measure("Utility", "auc_mean", 0.8, True, "of three")])
+    >>> grid = measure_grid("Numbers", [Measure("Utility", "auc_mean", 0.8, True, "mean AUC")])
     >>> [cell.text for cell in grid.rows[0]], grid.rows[0][1].internal
-    (['auc_mean', '0.8000', '', 'of three'], True)
+    (['mean AUC', '0.8000', 'auc_mean'], True)
     """
+    measures = list(measures)
+    intervals = any(shown_interval(measure) for measure in measures)
     rows = tuple(
         (
-            Cell(measure.name),
+            Cell(measure.detail or measure.name.replace("_", " ")),
             number(shown(measure.value), measure.internal),
-            number(shown_interval(measure)),
-            Cell(measure.detail),
+            *((number(shown_interval(measure)),) if intervals else ()),
+            Cell(measure.name, quiet=True),
         )
         for measure in measures
     )
-    return Grid(caption, ("measure", "value", "interval", "what it is"), rows, folded)
+    header = ("what it is", "value", *(("interval",) if intervals else ()), "name")
+    return Grid(caption, header, rows, folded)

@@ -52,7 +52,9 @@ def _peak(data: Mapping[str, Any]) -> str:
     if not share or max(share) <= 0:
         return f"No {data['table']} value."
     place = int(np.argmax(share))
-    if data["type"] == "numeric":
+    if place == 0 and data.get("zero"):
+        where = "0"
+    elif data["type"] == "numeric":
         where = f"{_tick(data['edges'][place])} to {_tick(data['edges'][place + 1])}"
     else:
         where = str(data["labels"][place])

@@ -75,6 +75,7 @@ def render(source: ReportSource, mode: Mode) -> str:
         day=source.day,
         mode=mode,
         state=_state(source),
+        shareable=_state(source) == "private",
         excluded="; ".join(source.ledger.excluded) if source.ledger is not None else "",
         boxes=_boxes(source),
         parts=parts,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting.explain import points_more_probable, right_at_most
 from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.blocks import Sentence
+from dpsynth.report.coverage import covered
 from dpsynth.report.verdict import get, told
 
 if TYPE_CHECKING:
@@ -29,9 +31,15 @@ def risk(source: ReportSource) -> tuple[Sentence, ...]:
     >>> print(risk(ReportSource("A table of unknown origin"))[0].text)
     Nothing is promised to the patients in the training table: no record of how it was made is known.
     """
-    made = [*_promised(source)]
+    made = [*covered(source)[:1], *_promised(source)]
     if source.evaluation is not None:
         made += _attacks(source.evaluation, source)
+    made.append(
+        Sentence(
+            "What this says about singling out, linkability and inference, the three risks of anonymisation, "
+            "is told below."
+        )
+    )
     return tuple(made)
 
 
@@ -60,21 +68,54 @@ def _promised(source: ReportSource) -> list[Sentence]:
             "away is not counted."
         )
     made += [
-        f"Whoever guesses, from even odds, whether a given patient {change} {right_at_most(accuracy)}, "
-        "even if they know all other records; a coin is right 50 times.",
+        f"Whoever guesses, from even odds, whether a given patient {change} {right_at_most(accuracy)}, even "
+        "if they know all other records; a coin is right 50 times. That is an average: "
+        f"{unluckiest(profile, source.delta)}.",
         f"{points_more_probable(tv, 'a patient', 'this release', 'the training table').removesuffix('.')} "
         f"(total variation {round_up(tv)}).",
     ]
-    if math.isfinite(epsilon) and epsilon < 700:
+    if math.isfinite(epsilon):
+        many = epsilon > math.log(1e6)
+        times = "perhaps more than a million" if many else f"at most {round_up(math.exp(epsilon), 3)}"
         made.append(
-            f"Any event is at most {round_up(math.exp(epsilon), 3)} times as probable {pair} "
-            f"(ε = {round_up(epsilon)}), plus at most {round_up(source.delta)} (δ)."
-        )
-    else:
-        made.append(
-            f"Nothing bounds how many times as probable an event is {pair} (ε = {round_up(epsilon)})."
+            f"Any event is {times} times as probable {pair} (ε = {round_up(epsilon)}), plus at most "
+            f"{round_up(source.delta)} (δ)."
         )
     return [Sentence(text) for text in made]
+
+
+def unluckiest(profile: Profile, delta: float) -> str:
+    """Say how the accuracy of guesses, which is an average, goes with the belief after one release.
+
+    Examples
+    --------
+    >>> from dpsynth.accounting import gaussian_event
+    >>> print(unluckiest(Profile([gaussian_event(1.6)]), 1e-5))
+    after the unluckiest of all releases that could have come out, a guesser may be up to 92.9 % sure, and
+    surer only once in 12,900 times or less often
+    """
+    belief = round_up(100 * profile.belief(delta), 3)
+    beyond = profile.exceedance(profile.epsilon(delta))
+    rarely = f"surer only {once_in(beyond)}" if beyond else "never surer"
+    if beyond > 0.1:  # of stages that add up, only a weak bound is known
+        rarely = "how rarely surer is not proved"
+    sure = "all but certain" if float(belief) >= 100 else f"up to {belief} % sure, and {rarely}"
+    return f"after the unluckiest of all releases that could have come out, a guesser may be {sure}"
+
+
+def once_in(probability: float) -> str:
+    """A small probability as people read it, rounded up.
+
+    Examples
+    --------
+    >>> once_in(7.779e-05), once_in(1e-12)
+    ('once in 12,800 times or less often', 'less than once in a billion times')
+    """
+    if probability < 1e-9:
+        return "less than once in a billion times"
+    times = math.floor(1 / probability * (1 + 1e-12))
+    figures = max(len(str(times)) - 3, 0)
+    return f"once in {times // 10**figures * 10**figures:,} times or less often"
 
 
 def _attacks(evaluation: Evaluation, source: ReportSource) -> list[Sentence]:

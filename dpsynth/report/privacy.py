@@ -22,7 +22,9 @@ from dpsynth.report.blocks import (
     number,
     paragraph,
 )
+from dpsynth.report.coverage import covered
 from dpsynth.report.load import ReportSource
+from dpsynth.report.plain import unluckiest
 
 _ADJACENCY = {
     "add/remove": "neighbouring tables differ by one record more or less.",
@@ -46,9 +48,15 @@ def guarantee(source: ReportSource) -> Section:
     if source.ledger.excluded:
         left_out = tuple(Sentence(reason) for reason in source.ledger.excluded)
         blocks += [paragraph("The guarantee does not cover:"), Bullets(left_out)]
+    who = covered(source)
+    blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
     blocks += _ledger(source)
     if source.profile is not None and is_private(source.guarantee):
-        blocks += [Heading("What it allows an attacker"), _meanings(source.profile, source.delta)]
+        blocks += [
+            Heading("What it allows an attacker"),
+            _average(source),
+            _meanings(source.profile, source.delta),
+        ]
         drawn = curves.curves(source.profile, source.delta)
         blocks += [Plots(drawn)] if drawn else []
     return Section("guarantee", "What is guaranteed", tuple(blocks))
@@ -88,6 +96,17 @@ def _ledger(source: ReportSource) -> list[Block]:
         caption = "Probability that batches of fixed size overflow, charged to δ"
         made.append(Grid(caption, ("what", "probability", "detail"), charges))
     return made
+
+
+def _average(source: ReportSource) -> Block:
+    """Why an accuracy of 64 and a belief of 95 in 100 stand in one table."""
+    if source.profile is None or source.delta is None:
+        return paragraph()
+    return paragraph(
+        "Two of these numbers are about the same guesser: the attack accuracy is how often they are right, "
+        "on average over all that could have come out; the posterior belief is how sure they may become: "
+        f"{unluckiest(source.profile, source.delta)}."
+    )
 
 
 def _meanings(profile: Profile, delta: float) -> Grid:

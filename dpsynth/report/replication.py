@@ -49,6 +49,8 @@ def _effects(detail: Detail) -> list[Block]:
     made.append(paragraph(Sentence(f"{fitted} {note}".strip(), detail.internal)))
     drawn = _forest(detail)
     made += [Plots((drawn,))] if drawn is not None else []
+    if not any(row.get("real") or row.get("synthetic") for row in data.get("rows", ())):
+        return made  # the note says why; a table of nothing adds nothing
     rows = tuple(
         (
             Cell(str(row["term"])),

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpsynth.accounting.statement import NOT_PRIVATE, is_private, round_up
 from dpsynth.evaluation.records import INTERNAL, Evaluation
+from dpsynth.markdown import code_block, inert
 from dpsynth.text import dump_yaml
 
 
@@ -71,14 +72,14 @@ class RunReport:
 
     def to_markdown(self) -> str:
         """Return the report for people."""
-        lines = [f"# Synthetic table: {self.table.get('name', 'unnamed')}", ""]
+        lines = [f"# Synthetic table: {inert(str(self.table.get('name', 'unnamed')))}", ""]
         if not is_private(self.guarantee):
             lines += [
                 f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
                 "Treat everything beside this report as you would treat them.",
                 "",
             ]
-        lines += ["## What is guaranteed", "", self.guarantee, ""]
+        lines += ["## What is guaranteed", "", inert(self.guarantee), ""]
         lines += _excluded(self.ledger.get("excluded", ()))
         lines += ["## What it cost", "", *_ledger_table(self.ledger)]
         if self.evaluation is not None:
@@ -91,7 +92,7 @@ class RunReport:
                 self.evaluation.to_markdown(level=3),
             ]
         lines += ["## How it was made", "", *_facts(self.table), ""]
-        lines += ["```yaml", dump_yaml(dict(self.config)).rstrip("\n"), "```", ""]
+        lines += [*code_block(dump_yaml(dict(self.config)).rstrip("\n"), "yaml"), ""]
         lines.append(_joined("Versions", self.versions))
         times = {stage: f"{value:.1f} s" for stage, value in self.seconds.items()}
         lines += ["", _joined("Wall time (internal)", times), ""]
@@ -118,7 +119,7 @@ def finite(value: Any) -> Any:
 def _excluded(reasons: Sequence[str]) -> list[str]:
     if not reasons:
         return []
-    return ["The guarantee does **not** cover:", "", *(f"- {reason}" for reason in reasons), ""]
+    return ["The guarantee does **not** cover:", "", *(f"- {inert(reason)}" for reason in reasons), ""]
 
 
 def _ledger_table(summary: Mapping[str, Any]) -> list[str]:
@@ -135,7 +136,7 @@ def _ledger_table(summary: Mapping[str, Any]) -> list[str]:
             _number(entry["epsilon_alone"]),
             _number(entry["epsilon_cumulative"]),
         )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
     lines += [
         "",
         f"In all: ε = {_number(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
@@ -147,7 +148,7 @@ def _ledger_table(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _facts(table: Mapping[str, Any]) -> list[str]:
-    return [f"- {key.replace('_', ' ')}: {value}" for key, value in table.items()]
+    return [f"- {key.replace('_', ' ')}: {inert(str(value))}" for key, value in table.items()]
 
 
 def _joined(label: str, values: Mapping[str, str]) -> str:

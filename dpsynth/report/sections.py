@@ -27,6 +27,7 @@ from dpsynth.report.load import ReportSource
 from dpsynth.report.marginals import marginal
 from dpsynth.report.privacy import guarantee
 from dpsynth.report.replication import replication
+from dpsynth.report.risks import risks
 from dpsynth.report.tables import OF_COLUMN, home, measures_of, pivots, tables
 
 # Panels of columns that are shown at once; the rest unfolds.
@@ -39,8 +40,8 @@ _ATTACKS = {
 
 
 def sections(source: ReportSource) -> tuple[Section, ...]:
-    """Return the numbered part of a page: guarantee, utility, replication, resemblance, closeness, others."""
-    made: list[Section] = [guarantee(source)]
+    """Return the numbered part of a page: guarantee, risks, utility, replication, resemblance, and so on."""
+    made: list[Section] = [guarantee(source), risks(source)]
     if source.evaluation is not None:
         builders: tuple[Callable[[Evaluation], Section | None], ...] = (
             _utility,

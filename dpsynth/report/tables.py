@@ -45,10 +45,14 @@ def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
 
 
 def tables(found: Sequence[Measure]) -> list[Block]:
-    """Return one table a group, without measures of single columns; of a long one, the main rows first."""
+    """Return one table a group, without measures of single columns; of a long one, the main rows first.
+
+    Measures without a value are told last and folded, each with its reason: a table of them says nothing.
+    """
     made: list[Block] = []
     for group in dict.fromkeys(m.group for m in found):
-        plain = [m for m in found if m.group == group and OF_COLUMN.fullmatch(m.name) is None]
+        every = [m for m in found if m.group == group and OF_COLUMN.fullmatch(m.name) is None]
+        plain = [m for m in every if m.value is not None]
         main = [m for m in plain if _MAIN.fullmatch(m.name)]
         if len(plain) > _MOST_MEASURES and main:
             rest = [m for m in plain if m not in main]
@@ -56,6 +60,9 @@ def tables(found: Sequence[Measure]) -> list[Block]:
             made.append(measure_grid(f"{group}: further measures", rest, folded=True))
         elif plain:
             made.append(measure_grid(f"{group}: measures", plain, folded=len(plain) > 2 * _MOST_MEASURES))
+        if lacking := [m for m in every if m.value is None]:
+            rows = tuple((Cell(m.detail, internal=m.internal), Cell(m.name, quiet=True)) for m in lacking)
+            made.append(Grid(f"{group}: not computed", ("what, and why not", "name"), rows, folded=True))
     return made
 
 

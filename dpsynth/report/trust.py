@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dpsynth.evaluation.records import Evaluation, shown
+from dpsynth.evaluation.records import Detail, Evaluation, Measure, shown
 from dpsynth.report.verdict import Severity, Verdict, basis, get, least, most, number_of, told
 
 #: a discriminator or nearest-neighbour accuracy that tells the tables apart, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
+#: loss of the discriminator's AUC that names the column whose shuffling costs it
+GIVES_AWAY = 0.01
 #: nearest-neighbour accuracy that surely lies below is that of copies
 TOO_CLOSE = 0.45
 #: loss of AUC (or of explained variance) against real training records that is worth a word
@@ -116,14 +118,15 @@ def resemblance(evaluation: Evaluation) -> Iterator[Verdict]:
     words = "a classifier tells synthetic from real records with an AUC of"
     reasons = "; ".join(f"{said.get(m.name, words)} {told(m)}" for m in known)
     worst = max(least(m) for m in [*told_apart, *known])
+    by, columns = _given_away(evaluation)
     if worst > DISTINGUISHABLE:
         easily = " easily" if worst > OBVIOUS else ""
         severity: Severity = "bad" if worst > OBVIOUS else "caution"
-        sentence = f"Synthetic records can{easily} be told from real ones: {reasons}."
-        yield Verdict("distinguishable", severity, sentence, *basis(known))
+        sentence = f"Synthetic records can{easily} be told from real ones: {reasons}.{by}"
+        yield Verdict("distinguishable", severity, sentence, *basis([*known, *columns]))
     elif any(number_of(m) > DISTINGUISHABLE and least(m) > 0.5 for m in known):
-        sentence = f"Synthetic records can be told from real ones, if not always: {reasons}."
-        yield Verdict("distinguishable", "caution", sentence, *basis(known))
+        sentence = f"Synthetic records can be told from real ones, if not always: {reasons}.{by}"
+        yield Verdict("distinguishable", "caution", sentence, *basis([*known, *columns]))
     elif max(number_of(m) for m in known) > DISTINGUISHABLE:
         sentence = (
             f"Perhaps synthetic records can be told from real ones; there are too few to be sure: {reasons}."
@@ -135,6 +138,26 @@ def resemblance(evaluation: Evaluation) -> Iterator[Verdict]:
     else:
         sentence = f"Synthetic records are hard to tell from real ones: {reasons}."
         yield Verdict("resembles", "good", sentence, *basis(known))
+
+
+def _given_away(evaluation: Evaluation) -> tuple[str, list[Measure]]:
+    """Which columns give synthetic records away, in a sentence, and the measures that it rests on."""
+    losses = [
+        m for m in evaluation.measures if m.name.startswith("discriminator_loss[") and m.value is not None
+    ]
+    if not losses:
+        return "", []
+    losses.sort(key=number_of, reverse=True)
+    sure = [m for m in losses if number_of(m) >= GIVES_AWAY and least(m) > 0][:3]
+    if not sure:
+        most_of_all = f"{max(number_of(losses[0]), 0.0):.3f}"
+        text = (
+            f" No column does it by itself: shuffling any one of them costs at most {most_of_all} of the AUC."
+        )
+        return text, losses[:1]
+    named = [f"{m.name[m.name.index('[') + 1 : -1]} ({number_of(m):.3f} of the AUC)" for m in sure]
+    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    return f" What gives them away most, by what shuffling it costs: {listed}.", sure
 
 
 def associations(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -169,21 +192,30 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def effects(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does a study come out the same? Only effects that are clear in the real records can be lost."""
+    if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
+        sentence = "No study was replicated: none was named, and none fits the outcome by itself."
+        yield Verdict("no_study", "caution", sentence, (), True)
     for detail in evaluation.of_kind("effects"):
         none = 0.0 if detail.data.get("measure") == "difference" else 1.0
-        clear = [
-            row
-            for row in detail.data.get("rows", ())
-            if row.get("same_sign") is not None and _excludes(row.get("real"), none)
-        ]
+        rows = [row for row in detail.data.get("rows", ()) if row.get("same_sign") is not None]
+        clear = [row for row in rows if _excludes(row.get("real"), none)]
+        study = f"{detail.data.get('model')} model of {detail.data.get('outcome')}"
+        if not rows:
+            yield _no_comparison(detail, study)
+            continue
         if not clear:
+            sentence = (
+                f"No effect is clear in the real records, among {len(rows)} of the {study}, so that none can "
+                "be found again in synthetic ones."
+            )
+            yield Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
             continue
         same = sum(bool(row["same_sign"]) for row in clear)
         overlaps = [max(0.0, row["overlap"]) for row in clear if row.get("overlap") is not None]
+        fitted = ", fitted with a prior because outcomes separate" if detail.data.get("separated") else ""
         sentence = (
-            f"Of {len(clear)} effects that are clear in real records, in the "
-            f"{detail.data.get('model')} model of {detail.data.get('outcome')}, {same} have the same sign "
-            "in synthetic ones"
+            f"Of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records, in the {study}{fitted}, "
+            f"{same} {'has' if same == 1 else 'have'} the same sign in synthetic ones"
         )
         overlap = sum(overlaps) / len(overlaps) if overlaps else None
         if overlap is not None:
@@ -196,6 +228,16 @@ def effects(evaluation: Evaluation) -> Iterator[Verdict]:
         severity: Severity = "good" if agree else "caution" if share > 0.5 else "bad"
         code = "effects_agree" if agree else "effects_differ"
         yield Verdict(code, severity, f"{sentence}.", (detail.name,), detail.internal)
+
+
+def _no_comparison(detail: Detail, study: str) -> Verdict:
+    """Say why nothing could be compared; it is bad where only the synthetic table is to blame."""
+    problems = dict(detail.data.get("problems") or {})
+    told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
+    why = "; ".join(told_why) or "no term can be told from both tables"
+    severity: Severity = "bad" if set(problems) == {"synthetic"} else "caution"
+    sentence = f"Whether a study comes out the same could not be computed, with the {study}: {why}."
+    return Verdict("effects_unknown", severity, sentence, (detail.name,), detail.internal)
 
 
 def _excludes(effect: Mapping[str, float] | None, none: float) -> bool:

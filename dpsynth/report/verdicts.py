@@ -7,14 +7,16 @@ of a small table could have made is not given. A finding is internal if one meas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.explain import percent
-from dpsynth.accounting.statement import is_private
+from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.report import trust
+from dpsynth.report.calibration import calibration
 from dpsynth.report.verdict import Severity, Verdict, basis, get, least, number_of, told
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ MEMBERSHIP_MARGIN = 0.02
 COPIED = 0.01
 #: a bound on an attack's accuracy that leaves little of a promise
 WEAK_ACCURACY = 0.9
+#: an epsilon above which next to nothing is promised: tier 3 of Ponomareva et al. 2023, "How to DP-fy ML",
+#: Journal of Artificial Intelligence Research 77
+WEAK_EPSILON = 10.0
 
 
 def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
@@ -52,6 +57,8 @@ def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
     [('memorises', 'bad')]
     """
     found = [verdict for rule in _RULES for verdict in rule(evaluation)]
+    if any(verdict.code == "values_remembered" for verdict in found):
+        found = [verdict for verdict in found if verdict.code != "no_memory_found"]
     records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
     if any(measure is not None and number_of(measure) < NO_PRAISE for measure in records):
         found = [verdict for verdict in found if verdict.severity != "good"]
@@ -76,11 +83,21 @@ def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
         )
     if source.profile is not None:
         accuracy = source.profile.attack_accuracy()
-        if accuracy > WEAK_ACCURACY:
-            right = percent(accuracy)
-            often = f"right {right} times in 100" if right != "100" else "always right"
-            sentence = f"The guarantee is weak: it leaves room for a guess that is {often}."
-            found.append(_risk("weak_guarantee", "caution", sentence))
+        epsilon = 0.0 if source.delta is None else source.profile.epsilon(source.delta)
+        right = percent(accuracy)
+        often = f"right {right} times in 100" if right != "100" else "always right"
+        room = f"it leaves room for a guess that is {often}"
+        if epsilon > WEAK_EPSILON:
+            million = math.log(1e6)
+            factor = f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million"
+            sentence = (
+                f"The guarantee is too weak to rely on: ε is {round_up(epsilon)}, so that an event may be "
+                f"{factor} times as probable with a patient as without, and {room}. An ε above 10 is "
+                "commonly held to be a weak promise or none."
+            )
+            found.append(_risk("weak_guarantee", "bad", sentence))
+        elif accuracy > WEAK_ACCURACY:
+            found.append(_risk("weak_guarantee", "caution", f"The guarantee is weak: {room}."))
         elif not found:
             sentence = "The guarantee holds against every attack, whatever its maker knows."
             found.append(_risk("guaranteed", "good", sentence))
@@ -178,6 +195,25 @@ def _memory(evaluation: Evaluation) -> Iterator[Verdict]:
         )
 
 
+def _lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Which columns repeat values that one training record alone has? Their intervals hold together."""
+    differ = get(evaluation, "nn_train_test_p")
+    if differ is not None and number_of(differ) < DIFFERENT:
+        return
+    known = [m for m in evaluation.measures if m.name.startswith("lone_values_train[")]
+    caught = [m for m in known if m.lower is not None and m.lower > 0.5 + MEMBERSHIP_MARGIN]
+    if caught:
+        caught.sort(key=number_of, reverse=True)
+        named = [f"{m.name[m.name.index('[') + 1 : -1]} ({told(m)})" for m in caught[:3]]
+        more = f" and {len(caught) - 3} more" if len(caught) > 3 else ""
+        sentence = (
+            "Single values give training records away: where a synthetic record has a value that one real "
+            "person alone has, that person is a training one more often than by chance (0.5) in "
+            f"{', '.join(named)}{more}."
+        )
+        yield Verdict("values_remembered", "bad", sentence, *basis(caught), "risk")
+
+
 def _few(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are there too few records to tell?"""
     names = ("synthetic_records", "train_records", "test_records")
@@ -191,7 +227,9 @@ def _few(evaluation: Evaluation) -> Iterator[Verdict]:
 
 _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     _memory,
+    _lone_values,
     trust.utility,
+    calibration,
     trust.collapse,
     trust.effects,
     trust.resemblance,

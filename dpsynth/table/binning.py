@@ -1,9 +1,9 @@
 """Coarse bins of the prior, made from released one-way probabilities (post-processing).
 
 Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
-equal released mass (quantiles of the private distribution), missing values apart; rare categories share
-one bin. Binning decides what a prior of marginals is worth: equal-width bins waste most of their cells on
-skewed laboratory values.
+equal released mass (quantiles of the private distribution); rare categories share one bin; missing values
+keep one of their own. Binning decides what a prior of marginals is worth: equal-width bins waste most of
+their cells on skewed laboratory values.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
             labels = np.append(labels, labels[-1] + 1)
     else:
         rare = probabilities < _RARE / n_bins
+        rare[grid.present :] = False
         labels = np.empty(grid.size, dtype=np.int64)
         labels[~rare] = np.arange((~rare).sum())
         labels[rare] = (~rare).sum()

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from dpsynth.errors import SchemaError
+from dpsynth.table.formulas import escape
 from dpsynth.text import one_sentence
 
 # no control characters, line separators or halves of surrogate pairs; no blanks at either end
@@ -66,7 +67,8 @@ class Column(BaseModel):
     decimals : int, optional
         The same as ``step = 10**-decimals``; give one or the other.
     scale : {"linear", "log"}
-        Spacing of the public histogram cells; ``"log"`` (skewed laboratory values) needs ``lower > 0``.
+        Spacing of the public histogram cells; ``"log"`` (skewed laboratory values) needs ``lower > 0``, or
+        ``lower = 0`` and a step: zeros have a cell of their own, and the scale begins at the first step.
     cells : int, optional
         Public number of histogram cells of a numeric column.
     categories : tuple of str, int, bool or float
@@ -75,6 +77,9 @@ class Column(BaseModel):
     unit, description : str, optional
     missing : bool
         Whether a value may be absent.
+    derived : str, optional
+        The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
+        neither counted nor modelled.
     unreviewed : tuple of str
         Fields that were read off the data and that nobody has answered for yet.
 
@@ -108,6 +113,7 @@ class Column(BaseModel):
     unit: str | None = None
     description: str | None = None
     missing: StrictBool = False
+    derived: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
@@ -125,6 +131,8 @@ class Column(BaseModel):
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
+        if self.derived is not None and not self.is_numeric:
+            raise ValueError(f"derived is not allowed for kind {self.kind!r}; a formula gives numbers")
         if self.is_numeric:
             self._check_numeric()
         else:
@@ -139,8 +147,11 @@ class Column(BaseModel):
             raise ValueError(f"{absent} is required for kind {self.kind!r}")
         if not self.lower < self.upper:
             raise ValueError(f"lower must be less than upper, got {self.lower:g} and {self.upper:g}")
-        if self.scale == "log" and self.lower <= 0:
-            raise ValueError(f"lower must be greater than 0 on the log scale, got {self.lower:g}")
+        if self.scale == "log" and self.lower < 0:
+            raise ValueError(
+                f"lower must be greater than 0 on the log scale, got {self.lower:g}; use the "
+                "linear scale where values can be negative"
+            )
         if self.cells is not None and self.cells < 1:
             raise ValueError(f"cells must be at least 1, got {self.cells}")
         if self.step is not None and self.decimals is not None:
@@ -159,6 +170,11 @@ class Column(BaseModel):
             if self.decimals:
                 raise ValueError(f"decimals must be 0 for kind 'integer', got {self.decimals}")
         resolution = self.resolution
+        if self.scale == "log" and self.lower == 0 and resolution is None:
+            raise ValueError(
+                "lower must be greater than 0 on the log scale, or 0 with a step or decimals that say "
+                "where the scale begins (zeros then have a cell of their own), got 0"
+            )
         if resolution is not None:
             steps = (self.upper - self.lower) / resolution
             if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * max(1.0, steps * 1e-6):
@@ -192,6 +208,15 @@ class Column(BaseModel):
                 raise ValueError(
                     f"a category must be one line of text without blanks around it, got {category!r}"
                 )
+            # one cell of a CSV file of ours would stand for both
+            if (
+                isinstance(category, str)
+                and escape(category) != category
+                and "'" + category in self.categories
+            ):
+                raise ValueError(
+                    f"the categories {category!r} and {chr(39) + category!r} differ by an apostrophe"
+                )
 
     @property
     def is_numeric(self) -> bool:
@@ -217,6 +242,11 @@ class Column(BaseModel):
             # 1 / 10**d is correctly rounded, 10.0**-d is not for every d
             return 1.0 / 10**self.decimals
         return 1.0 if self.kind == "integer" else None
+
+    @property
+    def has_zero_cell(self) -> bool:
+        """Whether zeros have a histogram cell of their own below a logarithmic scale."""
+        return self.scale == "log" and self.lower == 0
 
     @property
     def n_values(self) -> int | None:

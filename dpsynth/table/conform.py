@@ -19,6 +19,7 @@ import pandas as pd
 
 from dpsynth.errors import DataError
 from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table.formulas import unescape
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,30 @@ class Conformed:
     clipped: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What a file may hold beside the declared columns and values: the schema's fields of these names."""
+
+    ignored: tuple[str, ...] = ()
+    missing_words: tuple[str, ...] = ()
+
+
+_NOTHING = Extras()
+
+
 def check_frame(
-    columns: Sequence[Column], frame: pd.DataFrame, *, path: str | Path | None = None
+    columns: Sequence[Column],
+    frame: pd.DataFrame,
+    *,
+    extras: Extras = _NOTHING,
+    path: str | Path | None = None,
 ) -> pd.DataFrame:
     """Check and convert ``frame`` without clipping; see :meth:`dpsynth.table.schema.Schema.check`."""
-    _check_names([column.name for column in columns], frame)
+    frame = _named(columns, frame)
+    _check_names([column.name for column in columns], frame, extras.ignored)
     series: dict[str, pd.Series] = {}
     for column in columns:
-        values = frame[column.name]
+        values = _without(extras.missing_words, column, frame[column.name])
         present = values.notna().to_numpy()
         if not column.missing and not present.all():
             row = int(np.argmin(present))
@@ -57,10 +74,14 @@ def check_frame(
 
 
 def conform_frame(
-    columns: Sequence[Column], frame: pd.DataFrame, *, path: str | Path | None = None
+    columns: Sequence[Column],
+    frame: pd.DataFrame,
+    *,
+    extras: Extras = _NOTHING,
+    path: str | Path | None = None,
 ) -> Conformed:
     """Check, convert and clip ``frame``; see :meth:`dpsynth.table.schema.Schema.conform`."""
-    checked = check_frame(columns, frame, path=path)
+    checked = check_frame(columns, frame, extras=extras, path=path)
     clipped: dict[str, int] = {}
     for column in columns:
         if column.is_numeric:
@@ -103,7 +124,24 @@ def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Serie
     return pd.Series(cells, index=index, name=column.name, dtype=object).astype(dtype)
 
 
-def _check_names(names: Sequence[str], frame: pd.DataFrame) -> None:
+def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
+    """Give columns whose names our CSV writer escaped their names back."""
+    escaped = {name: unescape(name) for name in map(str, frame.columns) if unescape(name) != name}
+    known = {column.name for column in columns}
+    ours = {name: plain for name, plain in escaped.items() if name not in known and plain in known}
+    return frame.rename(columns=ours) if ours else frame
+
+
+def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
+    """Take the words for "no value" out of a column of text, unless it declares them as categories."""
+    absent = set(words) - set(column.categories)
+    if not absent or pd.api.types.is_numeric_dtype(values.dtype):
+        return values
+    said = [isinstance(value, str) and value.strip() in absent for value in values]
+    return values.astype(object).mask(np.array(said, dtype=bool), None)
+
+
+def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] = ()) -> None:
     given = [str(name) for name in frame.columns]
     twice = sorted({name for name in given if given.count(name) > 1})
     if twice:
@@ -111,9 +149,12 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame) -> None:
     absent = [name for name in names if name not in given]
     if absent:
         raise DataError(f"the table lacks the column(s) {_listed(absent)} that the schema declares")
-    extra = [name for name in given if name not in names]
+    extra = [name for name in given if name not in names and name not in ignored]
     if extra:
-        raise DataError(f"the table has the column(s) {_listed(extra)} that the schema does not declare")
+        raise DataError(
+            f"the table has the column(s) {_listed(extra)} that the schema does not declare; "
+            "leave them out, or name them under 'ignored' in the schema"
+        )
 
 
 def _numbers(column: Column, values: pd.Series, present: np.ndarray, path: str | Path | None) -> np.ndarray:
@@ -126,7 +167,8 @@ def _numbers(column: Column, values: pd.Series, present: np.ndarray, path: str |
         cells = values.to_numpy(dtype=object)
         for row in np.flatnonzero(present):
             try:
-                numbers[row] = float(cells[row])
+                # Python reads 1_000 as a number; nobody else does
+                numbers[row] = float("no number" if "_" in str(cells[row]) else cells[row])
             except (TypeError, ValueError):
                 raise _problem(column, int(row), cells[row], "is not a number", path) from None
     for bad, why in (
@@ -181,7 +223,15 @@ def _match(column: Column, value: Any) -> Any:
     for category in column.categories:
         if _spoken(category) == spoken:
             return category
+    if isinstance(value, str) and unescape(value) != value:
+        return _match(column, unescape(value))  # our own CSV files keep spreadsheets from running formulas
+    flag = _FLAGS.get(spoken.lower())
+    if flag is not None and set(column.categories) == {False, True}:  # 0 and 1 equal these
+        return next(category for category in column.categories if category == flag)
     return None
+
+
+_FLAGS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 def _spoken(value: Any) -> str:

@@ -2,9 +2,9 @@
 
 A grid depends on the schema alone. Columns with few declared values (categories, ordinals, integers,
 numbers recorded in steps) have a cell for each value; others are cut into intervals, of equal width or,
-where the schema says so, of equal ratio. Intervals of a column recorded in steps hold whole steps, so
-that no cell owes its count to where an edge fell. Missing values, where declared, have one more cell,
-the last.
+where the schema says so, of equal ratio (zeros then have a cell of their own). Intervals of a column
+recorded in steps hold whole steps, so that no cell owes its count to where an edge fell. Missing values,
+where declared, have one more cell, the last.
 """
 
 from __future__ import annotations
@@ -81,9 +81,10 @@ class Grid:
         if cells >= count:
             return cls(column, np.arange(count + 1), None)
         if column.scale == "log":
-            inner = _spaced(lower, upper, cells, "log")[1:-1]
+            zero = int(column.has_zero_cell)
+            inner = _spaced(lower + zero * column.resolution, upper, max(cells - zero, 1), "log")[1:-1]
             starts = np.ceil((inner - lower) / column.resolution - 1e-9).astype(np.int64)
-            starts = np.unique(np.concatenate([[0], starts.clip(1, count - 1), [count]]))
+            starts = np.unique(np.concatenate([[0, zero], starts.clip(1, count - 1), [count]]))
         else:
             starts = np.round(np.arange(cells + 1) * (count / cells)).astype(np.int64)
         return cls(column, starts, None)

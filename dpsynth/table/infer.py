@@ -1,32 +1,46 @@
-"""A first draft of a schema, read off a table.
+"""A first draft of a schema, read off a table, with the questions that only its owner can answer.
 
 Reading bounds and categories off private records and then publishing anything that depends on them voids
 the guarantee: one unusual record moves a bound. So everything that the draft read is named in each column's
 ``unreviewed``, and :func:`dpsynth.table.schema.require_reviewed` refuses it until somebody has replaced it
-by public knowledge.
+by public knowledge. Nothing is decided in silence: what was left out, taken as missing or guessed is a
+:class:`~dpsynth.table.draft.Remark`.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError
-from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table import identifiers
+from dpsynth.table.cells import TextCells, number
+from dpsynth.table.column import Column
+from dpsynth.table.draft import Draft, LeftOut, Remark, Remarks
+from dpsynth.table.drafting import draft_column, is_text
 from dpsynth.table.schema import Schema
 
-_MOST_DECIMALS = 6
-_MOST_CATEGORIES = (
-    50  # a text column with more distinct values than this and than half its rows is no category
-)
-_LOG_RATIO = 50.0
+_LISTED = 5
 
 
-def infer(frame: pd.DataFrame, name: str | None = None) -> Schema:
-    """Draft a schema from a table.
+def infer(frame: pd.DataFrame, name: str | None = None, **options: Any) -> Schema:
+    """Draft a schema from a table: the schema of :func:`draft`, which takes the same options."""
+    return draft(frame, name, **options).schema
+
+
+def draft(
+    frame: pd.DataFrame,
+    name: str | None = None,
+    *,
+    outcome: str | None = None,
+    n_public: int | None = None,
+    drop: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    missing_words: Iterable[str] = (),
+) -> Draft:
+    """Draft a schema from a table, and say what its owner must decide.
 
     Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not
     leave the place where the records are before it is reviewed. The number of records is not written down.
@@ -34,99 +48,107 @@ def infer(frame: pd.DataFrame, name: str | None = None) -> Schema:
     Parameters
     ----------
     frame : pandas.DataFrame, shape (n, columns)
-        True/false columns and numbers of two values become binary, other numbers integer or continuous,
-        ordered categoricals ordinal, text categorical.
-    name : str, optional
+        As :func:`dpsynth.table.io.read_table` reads it without a schema, or with dtypes. Text that writes
+        numbers is numbers; few whole numbers are codes; true/false columns and numbers of two values
+        become binary, ordered categoricals ordinal, other text categorical.
+    name, outcome, n_public : optional
         Of the schema.
+    drop, keep : iterable of str
+        Columns to leave out, and columns to take although they look like identifiers, dates or free text.
+    missing_words : iterable of str
+        Words that stand for a missing value, such as ``?``.
 
     Returns
     -------
-    Schema
-        Each column's ``unreviewed`` lists every field but the name, since all are read off the data.
+    Draft
+        Each column's ``unreviewed`` lists every field but the name, since all are read off the data. What
+        was left out is in the schema's ``ignored``.
 
     Raises
     ------
     DataError
-        If the table has no rows or no columns, or a column holds dates, free text, infinite numbers or
-        nothing at all.
+        If the table has no rows or no columns, its names are numbers or given twice, an option names no
+        column, or nothing can be kept.
 
     Examples
     --------
-    >>> schema = infer(pd.DataFrame({"age": [34, 51, 78], "sex": ["F", "M", "F"]}))
-    >>> schema["age"].lower, schema["age"].upper, schema["age"].unreviewed
+    >>> table = pd.DataFrame({"patient_id": ["p1", "p2", "p3"], "age": [34, 51, 78], "sex": ["F", "M", "F"]})
+    >>> made = draft(table)
+    >>> made.schema["age"].lower, made.schema["age"].upper, made.schema["age"].unreviewed
     (34.0, 78.0, ('kind', 'lower', 'upper', 'missing'))
+    >>> print(made.remarks[0])
+    left out: patient_id: says whose row or which row it is (--keep NAME takes it)
     """
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise DataError(f"a schema cannot be drafted from {frame.shape[0]} rows and {frame.shape[1]} columns")
-    return Schema(
-        name=name,
-        columns=tuple(_draft(str(label), frame.iloc[:, i]) for i, label in enumerate(frame.columns)),
+    names = _names(frame)
+    drop, keep, missing_words = tuple(drop), tuple(keep), tuple(missing_words)
+    for option, given in (("drop", drop), ("keep", keep), ("outcome", (outcome,) if outcome else ())):
+        for column in given:
+            if column not in names:
+                raise DataError(f"{option} {column!r} is not a column of the table ({', '.join(names)})")
+    both = next((column for column in (*keep, outcome) if column in drop), None)
+    if both is not None:
+        raise DataError(
+            f"the column {both!r} is both dropped and {'kept' if both in keep else 'the outcome'}"
+        )
+
+    chosen = {n: frame.iloc[:, i] for i, n in enumerate(names) if n not in drop}
+    cells = {n: TextCells.of(values, missing_words) for n, values in chosen.items() if is_text(values)}
+    # a word that number columns use for "no value" means the same in the text columns beside them
+    absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
+    columns: list[Column] = []
+    remarks: list[Remark] = _persons(chosen)
+    for column, values in chosen.items():
+        said = Remarks(column)
+        try:
+            columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
+        except LeftOut as why:
+            if column == outcome:
+                raise DataError(f"the outcome {column!r} cannot be used: {why}") from None
+            if column in keep:
+                raise DataError(f"column {column!r} cannot be kept: {why}") from None
+            said.left_out(why)
+        remarks += said.remarks
+    if not columns:
+        raise DataError(f"a schema cannot be drafted: no column is left ({'; '.join(map(str, remarks))})")
+    left = tuple(n for n in names if n not in {column.name for column in columns})
+    return Draft(
+        Schema(
+            name=name,
+            outcome=outcome,
+            n_public=n_public,
+            columns=tuple(columns),
+            ignored=left,
+            missing_words=tuple(sorted({*missing_words, *absent})),
+        ),
+        tuple(remarks),
     )
 
 
-def _draft(name: str, values: pd.Series) -> Column:
-    present = values.dropna()
-    if present.empty:
-        raise DataError(f"column {name!r} has no values; leave it out")
-    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_timedelta64_dtype(values.dtype):
+def _names(frame: pd.DataFrame) -> list[str]:
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise DataError(f"a schema cannot be drafted from {frame.shape[0]} rows and {frame.shape[1]} columns")
+    names = [str(label) for label in frame.columns]
+    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    if twice is not None:
+        raise DataError(f"the table has the column {twice!r} more than once")
+    numbers = [n for n in frame.columns if isinstance(n, str) and number(n) is not None]
+    if 2 * len(numbers) > len(names):
         raise DataError(
-            f"column {name!r} holds dates; give days since a public date as whole numbers instead"
+            f"the first line holds numbers ({', '.join(numbers[:_LISTED])}), so it looks like a record: put "
+            "a line with the columns' names above it"
         )
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        kind = "ordinal" if values.dtype.ordered else "categorical"
-        fields = _category_fields(name, kind, list(values.dtype.categories), len(present))
-    elif pd.api.types.is_bool_dtype(values.dtype) or all(isinstance(v, bool | np.bool_) for v in present):
-        fields = {"kind": "binary", "categories": (False, True)}
-    elif pd.api.types.is_numeric_dtype(values.dtype):
-        fields = _number_fields(name, present.to_numpy(dtype=np.float64))
-    else:
-        distinct = sorted({str(value).strip() for value in present})
-        fields = _category_fields(name, "categorical", distinct, len(present))
-    fields["missing"] = bool(values.isna().any())
-    return Column(name=name, **fields, unreviewed=tuple(fields))
+    return names
 
 
-def _number_fields(name: str, numbers: np.ndarray) -> dict[str, Any]:
-    if np.isinf(numbers).any():
-        raise DataError(f"column {name!r}, row {int(np.argmax(np.isinf(numbers))) + 1}: an infinite value")
-    distinct = np.unique(numbers)
-    whole = bool(np.all(distinct == np.rint(distinct)))
-    if whole and np.abs(distinct).max() > EXACT_INTEGERS:
-        raise DataError(f"column {name!r} holds whole numbers beyond 2**53: identifiers? leave it out")
-    if len(distinct) <= 2 and (whole or len(distinct) == 1):
-        categories = tuple(int(v) if whole else float(v) for v in distinct)
-        return {"kind": "binary" if len(distinct) == 2 else "categorical", "categories": categories}
-    lower, upper = float(distinct[0]), float(distinct[-1])
-    if whole and len(distinct) == len(numbers) > _MOST_CATEGORIES and upper - lower == len(numbers) - 1:
-        raise DataError(
-            f"column {name!r} counts the rows from {lower:g} to {upper:g}: identifiers cannot be "
-            "synthesized; leave it out"
-        )
-    fields: dict[str, Any] = {"kind": "integer" if whole else "continuous", "lower": lower, "upper": upper}
-    if not whole:
-        decimals = _decimals(distinct)
-        if decimals is not None:
-            fields["decimals"] = decimals
-    if lower > 0 and upper / lower >= _LOG_RATIO:
-        fields["scale"] = "log"
-    return fields
-
-
-def _decimals(distinct: np.ndarray) -> int | None:
-    for decimals in range(1, _MOST_DECIMALS + 1):
-        if np.array_equal(np.round(distinct, decimals), distinct):
-            return decimals
-    return None
-
-
-def _category_fields(name: str, kind: str, distinct: list[Any], n: int) -> dict[str, Any]:
-    if len(distinct) > max(_MOST_CATEGORIES, math.floor(n / 2)):
-        raise DataError(
-            f"column {name!r} has {len(distinct)} distinct values in {n} rows: identifiers or free text "
-            "cannot be synthesized; leave it out"
-        )
-    categories = tuple(value.item() if isinstance(value, np.generic) else value for value in distinct)
-    return {
-        "kind": "binary" if kind == "categorical" and len(categories) == 2 else kind,
-        "categories": categories,
-    }
+def _persons(chosen: dict[str, pd.Series]) -> list[Remark]:
+    """Say whether a person has several rows: the unit of privacy is one row."""
+    found = []
+    for name, values in chosen.items():
+        n, distinct = int(values.notna().sum()), values.nunique()
+        if identifiers.is_person(name) and 1 < distinct < n:
+            text = (
+                f"the table has {n:,} rows of {distinct:,} different values of {name}: if these are persons, "
+                "only one row of a person is protected, not the person; make one row a person first"
+            )
+            found.append(Remark(None, "question", text))
+    return found

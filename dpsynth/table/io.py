@@ -1,31 +1,33 @@
 """Tables in and out of files: CSV and Parquet, checked against the schema, written atomically.
 
-With a schema every CSV cell is read as text and converted by what its column declares, so that a code
-``010`` keeps its zero, ``no`` stays a word, and an error names the line of the file.
+Every CSV cell is read as text. With a schema it is converted by what its column declares, so that a code
+``010`` keeps its zero, ``no`` stays a word, and an error names the line of the file; without one it stays
+text, for :func:`dpsynth.table.infer.infer` to read.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError
 from dpsynth.files import replaced
+from dpsynth.table.cells import ABSENT
 from dpsynth.table.column import Column
+from dpsynth.table.formulas import escape
 from dpsynth.table.schema import Schema
 
 T = TypeVar("T")
 
 _READABLE = (".csv", ".csv.gz", ".parquet")
 _WRITABLE = (".csv", ".parquet")
-#: what other programs write for a missing value; a column that declares one of these as a category keeps it
-_ABSENT = frozenset(("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "."))
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
@@ -35,8 +37,9 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     ----------
     path : path
     schema : Schema, optional
-        Its columns must be exactly the file's, in any order; the frame then has the canonical order and
-        dtypes. Values outside the bounds stay as they are. Without a schema pandas guesses the dtypes.
+        Its columns must be exactly the file's, in any order, beside those that it ignores by name; the frame
+        then has the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema
+        the cells of a CSV file are text, None where empty.
 
     Raises
     ------
@@ -46,9 +49,9 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     source = Path(path)
     suffix = _suffix(source, _READABLE)
     if schema is None:
-        return _attempt(
-            source, lambda: pd.read_parquet(source) if suffix == ".parquet" else _guessed_csv(source)
-        )
+        if suffix == ".parquet":
+            return _attempt(source, lambda: pd.read_parquet(source))
+        return _text_frame(source, {}, frozenset(("",)))
     if suffix == ".parquet":
         return schema.check(_attempt(source, lambda: pd.read_parquet(source)), path=source)
     return schema.check(read_csv_text(source, schema.columns), path=source)
@@ -62,11 +65,15 @@ def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
     """
     source = Path(path)
     kept = {column.name: {c for c in column.categories if isinstance(c, str)} for column in columns}
+    return _text_frame(source, kept, ABSENT)
+
+
+def _text_frame(source: Path, kept: dict[str, set[str]], absent_words: frozenset[str]) -> pd.DataFrame:
     names, rows = _attempt(source, lambda: _csv_cells(source))
     cells = np.array(rows, dtype=object).reshape(len(rows), len(names))
     frame = pd.DataFrame(cells, columns=names, dtype=object)
     for position, name in enumerate(names):
-        absent = _ABSENT - kept.get(name, set())
+        absent = absent_words - kept.get(name, set())
         text = [cell.strip() for cell in cells[:, position]]
         frame.isetitem(position, np.array([None if cell in absent else cell for cell in text], dtype=object))
     return frame
@@ -77,12 +84,13 @@ def _csv_cells(path: Path) -> tuple[list[str], list[list[str]]]:
     # is too short.
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+        reader = csv.reader(_lines(file, path), strict=True)
         try:
             header = next(reader, [])
             if not header:
                 raise DataError(f"{path}: the file has no header line")
             names = [name.strip() for name in header]
+            _check_header(path, names)
             rows = []
             for row in reader:
                 if len(row) == len(names):
@@ -90,25 +98,39 @@ def _csv_cells(path: Path) -> tuple[list[str], list[list[str]]]:
                 elif row:  # a blank line is no record
                     raise DataError(
                         f"{path}, line {reader.line_num}: {len(row)} cells where the header has {len(names)}"
+                        " (a cell that holds a comma must stand in double quotes)"
                     )
         except csv.Error as problem:
             raise DataError(f"{path}, line {reader.line_num}: not CSV: {problem}") from None
     return names, rows
 
 
-def _guessed_csv(path: Path) -> pd.DataFrame:
-    frame = pd.read_csv(path, low_memory=False)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise DataError(f"{path}: rows have more cells than the header has names")
-    # Digits behind a leading zero are a code, not a number: pandas would take the zeros away.
-    written = pd.read_csv(path, dtype=str, keep_default_na=False)
-    for name in frame.columns:
-        if frame[name].dtype.kind in "iuf" and written[name].str.match(r"\s*[+-]?0\d").any():
-            frame[name] = written[name].str.strip().where(frame[name].notna())
-    return frame
+def _lines(file: IO[str], path: Path) -> Iterator[str]:
+    for number, line in enumerate(file, start=1):
+        if "\0" in line:
+            raise DataError(
+                f"{path}, line {number}: a NUL byte: the file is damaged or not UTF-8 text; save it anew"
+            )
+        yield line
 
 
-def write_table(frames: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path) -> int:
+def _check_header(path: Path, names: list[str]) -> None:
+    used = next((sign for sign in _SEPARATORS if sign in names[0]), None)
+    if len(names) == 1 and used is not None:
+        raise DataError(
+            f"{path}: the cells seem to be separated by {_SEPARATORS[used]}; save the table with commas "
+            "between cells and points in decimal numbers"
+        )
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise DataError(
+            f"{path}: the header names {twice!r} more than once; give each column a name of its own"
+        )
+
+
+def write_table(
+    frames: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path, *, escape_formulas: bool = True
+) -> int:
     """Write a table as CSV or Parquet, by the suffix of ``path``, wholly or not at all.
 
     Parameters
@@ -118,6 +140,9 @@ def write_table(frames: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path)
         dtypes of the first. Indices are not written.
     path : path
         ``.csv`` or ``.parquet``. If anything fails on the way, a file that was there stays as it was.
+    escape_formulas : bool
+        Put an apostrophe before text that a spreadsheet would run as a formula (``=HYPERLINK(…)``), in CSV
+        files and there in text columns and names only. Reading with the schema takes it away again.
 
     Returns
     -------
@@ -132,10 +157,11 @@ def write_table(frames: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path)
     Examples
     --------
     >>> import tempfile
-    >>> frame = pd.DataFrame({"age": [40, 51], "sex": ["F", None]})
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),))
+    >>> frame = schema.check(pd.DataFrame({"age": [40, 51]}))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     n = write_table(iter([frame, frame]), Path(folder) / "table.csv")
-    ...     n, read_table(Path(folder) / "table.csv")["age"].tolist()
+    ...     n, read_table(Path(folder) / "table.csv", schema)["age"].tolist()
     (4, [40, 51, 40, 51])
     """
     target = Path(path)
@@ -146,20 +172,35 @@ def write_table(frames: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path)
     first = next(pieces, None)
     if first is None:
         raise DataError(f"{target}: there is nothing to write")
-    write = _write_csv if suffix == ".csv" else _write_parquet
     with replaced(target) as temporary:
-        return write(first, pieces, temporary)
+        if suffix == ".csv":
+            return _write_csv(first, pieces, temporary, escape_formulas)
+        return _write_parquet(first, pieces, temporary)
 
 
-def _write_csv(first: pd.DataFrame, rest: Iterable[pd.DataFrame], path: Path) -> int:
+def _write_csv(first: pd.DataFrame, rest: Iterable[pd.DataFrame], path: Path, escape_formulas: bool) -> int:
+    shown = _escaped if escape_formulas else lambda frame: frame
     rows = len(first)
     with open(path, "x", encoding="utf-8", newline="") as file:
-        first.to_csv(file, index=False, lineterminator="\n")
+        shown(first).to_csv(file, index=False, lineterminator="\n")
         for piece in rest:
             _check_piece(first, piece)
-            piece.to_csv(file, index=False, header=False, lineterminator="\n")
+            shown(piece).to_csv(file, index=False, header=False, lineterminator="\n")
             rows += len(piece)
     return rows
+
+
+def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
+    made = frame.rename(columns=lambda name: escape(str(name)))
+    for position in range(frame.shape[1]):
+        values = frame.iloc[:, position]
+        if pd.api.types.is_numeric_dtype(values.dtype):  # true/false among them
+            continue
+        codes, distinct = pd.factorize(values.astype(object))
+        words = [escape(word) if isinstance(word, str) else word for word in distinct]
+        if words != list(distinct):
+            made.isetitem(position, np.array([*words, None], dtype=object)[codes])  # code -1: missing
+    return made
 
 
 def _write_parquet(first: pd.DataFrame, rest: Iterable[pd.DataFrame], path: Path) -> int:
@@ -211,6 +252,10 @@ def _attempt(path: Path, read: Callable[[], T]) -> T:
     except (OSError, EOFError) as problem:
         reason = getattr(problem, "strerror", None) or _line(problem)
         raise DataError(f"{path}: cannot be read ({reason})") from None
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{path}: not a table: not UTF-8 text; save it as UTF-8 (spreadsheets call that CSV UTF-8)"
+        ) from None
     except ValueError as problem:  # the parsing errors of pandas, pyarrow and the UTF-8 decoder all are
         raise DataError(f"{path}: not a table: {_line(problem)}") from None
 

@@ -1,12 +1,14 @@
 """Private one-way histograms: the first thing bought and the base of encoder, prior and post-processing.
 
 Every column is counted on its public grid (`dpsynth.table.grid`), Gaussian noise is added, and the counts
-are projected on the simplex scaled to the number of records ("norm-sub", theory of section 1.8). Fine
-ordered grids can be counted as a dyadic tree with least-squares consistency instead (Hay et al. 2010).
+are projected on the simplex scaled to the number of records ("norm-sub", theory of section 1.8); those of
+numeric columns are first estimated with the noise's law in view (`dpsynth.table.denoise`). Fine ordered
+grids can be counted as a dyadic tree with least-squares consistency instead (Hay et al. 2010).
 
-Adjacency is add/remove one record throughout. A record lies in exactly one cell of each column (one node
-of each level for a tree), so all counts together have L2 sensitivity ``sqrt(sum of levels)``, which is
-``sqrt(columns)`` for plain histograms; one Gaussian mechanism releases them.
+Where three columns or more may be missing, the number of missing values a record is one more histogram
+(`dpsynth.table.panels`). Adjacency is add/remove one record throughout. A record lies in exactly one cell of
+each histogram (one node of each level for a tree), so all counts together have L2 sensitivity
+``sqrt(sum of levels)``, which is ``sqrt(histograms)`` without trees; one Gaussian mechanism releases them.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting import events
 from dpsynth.errors import ConfigError
+from dpsynth.table.denoise import denoise
 from dpsynth.table.grid import Grid
 from dpsynth.table.hierarchy import consistent, levels_of, nonnegative_leaves, tree_counts
+from dpsynth.table.panels import missing_counts, panel_of
 from dpsynth.table.projection import norm_sub
 from dpsynth.table.schema import Schema
 
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Cells of a numeric column that does not say, at most; without noise, exactly.
 MOST_CELLS = 64
+#: Values of a numeric column that may have a cell each, at most.
+MOST_VALUES = 1024
 #: Ordered grids with more cells than this are counted as a tree under ``method="hierarchical"``; below it
 #: the tree's extra noise (a factor of its levels) costs more than its ranges save.
 TREE_FROM_CELLS = 64
@@ -50,8 +56,11 @@ class Marginals:
         Number of records they stand for: public, or itself a noisy count; never a length.
     noise_multiplier : float or None
         Noise standard deviation over sensitivity; None: exact, and so not private.
-    cells : int
+    cells, values : int
         Of numeric columns whose schema does not say (see `make_grids`).
+    missing_law : array, shape (k + 1,), or None
+        Released probabilities of 0 to k missing values among the k columns that may be missing; None where
+        they are fewer than three.
     """
 
     grids: tuple[Grid, ...]
@@ -59,6 +68,8 @@ class Marginals:
     n: float
     noise_multiplier: float | None
     cells: int
+    values: int
+    missing_law: NDArray[np.float64] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,21 +78,31 @@ class Marginals:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays."""
-        meta = {"n": self.n, "noise_multiplier": self.noise_multiplier, "cells": self.cells}
+        meta = {
+            "n": self.n,
+            "noise_multiplier": self.noise_multiplier,
+            "cells": self.cells,
+            "values": self.values,
+        }
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
+        if self.missing_law is not None:
+            arrays["missing_law"] = self.missing_law
         return meta, arrays
 
     @classmethod
     def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Marginals:
         """Rebuild what `to_state` described."""
-        grids = make_grids(schema, int(meta["cells"]))
+        cells = int(meta["cells"])
+        values = int(meta.get("values", 2 * cells))  # models saved before values were a number of their own
+        grids = make_grids(schema, cells, values)
         probabilities = tuple(np.asarray(arrays[f"probabilities_{i}"]) for i in range(len(grids)))
         for grid, p in zip(grids, probabilities, strict=True):
             if p.shape != (grid.size,):
                 raise ConfigError(
                     f"column {grid.column.name!r} has {p.size} saved cells, the schema's grid {grid.size}"
                 )
-        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"], int(meta["cells"]))
+        law = arrays.get("missing_law")
+        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"], cells, values, law)
 
 
 def default_cells(n: float, noise_std: float) -> int:
@@ -109,16 +130,47 @@ def default_cells(n: float, noise_std: float) -> int:
     return int(np.clip(round(3.5 * np.sqrt(n / max(noise_std, 1.0))), 8, MOST_CELLS))
 
 
-def make_grids(schema: Schema, cells: int = MOST_CELLS) -> tuple[Grid, ...]:
+def default_values(n: float, noise_std: float) -> int:
+    """Most values of a column that get a cell each, by a rule that reads no records.
+
+    A cell of its own shows how often a value is written down (tens, halves: habits that intervals spread
+    evenly), but noise adds up over cells; cells whose average count is the noise's deviation or more are
+    worth it.
+
+    Parameters
+    ----------
+    n, noise_std : float
+        As in `default_cells`.
+
+    Returns
+    -------
+    int, from twice `default_cells` to `MOST_VALUES`
+
+    Examples
+    --------
+    >>> default_values(285, 17.0), default_values(4500, 15.0), default_values(20_000, 10.0)
+    (28, 300, 1024)
+    """
+    fewest = 2 * default_cells(n, noise_std)
+    return int(np.clip(n / max(noise_std, 1.0), fewest, MOST_VALUES))
+
+
+def make_grids(schema: Schema, cells: int = MOST_CELLS, values: int = 2 * MOST_CELLS) -> tuple[Grid, ...]:
     """Public grids of all columns.
 
     Parameters
     ----------
     schema : Schema
     cells : int
-        Cells of a numeric column that declares neither ``cells`` nor at most twice as many values.
+        Cells of a numeric column that declares neither ``cells`` nor few values.
+    values : int
+        Most values that get a cell each; on a logarithmic scale, where intervals at the lower end hold single
+        values anyway, at most twice ``cells``.
     """
-    return tuple(Grid.from_column(column, 2 * cells, cells) for column in schema.columns)
+    return tuple(
+        Grid.from_column(column, values if column.scale == "linear" else min(values, 2 * cells), cells)
+        for column in schema.columns
+    )
 
 
 def query(
@@ -139,7 +191,8 @@ def query(
     Returns
     -------
     list of arrays
-        For each column its levels, from the root's children down to the leaves, then its missing cell.
+        For each column its levels, from the root's children down to the leaves, then its missing cell; last
+        the records with 0, 1, ... missing values, where there is a panel.
     """
     counts: list[NDArray[np.float64]] = []
     for grid in grids:
@@ -150,7 +203,8 @@ def query(
             counts.append(histogram[grid.present :])
         else:
             counts.append(histogram)
-    return counts
+    panel = panel_of(grids)
+    return [*counts, missing_counts(frame, grids, panel)] if panel else counts
 
 
 def sensitivity_squared(grids: tuple[Grid, ...], method: str = "histogram") -> int:
@@ -166,7 +220,8 @@ def sensitivity_squared(grids: tuple[Grid, ...], method: str = "histogram") -> i
     (2, 11)
     """
     _check_method(method)
-    return sum(levels_of(g.present) if _is_tree(g, method) else 1 for g in grids)
+    columns = sum(levels_of(g.present) if _is_tree(g, method) else 1 for g in grids)
+    return columns + bool(panel_of(grids))
 
 
 def release_marginals(
@@ -180,8 +235,8 @@ def release_marginals(
 ) -> Marginals:
     """Release every column's histogram under differential privacy.
 
-    Adjacency add/remove one record; L2 sensitivity sqrt(number of columns), or the square root of the
-    number of released levels with ``method="hierarchical"``; costs ``marginals_event(...)``.
+    Adjacency add/remove one record; L2 sensitivity `sensitivity_squared`, square root: of the number of
+    histograms, or of released levels with ``method="hierarchical"``; costs ``marginals_event(...)``.
 
     Parameters
     ----------
@@ -225,8 +280,9 @@ def release_marginals(
         raise ConfigError(f"n is {n}, but must be greater than 0")
     _check_method(method)
     multiplier = 0.0 if noise_multiplier is None else noise_multiplier
-    cells = default_cells(n, multiplier * np.sqrt(len(schema)))
-    grids = make_grids(schema, cells)
+    flat = multiplier * float(np.sqrt(len(schema)))
+    cells, values = default_cells(n, flat), default_values(n, flat)
+    grids = make_grids(schema, cells, values)
     scale = multiplier * np.sqrt(sensitivity_squared(grids, method))
     noisy = [c + scale * rng.standard_normal(c.shape) for c in query(frame, grids, method)]
     probabilities, at = [], 0
@@ -236,10 +292,11 @@ def release_marginals(
             counts = _tree_histogram(noisy[at : at + depth], noisy[at + depth], n, grid.present)
             at += depth + 1
         else:
-            counts = norm_sub(noisy[at], n)
+            counts = denoise(grid, noisy[at], scale, n)
             at += 1
         probabilities.append(counts / counts.sum())
-    return Marginals(grids, tuple(probabilities), float(n), noise_multiplier, cells)
+    law = norm_sub(noisy[at], n) / n if panel_of(grids) else None
+    return Marginals(grids, tuple(probabilities), float(n), noise_multiplier, cells, values, law)
 
 
 def marginals_event(schema: Schema, noise_multiplier: float | None, method: str = "histogram") -> DpEvent:

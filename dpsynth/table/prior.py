@@ -28,6 +28,7 @@ from dpsynth.table.binning import Binning, default_bins, make_binning
 from dpsynth.table.draws import draw_conditional
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals, check_noise, gaussian_event
+from dpsynth.table.panels import CANDIDATES, choose, panel_of, rake
 from dpsynth.table.projection import fit_margins, norm_sub
 from dpsynth.table.schema import Schema
 from dpsynth.table.selection import check_epsilon
@@ -56,6 +57,10 @@ class Prior:
     factors : tuple of (parents, child, table)
         In the order of drawing: parent columns, child column and the table of counts whose axes are the
         parents' bins and then the child's.
+    panel : tuple of int
+        Columns whose missing values are drawn together.
+    missing_law : array, shape (len(panel) + 1,), or None
+        Released probabilities of the number of missing values among them.
     """
 
     kind: str
@@ -63,6 +68,8 @@ class Prior:
     binnings: tuple[Binning, ...]
     cells: tuple[NDArray[np.float64], ...]
     factors: tuple[tuple[tuple[int, ...], int, NDArray[np.float64]], ...]
+    panel: tuple[int, ...] = ()
+    missing_law: NDArray[np.float64] | None = None
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -70,9 +77,19 @@ class Prior:
         return tuple((parents[-1], child) for parents, child, _ in self.factors)
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw coarse bins of n records, shape (n, columns)."""
+        """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
+        if self.missing_law is None or n == 0:
+            return self._draw(n, rng)
+        bins = self._draw(CANDIDATES * n, rng)
+        # A missing value has the last bin of its column to itself.
+        last = np.array([self.binnings[j].labels[-1] for j in self.panel])
+        shares = np.array([self.cells[j][-1] for j in self.panel])
+        weights = rake(bins[:, self.panel] == last, self.missing_law, shares)
+        return bins[choose(weights, n, rng)]
+
+    def _draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         sizes = [b.size for b in self.binnings]
         bins = np.zeros((n, len(sizes)), dtype=np.int64)
         everyone = np.zeros(n, dtype=np.int64)
@@ -107,6 +124,8 @@ class Prior:
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
         arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
         arrays |= {f"cells_{j}": p for j, p in enumerate(self.cells)}
+        if self.missing_law is not None:
+            meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
         return meta, arrays
 
     @classmethod
@@ -118,7 +137,9 @@ class Prior:
             (tuple(parents), int(child), np.asarray(arrays[f"table_{i}"]))
             for i, (parents, child) in enumerate(meta["factors"])
         )
-        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors)
+        panel = tuple(meta.get("panel", ()))
+        law = arrays.get("missing_law")
+        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law)
 
 
 def fit_prior(
@@ -212,7 +233,8 @@ def fit_prior(
         (family[:-1], family[-1], _clean(table, family, binnings, marginals.n))
         for family, table in zip(families, _noisy_tables(bins, binnings, families, std, rng), strict=True)
     )
-    return Prior(kind, root, binnings, marginals.probabilities, factors)
+    panel = panel_of(marginals.grids)
+    return Prior(kind, root, binnings, marginals.probabilities, factors, panel, marginals.missing_law)
 
 
 def prior_events(

@@ -19,7 +19,9 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files import write_text
 from dpsynth.table.column import Column
-from dpsynth.table.conform import Conformed, check_frame, conform_frame
+from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
+from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_yaml
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
@@ -37,7 +39,13 @@ class Schema(BaseModel):
         absent, a private count is taken and paid for.
     outcome : str, optional
         A categorical, binary or ordinal column: what classifiers predict, and the root of the private prior.
+    constraints : tuple of str
+        Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
     name, description : str, optional
+    ignored : tuple of str
+        Columns that a table may have and that are not read: identifiers, dates, free text.
+    missing_words : tuple of str
+        Words that stand for a missing value in a table, such as ``?``, wherever they are no category.
 
     Raises
     ------
@@ -61,8 +69,11 @@ class Schema(BaseModel):
     columns: tuple[Column, ...]
     n_public: int | None = None
     outcome: StrictStr | None = None
+    constraints: tuple[StrictStr, ...] = ()
     name: str | None = None
     description: str | None = None
+    ignored: tuple[StrictStr, ...] = ()
+    missing_words: tuple[StrictStr, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -80,6 +91,9 @@ class Schema(BaseModel):
         for i, name in enumerate(names):
             if name in names[:i]:
                 raise ValueError(f"the column {name!r} is given twice")
+        both = next((name for name in self.ignored if name in names), None)
+        if both is not None:
+            raise ValueError(f"the column {both!r} is both declared and ignored")
         if self.n_public is not None and self.n_public < 1:
             raise ValueError(f"n_public must be at least 1, got {self.n_public}")
         if self.outcome is not None:
@@ -89,7 +103,28 @@ class Schema(BaseModel):
                 )
             if self.column(self.outcome).is_numeric:
                 raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
+        if not any(column.derived is None for column in self.columns):
+            raise ValueError("every column is derived; at least one must be of its own")
+        _ = self.formulas, self.rules  # read once, so that what is wrong with one is said here
         return self
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The constraints, read; each given once."""
+        return tuple(parse_rule(text, self) for text in dict.fromkeys(self.constraints))
+
+    @property
+    def formulas(self) -> tuple[tuple[Column, Formula], ...]:
+        """The derived columns with their formulas, each after its inputs."""
+        return formulas(self.columns)
+
+    @property
+    def modelled(self) -> Schema:
+        """The part that is counted and modelled: without derived columns and constraints."""
+        if not self.constraints and not any(column.derived for column in self.columns):
+            return self
+        own = tuple(column for column in self.columns if column.derived is None)
+        return self._with(columns=own, constraints=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -140,10 +175,20 @@ class Schema(BaseModel):
         return self._with(n_public=n)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of these columns, in this order; the outcome is kept if it is among them."""
+        """Return the schema of these columns, in this order; the outcome is kept if it is among them.
+
+        Constraints are kept where all their columns are. A derived column without its inputs is a column
+        like any other.
+        """
         chosen = tuple(names)
-        columns = tuple(self.column(name) for name in chosen)
-        return self._with(columns=columns, outcome=self.outcome if self.outcome in chosen else None)
+        whole = {column.name for column, formula in self.formulas if set(formula.inputs) <= set(chosen)}
+        columns = tuple(
+            column if column.name in whole else column.model_copy(update={"derived": None})
+            for column in map(self.column, chosen)
+        )
+        kept = tuple(rule.text for rule in self.rules if rule.columns <= set(chosen))
+        outcome = self.outcome if self.outcome in chosen else None
+        return self._with(columns=columns, outcome=outcome, constraints=kept)
 
     def _with(self, **changes: Any) -> Schema:
         fields = {field: getattr(self, field) for field in type(self).model_fields}
@@ -152,12 +197,13 @@ class Schema(BaseModel):
     def conform(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
 
-        Values are not rounded to ``step``: that happens where records are encoded.
+        Values are not rounded to ``step``: that happens where records are encoded. Derived columns that the
+        frame lacks are computed; those that it has are taken as they are.
 
         Parameters
         ----------
         frame : pandas.DataFrame, shape (n, columns)
-            Columns in any order; exactly those of the schema.
+            Columns in any order; exactly those of the schema, derived ones or not, and any it ignores.
         path : path, optional
             The CSV file the frame was read from, so that an error can name its line.
 
@@ -180,11 +226,28 @@ class Schema(BaseModel):
         >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
         {'age': 2}
         """
-        return conform_frame(self.columns, frame, path=path)
+        given, absent = self._given(frame)
+        conformed = conform_frame(given, frame, extras=self._extras, path=path)
+        if not absent:
+            return conformed
+        return Conformed(add_derived(conformed.frame, absent, self.columns), conformed.clipped)
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
-        return check_frame(self.columns, frame, path=path)
+        given, absent = self._given(frame)
+        checked = check_frame(given, frame, extras=self._extras, path=path)
+        return add_derived(checked, absent, self.columns) if absent else checked
+
+    @property
+    def _extras(self) -> Extras:
+        return Extras(self.ignored, self.missing_words)
+
+    def _given(self, frame: pd.DataFrame) -> tuple[tuple[Column, ...], tuple[tuple[Column, Formula], ...]]:
+        """The columns to look for in a frame, and the derived ones that it lacks."""
+        has = {str(name) for name in frame.columns}
+        absent = tuple(entry for entry in self.formulas if entry[0].name not in has)
+        computed = {column.name for column, _ in absent}
+        return tuple(column for column in self.columns if column.name not in computed), absent
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
@@ -194,13 +257,16 @@ class Schema(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         fields = {field: getattr(self, field) for field in type(self).model_fields if field != "columns"}
-        head = {field: value for field, value in fields.items() if value is not None}
+        head = {field: value for field, value in fields.items() if value not in (None, ())}
         columns = []
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
             columns.append({key: _plain(value) for key, value in kept.items()})
-        order = ("name", "description", "n_public", "outcome")
-        return {**{key: head[key] for key in order if key in head}, "columns": columns}
+        order = ("name", "description", "n_public", "outcome", "ignored", "missing_words")
+        kept = {key: head[key] for key in order if key in head}
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
+        rules = {"constraints": list(self.constraints)} if self.constraints else {}
+        return {**plain, "columns": columns, **rules}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:

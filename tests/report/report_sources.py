@@ -142,11 +142,17 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
     for name in ("mean", *MODELS):
         yield real(utility, f"auc_{name}", 0.7, "train on synthetic, test on real")
         yield real(utility, f"auc_real_{name}", 0.75, "train on real, test on real")
+    yield real(utility, "positive_rate_test", 0.4)
+    for name, near in (("brier_mean", 0.12), ("brier_real_mean", 0.03), ("brier_difference_mean", 0.09)):
+        yield real(utility, name, near)
+    yield real(utility, "calibration_intercept_mean", 1.4)
     yield Measure(utility, "auc_undefined", None, True, "one outcome only")
     looks = "Resemblance to the training records"
     yield real(looks, "tvd_mean", 0.1)
     yield real(looks, "discriminator_auc", 0.6)
-    for name in columns:
+    for place, name in enumerate(columns):
+        yield real(looks, f"discriminator_loss[{name}]", 0.1 + 0.02 * place)
+        yield real("Memorisation", f"lone_values_train[{name}]", 0.6)
         yield real(looks, f"tvd[{name}]", 0.1)
         yield Measure(looks, f"constraint_violations[{name}]", 0, False, "out of bounds")
     close = "Closeness to real records"
@@ -154,6 +160,8 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
         yield real(close, f"nn_accuracy_{name}", 0.55, "nearest-neighbour accuracy")
     yield real(close, "privacy_loss", 0.01)
     yield real("Memorisation", "membership_auc", 0.52)
+    yield real("Memorisation", "membership_tpr_at_1pct", 0.02)
+    yield real("Memorisation", "dcr_closer_to_train", 0.51)
     yield real("Memorisation", "copies_excess", -0.02)
     yield real("An unknown group", "something_new", 0.4)
 

@@ -425,3 +425,50 @@ def test_the_card_says_what_drew_the_noise_and_no_more():
         source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
         shown = page.render(source, "release")
         assert words in shown and ("no other seed of it exists" in shown) is promised
+
+
+def test_measures_are_told_in_words_first(pages):
+    """Catches a table whose lines begin with a name for programs, and a summary full of such names."""
+    html = pages["internal"]
+    heads = [re.sub(r"<[^>]*>", "", head) for head in re.findall(r'<th scope="row"[^>]*>(.*?)</th>', html)]
+    assert any(head.startswith("train on synthetic, test on real") for head in heads)
+    assert not any(head.startswith("auc_") for head in heads)
+    summary = html.split('id="summary"')[1].split("<nav")[0]
+    shown = re.sub(r"<details.*?</details>", "", summary, flags=re.DOTALL)
+    assert "auc_" in summary.replace("<wbr>", "") and "_<wbr>" not in shown and "auc_" not in shown
+
+
+def test_a_table_of_nothing_is_no_table():
+    """Catches five lines of n/a with the same long reason, in full view, and a column without a value."""
+    lost = tuple(
+        Measure("Study replication", f"effects_{k}", None, True, f"share {k}; no event") for k in range(5)
+    )
+    rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None}]
+    data = {"model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
+    data |= {
+        "n_real": 9,
+        "n_synthetic": 9,
+        "note": "No estimate.",
+        "problems": {"real": "no event is observed"},
+    }
+    evaluation = Evaluation(
+        (*lost, Measure("Constraints", "values_outside", 0, False, "numbers outside the bounds")),
+        {},
+        (Detail("effects", "effects", True, data),),
+    )
+    html = page.render(ReportSource("t", evaluation=evaluation), "internal")
+    assert "n/a" not in html
+    folded = "".join(re.findall(r"<details.*?</details>", html, re.DOTALL))
+    assert folded.count("no event</th>") + folded.count("no event <span") == 5
+    assert "effects with intervals" not in html and "Study replication: measures" not in html
+    assert "could not be computed" in html and "no event is observed" in html
+    # no measure of this group has an interval
+    assert ">interval</th>" not in html and ">numbers outside the bounds</th>" in html
+
+
+def test_what_may_be_shared_is_said(source, pages):
+    """Catches an internal page that does not say what its reader may give away, or says it without cause."""
+    assert "What may be shared, under the guarantee" in pages["internal"]
+    assert "What may be shared" not in pages["release"]
+    for bare in (ReportSource("t"), replace(source[0], guarantee="NOT PRIVATE: x")):
+        assert "What may be shared" not in page.render(bare, "internal")

@@ -98,3 +98,26 @@ def test_without_evaluation(ledger: Ledger) -> None:
     report = report_of(ledger, evaluation=None)
     assert json.loads(report.to_json())["evaluation"] is None
     assert "What it is worth" not in report.to_markdown()
+
+
+def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
+    """Would catch a script, a picture or a link that stands in a name or in the configuration."""
+    from markdown_it import MarkdownIt
+
+    evil = "<script>alert(1)</script> ![p](http://example.org/p.png)"
+    ledger.post(evil, gaussian_event(9.0), sensitivity=evil, detail=evil)
+    ledger.exclude(evil)
+    report = report_of(
+        ledger,
+        table={"name": evil, "outcome": evil},
+        config={"description": f"```\n{evil}\n````\n{evil}", "evaluate": {"constraints": [evil]}},
+        evaluation=Evaluation((Measure(evil, evil, 0.8, True, evil),)),
+    )
+    text = report.to_markdown()
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    kinds = {child.type for token in tokens for child in [token, *(token.children or [])]}
+    assert not kinds & {"html_inline", "html_block", "link_open", "image"}
+    assert (
+        text.count("&lt;script&gt;") >= 9
+        and "Wall time" in [token.content for token in tokens if token.type == "inline"][-1]
+    )

@@ -256,7 +256,7 @@ def test_effects_are_counted(agree, overlap, severity):
         "effects_agree" if severity == "good" else "effects_differ",
         severity,
     )
-    assert "Of 10 effects" in found.sentence and f"model of death, {agree} have" in found.sentence
+    assert "Of 10 effects clear" in found.sentence and f"model of death, {agree} have" in found.sentence
     assert found.internal
     assert f"overlap by {max(0.0, overlap):.2f}" in found.sentence
     assert ("the size does not" in found.sentence) == (agree == 9 and overlap < 0)
@@ -266,6 +266,135 @@ def test_few_records_are_said():
     """Catches a verdict on 20 rows without the warning; and one about a table that is large enough."""
     assert of(("synthetic_records", 500), ("train_records", 20)) == {"too_few": "caution"}
     assert of(("synthetic_records", 500), ("train_records", 200)) == {}
+
+
+BRIER = (("positive_rate_test", 0.4), ("brier_real_mean", 0.024, 0.014, 0.037))
+
+
+@pytest.mark.parametrize(
+    ("made", "difference", "found"),
+    [
+        ((0.120, 0.09, 0.15), (0.096, 0.06, 0.13), {"probabilities_off": "bad"}),
+        ((0.045, 0.027, 0.063), (0.020, 0.010, 0.031), {"probabilities_off": "caution"}),
+        ((0.029, 0.014, 0.045), (0.004, -0.008, 0.016), {"probabilities_kept": "good"}),
+        ((0.045, 0.010, 0.090), (0.020, -0.005, 0.060), {"uncertain": "caution"}),
+        ((0.045, None, None), (0.020, None, None), {"uncertain": "caution"}),
+    ],
+)
+def test_probabilities_that_are_off_are_found(made, difference, found):
+    """Catches a Brier score of .120 beside .024 that passes in silence, and one that chance makes."""
+    brier = (("brier_mean", *made), ("brier_difference_mean", *difference))
+    assert of(*BRIER, *brier) == found
+
+
+def test_the_way_in_which_probabilities_are_off_is_told():
+    """Catches the wrong direction, a model that is no better trained on real records, and a sure nothing."""
+    made = (("brier_mean", 0.12, 0.09, 0.15), ("brier_difference_mean", 0.096, 0.06, 0.13))
+    ways = (
+        ("calibration_intercept_mean", 0.4, -0.1, 0.9),  # not sure
+        ("calibration_intercept_forest", 1.8, 1.2, 2.4),
+        ("calibration_intercept_real_forest", 0.1, -0.5, 0.7),
+        ("calibration_slope_forest", 0.5, 0.4, 0.6),
+        ("calibration_slope_real_forest", 0.4, 0.3, 0.5),  # worse with real records
+        ("calibration_slope_boosting", 0.6, 0.5, 0.7),
+        ("calibration_slope_real_boosting", 0.9, 0.8, 1.1),
+        ("calibration_slope_difference_boosting", -0.3, -0.4, -0.2),
+    )
+    measures = tuple(
+        Measure("g", name, value, True, "", *ends) for name, value, *ends in (*BRIER, *made, *ways)
+    )
+    (found,) = verdicts(Evaluation(measures))
+    assert (
+        "0.120 (0.090 to 0.150) against 0.024" in found.sentence
+        and "0.240 is the base rate" in found.sentence
+    )
+    assert "those of forest are too low (calibration intercept 1.800" in found.sentence
+    assert found.sentence.count("is ideal") == 1 and found.internal
+    assert "calibration_intercept_forest" in found.rests_on
+    only = tuple(measure for measure in measures if "intercept_forest" not in measure.name)
+    assert (
+        "those of boosting are too extreme (calibration slope 0.600" in verdicts(Evaluation(only))[0].sentence
+    )
+    mean = Measure("g", "calibration_slope_mean", 0.7, True, "", 0.6, 0.8)
+    (found,) = verdicts(Evaluation((*measures, mean)))
+    assert "they are on average too extreme (calibration slope 0.700" in found.sentence
+    assert found.sentence.count("is ideal") == 1
+
+
+def test_several_categories_have_another_brier_score():
+    """Catches a sum over ten categories that is measured by the base rate of the last one."""
+    made = (("brier_mean", 0.9, 0.8, 1.0), ("brier_difference_mean", 0.2, 0.1, 0.3), ("accuracy_mean", 0.5))
+    assert of(*BRIER, *made) == {}
+
+
+def study(rows=(), **data):
+    made = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": list(rows)}
+    return of(details=(Detail("effects", "effects", True, made | data),)), Evaluation(
+        (), {}, (Detail("effects", "effects", True, made | data),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("problems", "severity"),
+    [
+        ({"real": "no event is observed"}, "caution"),
+        ({"real": "x", "synthetic": "y"}, "caution"),
+        ({"synthetic": "the outcome is the same in every record used"}, "bad"),
+        ({}, "caution"),
+    ],
+)
+def test_a_study_that_could_not_be_compared_is_told(problems, severity):
+    """Catches silence where a study could not be fitted, and synthetic records blamed for a real cause."""
+    rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None, "overlap": None}]
+    found, evaluation = study(rows, problems=problems)
+    assert found == {"effects_unknown": severity}
+    (verdict,) = verdicts(evaluation)
+    assert "could not be computed" in verdict.sentence and verdict.internal
+    for table, problem in problems.items():
+        assert f"in the {table} records, {problem}" in verdict.sentence
+
+
+def test_no_clear_effect_is_told():
+    """Catches silence where all the intervals of the real study hold no effect."""
+    effect = {"estimate": 1.1, "lower": 0.8, "upper": 1.5}
+    rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
+    assert study(rows)[0] == {"effects_unclear": "caution"}
+
+
+def test_a_prior_is_told():
+    """Catches a replication by ridge regression that passes for one by maximum likelihood."""
+    effect = {"estimate": 2.0, "lower": 1.5, "upper": 2.5}
+    rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
+    for separated in ([], ["real"]):
+        (verdict,) = verdicts(study(rows, separated=separated)[1])
+        assert ("fitted with a prior" in verdict.sentence) == bool(separated)
+        assert "1 effects" not in verdict.sentence
+
+
+def test_no_study_is_told():
+    """Catches silence where the outcome has no usual study; and words where there is no outcome at all."""
+    settings = {"outcome": "stage", "effects": []}
+    assert [v.code for v in verdicts(Evaluation((), settings))] == ["no_study"]
+    assert verdicts(Evaluation((), {"outcome": None, "effects": []})) == ()
+    assert verdicts(Evaluation((), {"outcome": "stage"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "severity", "words"),
+    [
+        (0.55, "good", "holds against every attack"),
+        (0.45, "bad", "ε is 11.4, so that an event may be 88,"),  # an attack accuracy of .867 only
+        (0.3, "bad", "more than a million times as probable"),
+        (0.02, "bad", "more than a million times as probable"),
+    ],
+)
+def test_an_epsilon_above_10_is_bad(multiplier, severity, words):
+    """Catches an epsilon of 11 that is praised because guesses are right less than 90 times in 100."""
+    ledger = sources.Ledger()
+    ledger.post("release", gaussian_event(multiplier), sensitivity="1")
+    guarantee = ledger.guarantee(sources.DELTA)
+    (found,) = of_guarantee(ReportSource("t", guarantee, ledger, sources.DELTA))
+    assert found.severity == severity and words in found.sentence and "inf" not in found.sentence
 
 
 def test_findings_about_the_guarantee():
@@ -292,3 +421,39 @@ def test_a_release_rests_on_released_numbers_only():
     for verdict in verdicts(source.released().evaluation):
         assert not verdict.internal
         assert all(not source.evaluation[name].internal for name in verdict.rests_on)
+
+
+def test_columns_that_give_records_away_are_named():
+    """Catches an AUC of .99 without a word on where it comes from, and a column that chance names."""
+
+    def sentence(*losses):
+        entries = (("nn_accuracy_train", 0.6, 0.55, 0.65), ("discriminator_auc_x", 0.95, 0.9, 1.0), *losses)
+        measures = tuple(Measure("g", name, value, True, "", *ends) for name, value, *ends in entries)
+        (found,) = verdicts(Evaluation(measures))
+        return found.sentence, set(found.rests_on)
+
+    many = [(f"discriminator_loss[c{k}]", 0.02 * k, 0.01 * k, 0.03 * k) for k in range(1, 6)]
+    said, basis = sentence(("discriminator_loss[a [b]]", 0.3, -0.1, 0.7), *many)
+    assert said.endswith("c5 (0.100 of the AUC), c4 (0.080 of the AUC) and c3 (0.060 of the AUC).")
+    assert "discriminator_loss[c5]" in basis and "discriminator_loss[a [b]]" not in basis
+    said, _ = sentence(("discriminator_loss[a [b]]", 0.3, 0.1, 0.5))
+    assert said.endswith("by what shuffling it costs: a [b] (0.300 of the AUC).")
+    said, _ = sentence(
+        ("discriminator_loss[a]", 0.004, -0.01, 0.02), ("discriminator_loss[b]", 0.002, 0, 0.01)
+    )
+    assert said.endswith(
+        "No column does it by itself: shuffling any one of them costs at most 0.004 of the AUC."
+    )
+    assert sentence()[0].endswith("(0.550 to 0.650).")
+
+
+def test_columns_with_values_of_one_training_record_are_named():
+    """Catches praise of a table that repeats its training records' times of admission, and a false alarm."""
+    clean = ("membership_auc", 0.5, 0.45, 0.55)
+    copied = ("lone_values_train[time]", 0.97, 0.93, 1.0)
+    assert of(clean, copied) == {"values_remembered": "bad"}
+    assert of(clean, ("lone_values_train[time]", 0.56, 0.49, 0.63)) == {"no_memory_found": "good"}
+    # held-out records that differ from training ones are no baseline
+    assert "values_remembered" not in of(clean, copied, ("nn_train_test_p", 0.001))
+    (found,) = verdicts(Evaluation((Measure("g", copied[0], *copied[1:2], True, "", *copied[2:]),)))
+    assert "time (0.970 (0.930 to 1.000))" in found.sentence and found.about == "risk" and found.internal

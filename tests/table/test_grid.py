@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.errors import ConfigError, DataError
+from dpsynth.errors import ConfigError, DataError, SchemaError
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast
 from dpsynth.table.grid import Grid
@@ -135,3 +135,30 @@ def test_positions_are_uniform_within_a_cell():
     places = grid.position(values, grid.encode(values), rng)
     counts = np.histogram(places, 20, (0, 1))[0]
     assert ((counts - 1000) ** 2 / 1000).sum() < 50  # chi-squared, 19 degrees of freedom: p = 1e-4
+
+
+def test_zeros_below_a_logarithmic_scale_have_a_cell_of_their_own():
+    """Zeros that share a cell with small values, or that are clipped to the smallest one."""
+    receptor = Column(name="er", kind="integer", lower=0, upper=1144, scale="log", missing=True)
+    grid = Grid.from_column(receptor)
+    frame = pd.Series([0, 0, 1, 2, 1144, None], dtype="Int64", name="er")
+    cells = grid.encode(frame)
+    assert cells[:2].tolist() == [0, 0] and cells[2] == 1
+    assert grid.values_per_cell[0] == 1 and grid.values_per_cell[:-1].sum() == 1145
+    widths = np.diff(grid.starts[2:].astype(float) - 0.5)
+    assert widths[-1] > 50 * widths[0]  # the scale is logarithmic from the first step upwards
+    back = grid.decode(cells, np.zeros(len(cells)))
+    assert back[:3].tolist() == [0, 0, 1] and back.isna()[5]
+
+
+@pytest.mark.parametrize(
+    ("fields", "advice"),
+    [
+        ({"kind": "continuous", "lower": 0, "upper": 20}, "step or decimals"),
+        ({"kind": "continuous", "lower": -1, "upper": 20, "decimals": 1}, "linear"),
+    ],
+)
+def test_a_logarithmic_scale_from_zero_or_below_is_refused_with_advice(fields, advice):
+    """A refusal that leaves the author of a schema to guess what to write instead."""
+    with pytest.raises(SchemaError, match=advice):
+        Column(name="lab", scale="log", **fields)

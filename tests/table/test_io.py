@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table.conform import csv_line
 
@@ -151,8 +152,72 @@ def test_unreadable_files(tmp_path) -> None:
     with pytest.raises(DataError):
         read_table(tmp_path / "t.parquet")
     path.write_bytes(b"a,b\n1,2,3\n")
-    with pytest.raises(DataError, match="more cells than the header"):
+    with pytest.raises(DataError, match="3 cells where the header has 2"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"age;sex\n20;F\n30,5;M\n", "separated by semicolons; save the table with commas"),
+        (b"age\tsex\n20\tF\n", "separated by tabs"),
+        (b"age,sex\n20,F\n3\x000,M\n", "line 3: a NUL byte: the file is damaged or not UTF-8 text"),
+        ("age,sex\n20,F\n".encode("utf-16-le"), "a NUL byte"),
+        ("age,sex\n20,é\n".encode("latin-1"), "not UTF-8 text; save it as UTF-8 (spreadsheets call that"),
+        (b"age,sex,age\n20,F,30\n", "the header names 'age' more than once; give each column"),
+        (b"age,sex\n20,F\n30,a, b\n", "line 3: 3 cells where the header has 2 (a cell that holds a comma"),
+        (b"age,sex\n20\n", "line 2: 1 cells where the header has 2"),
+        (b"", "the file has no header line"),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_damaged_files(tmp_path, content: bytes, words: str, schema: Schema | None) -> None:
+    """A file in another format must be told by a sentence, with a schema and while one is drafted."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(words)):
+        read_table(path, schema)
+
+
+FORMULAS = (
+    '=HYPERLINK("http://x")',
+    "=1+1",
+    "@sum",
+    "+A1",
+    "-A1|x",
+    "'=1",
+    "＝1+1",
+    "-",
+    "++",
+    "-1.5",
+    "F",
+    "'F",
+)
+
+
+def test_formulas_in_text_are_written_as_text(tmp_path) -> None:
+    """A category that a spreadsheet runs when it opens the table; a category changed by the cure."""
+    words = [word for word in FORMULAS if word != "=1"]
+    schema = Schema(
+        columns=(
+            Column(name="note", kind="categorical", categories=tuple(words), missing=True),
+            Column(name="=x", kind="integer", lower=-9, upper=9),
+        )
+    )
+    frame = schema.conform(pd.DataFrame({"note": [*words, None], "=x": -4})).frame
+    path = tmp_path / "t.csv"
+    write_table([frame.iloc[:5], frame.iloc[5:]], path)
+    with open(path, newline="") as file:
+        cells = list(csv.reader(file))
+    assert [cell for row in cells for cell in row if re.match(r"[=@＝]|[-+]\w*[A-Z]", cell)] == []
+    assert cells[0] == ["note", "'=x"] and {row[1] for row in cells[1:]} == {"-4"}
+    assert [row[0] for row in cells[8:]] == ["-", "++", "-1.5", "F", "'F", ""]
+    pd.testing.assert_frame_equal(read_table(path, schema), frame)
+    write_table(frame, path, escape_formulas=False)
+    assert path.read_text().startswith('note,=x\n"=HYPERLINK(""http://x"")",-4\n=1+1,-4\n')
+    pd.testing.assert_frame_equal(read_table(path, schema), frame)
+    with pytest.raises(SchemaError, match="differ by an apostrophe"):
+        Column(name="x", kind="binary", categories=("=1", "'=1"))
 
 
 def test_other_programs_files(tmp_path) -> None:

@@ -63,7 +63,9 @@ def test_sensitivity_bounds_every_neighbour(method):
 def test_noise_scale(method, monkeypatch):
     """Noise of another scale than multiplier times sensitivity: 2/3 and 3/2 of it must be rejected."""
     seen = []
-    monkeypatch.setattr("dpsynth.table.marginals.norm_sub", lambda c, n: seen.append(c) or norm_sub(c, n))
+    monkeypatch.setattr(
+        "dpsynth.table.marginals.denoise", lambda grid, c, std, n: seen.append(c) or norm_sub(c, n)
+    )
     monkeypatch.setattr(
         "dpsynth.table.marginals._tree_histogram",
         lambda levels, missing, n, cells: seen.extend([*levels, missing]) or np.ones(cells + len(missing)),

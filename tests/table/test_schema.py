@@ -20,6 +20,7 @@ LAB = Column(name="lab", kind="continuous", lower=0.1, upper=20, decimals=1, sca
 SEX = Column(name="sex", kind="binary", categories=("F", "M"))
 STAGE = Column(name="stage", kind="ordinal", categories=(1, 2, 3), missing=True)
 FLAG = Column(name="flag", kind="binary", categories=(False, True), missing=True)
+TWICE = Column(name="twice", kind="integer", lower=0, upper=220, derived="2 * age")
 SCHEMA = Schema(columns=(AGE, LAB, SEX, STAGE, FLAG), outcome="sex", n_public=100)
 
 
@@ -74,8 +75,35 @@ def test_digest_sees_every_field() -> None:
             outcome="sex",
             n_public=100,
         ),
+        Schema(**{**dict(SCHEMA), "constraints": ("age > 20",)}),
+        Schema(**{**dict(SCHEMA), "constraints": ("age > 20", "age > 30")}),
+        Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE)}),
+        Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE.model_copy(update={"derived": "age"}))}),
     ]
     assert len({schema.digest() for schema in variants}) == len(variants)
+
+
+def test_a_schema_without_rules_and_formulas_is_written_as_before() -> None:
+    """New fields that change the digest or the file of every schema would no longer recognise old models."""
+    schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),), n_public=9)
+    assert (
+        schema.to_yaml() == "n_public: 9\ncolumns:\n- name: age\n  kind: integer\n  lower: 18\n  upper: 110\n"
+    )
+    assert schema.digest()[:16] == "32243a875b93a9bd"
+
+
+def test_rules_and_formulas_are_kept_in_the_file() -> None:
+    """Constraints lost on the way to a file, or a wrong one that is found only when sampling."""
+    schema = Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE), "constraints": ("twice > age",)})
+    again = Schema.from_yaml(schema.to_yaml())
+    assert again == schema and again.rules[0].columns == {"twice", "age"}
+    assert schema.with_n_public(None).mark_reviewed().constraints == ("twice > age",)
+    with pytest.raises(SchemaError, match=r"^schema: constraint 'age > pulse': 'pulse' is not a column"):
+        Schema(**{**dict(SCHEMA), "constraints": ("age > pulse",)})
+    with pytest.raises(SchemaError, match="constraints"):
+        Schema.from_dict({**SCHEMA.to_dict(), "constraints": "age > 20"})
+    with pytest.raises(SchemaError, match=r"constraints\.0 must be a valid string, got 3"):
+        Schema.from_dict({**SCHEMA.to_dict(), "constraints": [3]})
 
 
 @pytest.mark.parametrize(
@@ -239,7 +267,7 @@ def test_conform_keeps_index_and_does_not_round() -> None:
         ({"lab": [1.0, -np.inf, 2.0]}, "column 'lab', row 2: -inf is infinite"),
         ({"stage": [1, 2, 4]}, "column 'stage', row 3: 4 is not one of the declared categories 1, 2, 3"),
         ({"stage": [1, 2.5, 3]}, "column 'stage', row 2: 2.5 is not one"),
-        ({"flag": [None, 1, None]}, "column 'flag', row 2: 1 is not one"),
+        ({"flag": [None, 2, None]}, "column 'flag', row 2: 2 is not one"),
         ({"weight": [1, 2, 3]}, "the column(s) 'weight' that the schema does not declare"),
     ],
 )
@@ -249,7 +277,7 @@ def test_conform_errors_name_column_row_value(changes: dict, words: str) -> None
         {name: pd.Series(values, dtype=object) for name, values in good_frame(**changes).items()}
     )
     if "flag" in changes:
-        frame["flag"] = pd.Series([None, 1, None], dtype=object)
+        frame["flag"] = pd.Series([None, 2, None], dtype=object)
     with pytest.raises(DataError) as caught:
         SCHEMA.conform(frame)
     assert words in str(caught.value)
@@ -306,3 +334,38 @@ def test_small_and_all_missing_frames(n: int) -> None:
     assert len(made) == n
     assert made.isna().to_numpy().all()
     assert [str(dtype) for dtype in made.dtypes][:3] == ["float64", "Int64", "boolean"]
+
+
+@pytest.mark.parametrize("categories", [(False, True), (0, 1), (1, 0)])
+def test_outcome_of_true_and_false_is_one_of_0_and_1(categories: tuple) -> None:
+    """A schema drafted from True/False refused another program's 0/1 (or yes/no) of the same column."""
+    schema = Schema(columns=(Column(name="died", kind="binary", categories=categories),))
+    for values in ([0, 1], ["0", "1"], [False, True], ["False", "TRUE"], ["no", "Yes"], [0.0, 1.0]):
+        died = schema.check(pd.DataFrame({"died": values}))["died"]
+        assert died.tolist() == [0, 1], values
+    stages = Schema(columns=(Column(name="stage", kind="ordinal", categories=(1, 2)),))
+    with pytest.raises(DataError, match="'yes' is not one of"):
+        stages.check(pd.DataFrame({"stage": ["yes", 2]}))
+
+
+def test_ignored_columns_and_missing_words() -> None:
+    """A column of identifiers that is fitted, or refused although the schema says to pass it over."""
+    age = Column(name="age", kind="integer", lower=0, upper=99, missing=True)
+    sex = Column(name="sex", kind="categorical", categories=("F", "M", "-"))
+    schema = Schema(columns=(age, sex), ignored=("mrn", "note"), missing_words=("?", "-"))
+    assert Schema.from_yaml(schema.to_yaml()) == schema
+    assert schema.to_dict()["ignored"] == ["mrn", "note"]
+    assert "ignored" not in Schema(columns=(age,)).to_dict()
+    frame = pd.DataFrame({"mrn": [1, 2, 3], "age": ["5", " ? ", "-"], "sex": ["F", "M", "-"]})
+    checked = schema.check(frame)
+    assert checked.columns.tolist() == ["age", "sex"]
+    assert checked["age"].isna().tolist() == [False, True, True] and checked["sex"].tolist() == [
+        "F",
+        "M",
+        "-",
+    ]
+    assert schema.conform(frame).frame.equals(checked)
+    with pytest.raises(SchemaError, match="'age' is both declared and ignored"):
+        Schema(columns=(age,), ignored=("age",))
+    with pytest.raises(DataError, match="'1_0' is not a number"):
+        schema.check(pd.DataFrame({"age": ["1_0"], "sex": ["F"]}))

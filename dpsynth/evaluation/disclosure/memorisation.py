@@ -18,6 +18,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.disclosure.closest import Closest, Floats, Points, closest, distance_ratio
 from dpsynth.evaluation.disclosure.copies import Copies, copies, duplicates
 from dpsynth.evaluation.disclosure.exchange import closer_share
+from dpsynth.evaluation.disclosure.lone_values import lone_values
 from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
 from dpsynth.evaluation.estimates import Estimate, check_level, quantile
 from dpsynth.evaluation.progress import within
@@ -67,8 +68,8 @@ def memorisation(
         ``copies_expected``, ``copies_test`` and ``copies_excess``; ``dcr_median_<table>``,
         ``dcr_p05_<table>``, ``nndr_median_<table>`` and ``nndr_p05_<table>`` for ``train`` and ``test``
         (synthetic to real) and ``holdout`` (held-out to training); ``dcr_closer_to_train``;
-        ``membership_auc``, ``membership_auc_calibrated``, ``membership_tpr_at_1pct`` and ``_at_0.1pct``.
-        A detail ``distances``.
+        ``membership_auc``, ``membership_auc_calibrated``, ``membership_tpr_at_1pct`` and ``_at_0.1pct``;
+        ``lone_values_train[<column>]``. A detail ``distances``.
 
     Raises
     ------
@@ -125,6 +126,7 @@ def memorisation(
         references = near.train_reference, near.test_reference
         attack = membership(near.train_synthetic, near.test_synthetic, *references, level=level)
     measures += _membership(attack, level)
+    measures += _lone(synthetic, train, test, level, rng)
     step(1.0)
     return Findings(tuple(measures), (_histogram(near),))
 
@@ -223,6 +225,23 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
             yield _measure(name, estimate, what)
             what = f"what {name} stays below in {100 * level:g} % of tables without memory"
             yield Measure(GROUP, f"{name}_chance", chance, True, what)
+
+
+def _lone(
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    level: float,
+    rng: np.random.Generator,
+) -> Iterator[Measure]:
+    if test is None:
+        return
+    what = (
+        "of synthetic records whose value one real record alone has, the share whose value is a training "
+        "record's rather than a held-out one's; 0.5 by chance; intervals hold for all columns together"
+    )
+    for name, estimate in lone_values(synthetic, train, test, rng=rng, level=level).items():
+        yield _measure(f"lone_values_train[{name}]", estimate, what)
 
 
 def _histogram(near: Closest) -> Detail:

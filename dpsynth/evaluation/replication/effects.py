@@ -21,9 +21,11 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import check_level
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.replication.effects_compare import Contrast, contrast, mean, median, share
+from dpsynth.evaluation.replication.effects_complete import enough_complete
 from dpsynth.evaluation.replication.effects_design import Design, design, terms
 from dpsynth.evaluation.replication.effects_fit import Coefficient, Fit, fit
 from dpsynth.evaluation.replication.effects_model import MEASURES, EffectsModel
+from dpsynth.evaluation.replication.effects_separation import PRIOR_STD, slope_priors
 from dpsynth.evaluation.subsample import random_rows
 from dpsynth.table.schema import Schema
 
@@ -53,6 +55,12 @@ class Replication:
         The tables, ``"real"`` or ``"synthetic"``, of which only a random part was used.
     level : float
         Of the intervals.
+    model : EffectsModel
+        What was fitted: of the usual study, predictors may have been left out.
+    remark : str
+        What was left out, in one sentence; empty if nothing was.
+    separated : tuple of str
+        The tables whose outcomes separate; if there are any, both fits are ridge regressions.
     """
 
     rows: tuple[Contrast, ...]
@@ -62,6 +70,14 @@ class Replication:
     synthetic_design: Design
     sampled: tuple[str, ...]
     level: float
+    model: EffectsModel
+    remark: str = ""
+    separated: tuple[str, ...] = ()
+
+    @property
+    def sides(self) -> dict[str, Fit]:
+        """The two fits by table."""
+        return {"real": self.real, "synthetic": self.synthetic}
 
     @property
     def compared(self) -> int:
@@ -70,7 +86,15 @@ class Replication:
 
     def notes(self) -> tuple[str, ...]:
         """Return everything unusual about the two fits, a sentence each, the gravest first."""
-        found: list[str] = []
+        found: list[str] = [self.remark] if self.remark else []
+        if self.separated:
+            found.append(
+                f"A combination of the terms tells {self.model.outcome} without an error for some or all "
+                f"of the {' and of the '.join(self.separated)} records, so that odds ratios without end "
+                "fit best. Both tables were fitted with a normal prior on every slope instead (ridge "
+                f"regression, standard deviation {PRIOR_STD:g} log odds a real standard deviation of the "
+                "term), which draws estimates towards no effect."
+            )
         sides = (("real", self.real, self.real_design), ("synthetic", self.synthetic, self.synthetic_design))
         for name, fitted, _ in sides:
             if fitted.problem:
@@ -127,20 +151,34 @@ def replicate(
     check_level(level)
     if limit < 2:
         raise InputError(f"limit must be at least 2, got {limit!r}")
+    frames = {"real": real, "synthetic": synthetic}
+    used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
+    model, remark = enough_complete(model, schema, used) if model.sparing else (model, "")
     fits: list[Fit] = []
     designs: list[Design] = []
-    sampled: list[str] = []
-    for name, frame in (("real", real), ("synthetic", synthetic)):
-        if len(frame) > limit:
-            sampled.append(name)
-        used = frame.iloc[random_rows(len(frame), limit, rng)]
-        designs.append(design(used, schema, model))
+    for frame in used.values():
+        designs.append(design(frame, schema, model))
         fits.append(fit(designs[-1], model.kind, level=level, rng=rng))
         if progress is not None:
             progress(len(fits) / 2)
+    separated = tuple(name for name, fitted in zip(used, fits, strict=True) if fitted.separated)
+    if separated:
+        # the same regression for both, or a difference between estimators would pass for one between tables
+        priors = slope_priors(designs[0]) if designs[0].names else {}
+        fits = [fit(data, model.kind, level=level, rng=rng, priors=priors) for data in designs]
     names = [term.name for term in terms(schema, model)]
-    rows = contrast(names, fits[0], fits[1], level=level)
-    return Replication(rows, fits[0], fits[1], designs[0], designs[1], tuple(sampled), float(level))
+    return Replication(
+        rows=contrast(names, fits[0], fits[1], level=level),
+        real=fits[0],
+        synthetic=fits[1],
+        real_design=designs[0],
+        synthetic_design=designs[1],
+        sampled=tuple(name for name, frame in frames.items() if len(frame) > limit),
+        level=float(level),
+        model=model,
+        remark=remark,
+        separated=separated,
+    )
 
 
 def effects(
@@ -196,6 +234,7 @@ def effects(
     [('effects_same_sign', 1.0), ('effects_same_decision', 1.0)]
     """
     result = replicate(synthetic, real, schema, model, level=level, rng=rng, limit=limit, progress=progress)
+    model = result.model
     ratio = model.kind != "linear"
     data = {
         "model": model.kind,
@@ -207,6 +246,8 @@ def effects(
         "rows": [_row(row, ratio) for row in result.rows],
         "n_real": result.real.n,
         "n_synthetic": result.synthetic.n,
+        "problems": {name: side.problem for name, side in result.sides.items() if side.problem},
+        "separated": list(result.separated),
         "note": " ".join((*result.notes(), CAUTION)),
     }
     return Findings(_measures(result, model), (Detail("effects", "effects", True, data),))
@@ -216,8 +257,7 @@ def _measures(result: Replication, model: EffectsModel) -> tuple[Measure, ...]:
     rows = result.rows
     over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
     if not result.compared:
-        problems = {"real": result.real.problem, "synthetic": result.synthetic.problem}
-        told = [f"{name}: {problem}" for name, problem in problems.items() if problem]
+        told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
         over += f"; {'; '.join(told) or 'no term can be told from both tables'}"
     overlaps = [None if row.overlap is None else max(row.overlap, 0.0) for row in rows]
     values = (

@@ -12,6 +12,7 @@ are treated by Efron's method; without ties it is Breslow's, which is then quick
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.replication.effects_design import Design
 from dpsynth.evaluation.replication.effects_model import Kind
+from dpsynth.evaluation.replication.effects_separation import Ridge, precisions, separated
 from dpsynth.evaluation.subsample import random_rows
 
 Floats = NDArray[np.float64]
@@ -71,15 +73,25 @@ class Fit:
         Why there are no coefficients, in one sentence; empty otherwise.
     remark : str
         What was done to fit them, if anything unusual.
+    separated : bool
+        Whether the problem is that no maximum of the likelihood of a logistic model was found.
     """
 
     coefficients: dict[str, Coefficient] = field(default_factory=dict)
     n: int = 0
     problem: str = ""
     remark: str = ""
+    separated: bool = False
 
 
-def fit(data: Design, kind: Kind, *, level: float = 0.95, rng: np.random.Generator) -> Fit:
+def fit(
+    data: Design,
+    kind: Kind,
+    *,
+    level: float = 0.95,
+    rng: np.random.Generator,
+    priors: Mapping[str, float] | None = None,
+) -> Fit:
     """Fit one regression to one table.
 
     Parameters
@@ -92,6 +104,10 @@ def fit(data: Design, kind: Kind, *, level: float = 0.95, rng: np.random.Generat
     rng : numpy.random.Generator
         Chooses the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times; not used
         otherwise.
+    priors : mapping of str to float, optional
+        For a logistic model, standard deviations of normal priors of the slopes by term: see
+        :mod:`~dpsynth.evaluation.replication.effects_separation`. Errors and intervals are then those of the
+        curvature at the maximum, the prior's included.
 
     Returns
     -------
@@ -120,9 +136,10 @@ def fit(data: Design, kind: Kind, *, level: float = 0.95, rng: np.random.Generat
     problem = _singular(z, data.names)
     if problem:
         return Fit(n=n, problem=problem, remark=remark)
-    solved = _linear(z, data.y) if kind == "linear" else _likelihood(z, data, kind)
+    precision = None if priors is None else precisions(data.names, scale, priors)
+    solved = _linear(z, data.y) if kind == "linear" else _likelihood(z, data, kind, precision)
     if isinstance(solved, str):
-        return Fit(n=n, problem=solved, remark=remark)
+        return Fit(n=n, problem=solved, remark=remark, separated=kind == "logistic")
     from scipy import stats
 
     values, errors = solved[0] / scale, solved[1] / scale
@@ -193,7 +210,7 @@ def _linear(z: Floats, y: Floats) -> tuple[Floats, Floats] | str:
     return np.asarray(result.params)[1:], np.asarray(result.bse)[1:]
 
 
-def _likelihood(z: Floats, data: Design, kind: Kind) -> tuple[Floats, Floats] | str:
+def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -> tuple[Floats, Floats] | str:
     """Slopes and standard errors of a logistic or Cox model, or why there are none."""
     first = 1 if kind == "logistic" else 0  # where the slopes begin, after the intercept
     start = np.zeros(first + z.shape[1])
@@ -202,6 +219,7 @@ def _likelihood(z: Floats, data: Design, kind: Kind) -> tuple[Floats, Floats] | 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # overflow and singularity are found out by their results
         model = _logistic(z, data.y) if first else _cox(z, data)
+        model = model if precision is None else Ridge(model, precision)
         found, errors = _newton(model, start)
     if errors is None:
         return _no_maximum(z, data, found[first:], kind)
@@ -261,38 +279,6 @@ def _no_maximum(z: Floats, data: Design, slopes: Floats, kind: Kind) -> str:
         name = data.names[int(np.argmax(np.abs(slopes)))] or "a category"
         return f"the likelihood has no maximum: the coefficient of {name} grows without end"
     return f"the fit did not converge in {_STEPS} steps"
-
-
-def separated(x: Floats, y: Floats) -> bool:
-    """Whether some direction of the predictors tells the outcome of some records and is wrong for none.
-
-    A linear program (Konis 2007, "Linear programming algorithms for detecting separated data in binary
-    logistic regression models"): maximise ``sum_i s_i x_i w`` over ``s_i x_i w >= 0`` and ``|w_j| <= 1``,
-    where ``s_i`` is 1 or -1 by the outcome. The logistic likelihood has a maximum if and only if the optimum
-    is 0.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, p)
-        With the intercept.
-    y : ndarray of shape (n,)
-        0 and 1.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> separated(x, np.array([0.0, 1.0, 1.0])), separated(x, np.array([0.0, 1.0, 0.0]))
-    (True, False)
-    """
-    from scipy.optimize import linprog
-
-    signed = np.where(y > 0, 1.0, -1.0)[:, None] * x
-    found = linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(x)), bounds=(-1, 1), method="highs")
-    return bool(found.success and -found.fun > 1e-6)
 
 
 def _with_intercept(z: Floats) -> Floats:

@@ -48,6 +48,9 @@ class EffectsModel:
     units : mapping of str to float, optional
         For numeric predictors, the increment that a coefficient is for: ``{"age": 10}`` gives the odds ratio
         of ten years. Otherwise see :func:`dpsynth.evaluation.replication.effects_design.default_increment`.
+    sparing : bool
+        Whether predictors may be left out, because too many values of theirs are missing; of the usual study
+        only, which nobody chose.
 
     Raises
     ------
@@ -71,6 +74,7 @@ class EffectsModel:
     duration: str | None = None
     level: float = 0.95
     units: Mapping[str, float] = field(default_factory=dict)
+    sparing: bool = False
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
@@ -140,11 +144,11 @@ class EffectsModel:
             column.
         """
         kind = _kind_for(schema.column(outcome))
-        return None if kind is None or len(schema) < 2 else cls(kind, outcome, level=level)
+        return None if kind is None or len(schema) < 2 else cls(kind, outcome, level=level, sparing=True)
 
     def columns(self, schema: Schema) -> tuple[Column, ...]:
-        """Return the columns of the predictors."""
-        names: Sequence[str] = schema.names if self.predictors is None else self.predictors
+        """Return the columns of the predictors; by default no derived ones, which repeat others."""
+        names: Sequence[str] = schema.modelled.names if self.predictors is None else self.predictors
         return tuple(schema.column(name) for name in names if name not in (self.outcome, self.duration))
 
     def formula(self, schema: Schema) -> str:

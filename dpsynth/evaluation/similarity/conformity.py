@@ -70,10 +70,12 @@ def conformity(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
     >>> conformity(pd.DataFrame({"age": [17, 40.5, "x", 60]}), schema)
     (Conformity(column='age', outside=1, off_step=1, undeclared=1, missing=0),)
     """
-    absent = [name for name in schema.names if name not in frame.columns]
+    # A derived column that a table lacks is computed from the others.
+    absent = [c.name for c in schema.columns if c.name not in frame.columns and c.derived is None]
     if absent:
         raise InputError(f"the table lacks the column {absent[0]!r} that the schema declares")
-    return tuple(_conformity(frame[column.name], column) for column in schema.columns)
+    given = (column for column in schema.columns if column.name in frame.columns)
+    return tuple(_conformity(frame[column.name], column) for column in given)
 
 
 def conformity_measures(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
 from dpsynth.evaluation.prediction.models import CLASSIFIERS
+from dpsynth.evaluation.similarity.importance import over_folds, shuffled_losses
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -85,11 +86,15 @@ class Discrimination:
         None with too few records for the number of parameters.
     size : int
         Records of each table.
+    importance : dict of str to Estimate
+        By column: what boosting loses of its AUC when the column is shuffled, see
+        :mod:`~dpsynth.evaluation.similarity.importance`.
     """
 
     auc: dict[str, Estimate]
     propensity: Propensity | None
     size: int
+    importance: dict[str, Estimate] = field(default_factory=dict)
 
 
 def discriminate(
@@ -159,18 +164,24 @@ def discriminate(
         BOOSTING: (lambda: _boosting(nominal, int(rng.integers(2**31 - 1))), trees),
     }
     auc: dict[str, Estimate] = {}
+    (shuffles,) = rng.spawn(1)  # which leaves the draws of the other generator as they are
+    losses: list[Floats] = []
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
         for i, (name, (make, points)) in enumerate(models.items()):
             scores = np.empty(len(label))
             for k in range(FOLDS):
                 out = fold == k
-                scores[out] = make().fit(points[~out], label[~out]).predict_proba(points[out])[:, 1]
+                model = make().fit(points[~out], label[~out])
+                scores[out] = model.predict_proba(points[out])[:, 1]
+                if name == BOOSTING:  # whose points have one coordinate a column
+                    losses.append(shuffled_losses(model, points[out], label[out], scores[out], shuffles))
                 step((i + (k + 1) / FOLDS) / (len(models) + 1))
             auc[name] = _within_folds(scores, label, fold, level)
     propensity = _propensity(linear, label)
     step(1.0)
-    return Discrimination(auc, propensity, size)
+    importance = dict(zip(schema.names, over_folds(np.stack(losses), level), strict=True))
+    return Discrimination(auc, propensity, size, importance)
 
 
 def _propensity(points: Floats, label: NDArray[np.int64]) -> Propensity | None:

@@ -20,7 +20,7 @@ from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.similarity.association_kept import association_findings
 from dpsynth.evaluation.similarity.columns import ColumnDifference, Difference, compare_column
 from dpsynth.evaluation.similarity.conformity import conformity_measures
-from dpsynth.evaluation.similarity.constraints import parse_rule, violations
+from dpsynth.evaluation.similarity.constraints import derived_differences, violations
 from dpsynth.evaluation.similarity.coverage import (
     CategoryCoverage,
     category_coverage,
@@ -30,6 +30,7 @@ from dpsynth.evaluation.similarity.coverage import (
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.similarity.marginal import marginal
 from dpsynth.evaluation.similarity.resemblance import correlation_error
+from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
 GROUP = "Resemblance to the training records"
@@ -69,7 +70,7 @@ def likeness(
     level : float
         Of the intervals; the functions called say what each is over.
     constraints : sequence of str
-        Rules that records must obey, see :mod:`dpsynth.evaluation.similarity.constraints`.
+        Rules that records must obey beside the schema's own, see :mod:`dpsynth.table.rules`.
     raw : pandas.DataFrame of shape (m, columns), optional
         The synthetic table before it was conformed: values outside the schema are counted there.
     progress : callable, optional
@@ -79,7 +80,8 @@ def likeness(
     -------
     Findings
         Measures ``tvd_mean``, ``tvd[<column>]``, ``ks_...``, ``wasserstein_...``, ``missing_rate_...``,
-        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``, ``pmse_ratio``,
+        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``,
+        ``discriminator_loss[<column>]``, ``pmse_ratio``,
         ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
         ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
         ``association_worst``, ``columns`` and ``invented_categories``.
@@ -104,7 +106,7 @@ def likeness(
     if limit < 1:
         raise InputError(f"limit must be at least 1, got {limit!r}")
     check_level(level)
-    rules = [parse_rule(text, schema) for text in dict.fromkeys(constraints)]
+    rules = [parse_rule(text, schema) for text in dict.fromkeys((*schema.constraints, *constraints))]
     step = progress or (lambda fraction: None)
 
     def against(other: pd.DataFrame) -> list[ColumnDifference]:
@@ -128,6 +130,7 @@ def likeness(
     measures += _per_column(columns, schema)
     measures += conformity_measures(synthetic, raw, schema)
     measures += violations(rules, synthetic, train)
+    measures += derived_differences(schema, synthetic, train)
 
     tables = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
     details = [*pairs.details]
@@ -185,6 +188,10 @@ def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
         what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
         value, lower, upper = estimate.value, estimate.lower, estimate.upper
         yield Measure(GROUP, f"discriminator_auc_{name}", value, True, what, lower, upper)
+    for column, loss in apart.importance.items():
+        what = "what gradient boosting loses of its AUC when the column is shuffled"
+        name = f"discriminator_loss[{column}]"
+        yield Measure(GROUP, name, loss.value, True, what, loss.lower, loss.upper)
     propensity = apart.propensity
     if propensity is None:
         why = "not defined: fewer than ten records for each parameter of the logistic regression"

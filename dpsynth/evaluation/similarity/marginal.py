@@ -62,6 +62,7 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
         "missing": shares[-1] if column.missing else None,
         "unit": column.unit,
         "log": column.scale == "log",
+        "zero": column.has_zero_cell,
     }
     return Detail("marginal", f"marginal[{column.name}].{table}", table != "synthetic", data)
 
@@ -74,5 +75,6 @@ def _edges(grid: Grid) -> NDArray[np.float64]:
     assert column.lower is not None and column.resolution is not None
     edges = column.lower + (grid.starts - 0.5) * column.resolution
     if column.scale == "log":
-        edges[0] = column.lower  # half a step lower may not be positive
+        # Half a step lower may not be positive; the cell of zeros is drawn below the smallest value.
+        edges[0] = edges[1] / 2 if column.has_zero_cell else column.lower
     return edges

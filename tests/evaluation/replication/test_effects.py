@@ -170,14 +170,40 @@ def test_one_class(kind: str, died: str) -> None:
 
 
 def test_separation() -> None:
-    """Perfect separation on one side: no estimate there, the other side shown, the reason said."""
+    """Perfect separation on one side: both are then fitted in the same way, which is said, and compared."""
     real = table(200, 9)
     split = real.assign(died=np.where(real["sbp"] > real["sbp"].median(), "yes", "no"))
     result = found(SCHEMA.conform(split).frame, real, MODELS[0])
     data = result.details[0].data
-    assert all(row["synthetic"] is None and row["real"] is not None for row in data["rows"])
-    assert "No estimate from the synthetic records: the outcome is separated" in data["note"]
-    assert data["n_synthetic"] > 0
+    assert all(row["synthetic"] is not None and row["real"] is not None for row in data["rows"])
+    assert data["separated"] == ["synthetic"] and data["problems"] == {}
+    assert "tells died without an error for some or all of the synthetic records" in data["note"]
+    assert "normal prior on every slope" in data["note"]
+    plain = found(real, real, MODELS[0]).details[0].data
+    assert plain["separated"] == [] and "prior" not in plain["note"]
+    # the real side is drawn towards no effect as well: else estimators would be compared, not tables
+    odds = [[row["real"]["estimate"] for row in d["rows"]] for d in (data, plain)]
+    assert odds[0] != odds[1] and odds[0] == pytest.approx(odds[1], rel=0.2)
+
+
+def test_both_sides_have_one_prior() -> None:
+    """A prior by each table's own spread, so that one estimate is drawn more than the other."""
+    rng = np.random.default_rng(0)
+    real = table(200, 9)
+    split = real.assign(died=np.where(real["sbp"] > real["sbp"].median(), "yes", "no"))
+    model = EffectsModel("logistic", "died", ["sbp"])
+    wide = split.assign(sbp=50 + 2 * (split["sbp"] - split["sbp"].min()))
+    fitted = replicate(wide, split, SCHEMA, model, rng=rng)
+    (row,) = fitted.rows
+    std = split["sbp"].astype(float).std(ddof=0) / 10  # in the unit of the coefficient
+    assert fitted.separated == ("real", "synthetic")
+    from sklearn.linear_model import LogisticRegression
+
+    for frame, estimate in ((split, row.real.value), (wide, row.synthetic.value)):
+        x = frame["sbp"].to_numpy(float)[:, None] / (10 * std)
+        y = (frame["died"] == "yes").to_numpy()
+        direct = LogisticRegression(C=2.5**2, tol=1e-12, max_iter=10_000).fit(x - x.mean(), y)
+        assert estimate * std == pytest.approx(direct.coef_[0, 0], rel=1e-3)
 
 
 def test_a_long_list_is_cut() -> None:

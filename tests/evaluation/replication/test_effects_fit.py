@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 
 from dpsynth.evaluation.replication import effects_fit
 from dpsynth.evaluation.replication.effects_design import Design
-from dpsynth.evaluation.replication.effects_fit import Fit, fit, separated
+from dpsynth.evaluation.replication.effects_fit import Fit, fit
+from dpsynth.evaluation.replication.effects_separation import separated
 
 
 def made(x, y, duration=None) -> Design:

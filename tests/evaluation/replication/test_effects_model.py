@@ -122,11 +122,25 @@ def test_units_are_of_numeric_predictors(units) -> None:
 
 def test_default() -> None:
     """The wrong regression for an outcome, or one where none fits."""
-    assert EffectsModel.default(SCHEMA, "death") == EffectsModel("logistic", "death")
-    assert EffectsModel.default(SCHEMA, "age") == EffectsModel("linear", "age")
+    assert EffectsModel.default(SCHEMA, "death") == EffectsModel("logistic", "death", sparing=True)
+    assert EffectsModel.default(SCHEMA, "age") == EffectsModel("linear", "age", sparing=True)
     assert EffectsModel.default(SCHEMA, "race") is None
     assert EffectsModel.default(SCHEMA.select(["death"]), "death") is None
     with pytest.raises(SchemaError, match="'dead' is not a column"):
         EffectsModel.default(SCHEMA, "dead")
     with pytest.raises(InputError, match="no predictor is left"):
         EffectsModel("logistic", "death").check(SCHEMA.select(["death"]))
+
+
+def test_the_default_study_leaves_derived_columns_out() -> None:
+    """Would catch a sum of predictors beside them: no regression has a solution then."""
+    columns = (
+        Column(name="a", kind="integer", lower=0, upper=9),
+        Column(name="b", kind="integer", lower=0, upper=9),
+        Column(name="n", kind="integer", lower=0, upper=18, derived="a + b"),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    )
+    schema = Schema(columns=columns, outcome="died")
+    study = EffectsModel.default(schema, "died")
+    assert study is not None and study.formula(schema) == "logistic: died ~ a + b"
+    assert EffectsModel.parse("logistic: died ~ n", schema).formula(schema) == "logistic: died ~ n"

@@ -164,3 +164,25 @@ def test_settings_are_checked_and_progress_ends() -> None:
         likeness(frame, frame, None, SCHEMA, rng=rng, limit=0)
     with pytest.raises(InputError, match="must have records"):
         likeness(frame, frame[:0], None, SCHEMA, rng=rng)
+
+
+def test_the_schemas_own_rules_and_formulas_are_checked() -> None:
+    """Would catch a table of another tool whose broken rules or wrong formula nobody is told of."""
+    columns = (
+        Column(name="x", kind="integer", lower=0, upper=9),
+        Column(name="y", kind="integer", lower=0, upper=18, derived="2 * x"),
+    )
+    schema = Schema(columns=columns, constraints=("x < 5",))
+    made = schema.conform(pd.DataFrame({"x": [1, 2, 3, 9], "y": [2, 4, 9, 18]})).frame
+    real = schema.conform(pd.DataFrame({"x": [1, 2, 3, 4]})).frame
+    rng = np.random.default_rng(0)
+    found = likeness(made, real, None, schema, rng=rng, constraints=["x > 1"], raw=made[["x"]])
+    values = {m.name: (m.value, m.internal) for m in found.measures if "constraint" in m.name}
+    assert values == {
+        "constraint_violations_synthetic[x < 5]": (0.25, False),
+        "constraint_violations_train[x < 5]": (0.0, True),
+        "constraint_violations_synthetic[x > 1]": (0.25, False),
+        "constraint_violations_train[x > 1]": (0.25, True),
+        "constraint_violations_synthetic[y = 2 * x]": (0.25, False),
+        "constraint_violations_train[y = 2 * x]": (0.0, True),
+    }

@@ -1,6 +1,8 @@
-"""The grammar of rules against Python, its sentences, and what the schema does not allow."""
+"""The grammar of rules against Python and SQL, its sentences, and what the schema does not allow."""
 
 from __future__ import annotations
+
+import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.similarity.conformity import Conformity, conformity, conformity_measures
-from dpsynth.evaluation.similarity.constraints import parse_rule, violations
+from dpsynth.evaluation.similarity.constraints import violations
+from dpsynth.table.rules import parse_rule, parse_where
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -50,6 +53,17 @@ FRAME = SCHEMA.conform(
         ("not not sbp == 5", [False, False, True, True]),
         ("sex == 'F' or sex == 'M' and sbp < 0", [False, False, False, True]),
         ("sbp < 4 or sex == 'F'", [False, False, False, True]),
+        ("sex = F", [False, True, False, True]),
+        ("dead = true implies sex = F", [False, False, False, True]),
+        ("sex = F implies dead = true implies sbp = 5", [False, False, False, False]),
+        ("sex = F implies dead = true", [False, False, True, False]),
+        ("sex = M and sbp > 0 or dead = true implies sbp < 9", [False, False, False, True]),
+        ("grade in (lo, 'mid')", [False, True, False, False]),
+        ("grade not in (lo, 'mid')", [True, False, False, True]),
+        ("sbp in (5, 9)", [False, False, True, False]),
+        ("sbp is missing", [True, False, True, True]),
+        ("sex = M implies sbp is not missing", [False, True, False, False]),
+        ("not sbp is missing", [False, True, False, False]),
     ],
 )
 def test_rules_by_hand(text: str, broken: list[bool]) -> None:
@@ -90,11 +104,26 @@ def test_rules_mean_what_python_means(text: str) -> None:
         ("sbp <=", "it ends where a column"),
         ("sbp", "it ends where a comparison"),
         ("sbp and sex", "a comparison such as <= is expected in place of 'and'"),
-        ("sbp = 3", "'= 3' cannot be read"),
+        ("sbp =< 3", "is expected in place of '<'"),
+        ("sex = X", "'X' is not a column and no category of 'sex' ('F', 'M')"),
+        ("X = sex", "'X' is not a column (columns"),
+        ("sbp = F", "'F' is not a column"),
+        ("sbp is", "'is' stands between a column and 'missing'"),
+        ("3 is missing", "'is' stands between a column and 'missing'"),
+        ("sbp is high", "'is' stands between a column and 'missing'"),
+        ("sex in F", "'in' is followed by values between brackets"),
+        ("sex in ()", "is expected in place of ')'"),
+        ("sex in (F, M", "bracket is not closed"),
+        ("sex in (F M)", "bracket is not closed"),
+        ("3 in (3, 4)", "'in' stands between a column and values"),
+        ("sbp in (`d bp`)", "'in' stands between a column and values"),
+        ("sbp < 3 implies", "it ends where a column"),
+        ("implies sbp < 3", "'implies' is not a column"),
         ("(sbp < 3", "bracket is not closed"),
         ("sbp < 3)", "is not expected here"),
         ("1 < sbp < 3", "'<' is not expected here"),
         ("pulse < 3", "'pulse' is not a column"),
+        ("sbp < pulse", "'pulse' is not a column"),
         ("__import__('os')", "'__import__' is not a column"),
         ("sbp.mean < 3", "'sbp.mean' is not a column"),
         ("sbp < 'a'", "cannot be compared with a numeric column"),
@@ -120,6 +149,66 @@ def test_the_longest_rule_is_read() -> None:
     assert parse_rule(text, SCHEMA).broken(FRAME).tolist() == [False, False, False, True]
     text = "not " * 146 + "sbp < 9"
     assert parse_rule(text, SCHEMA).broken(FRAME).tolist() == [False, False, False, True]
+
+
+@settings(max_examples=40, deadline=None)
+@given(rules)
+def test_missing_values_are_those_of_sql(text: str) -> None:
+    """Would catch a constraint that differs from SQL's CHECK, or a condition that differs from its WHERE."""
+    schema = Schema(
+        columns=tuple(Column(name=n, kind="integer", lower=0, upper=3, missing=True) for n in "xy")
+    )
+    values = [None, 0, 1, 2, 3]
+    pairs = [(x, y) for x in values for y in values]
+    grid = schema.conform(pd.DataFrame(pairs, columns=["x", "y"])).frame
+    with sqlite3.connect(":memory:") as base:
+        base.execute("create table t (x, y)")
+        base.executemany("insert into t values (?, ?)", pairs)
+        truth = [row[0] for row in base.execute(f"select ({text}) from t order by rowid")]
+    rule = parse_rule(text, schema)
+    assert rule.selected(grid).tolist() == [value == 1 for value in truth]
+    assert rule.broken(grid).tolist() == [value == 0 for value in truth]
+
+
+def test_conditions_by_value() -> None:
+    """Would catch an end of a range left out, a list read as a range, or a missing value selected."""
+
+    def selected(where: object) -> list[bool]:
+        rules = parse_where(where, SCHEMA)  # type: ignore[arg-type]
+        return np.logical_and.reduce([rule.selected(FRAME) for rule in rules]).tolist()
+
+    assert selected({"sex": "F"}) == [True, False, True, False]
+    assert selected({"sbp": (3, 5)}) == [True, False, True, False]
+    assert selected({"sbp": (None, 5), "sex": "F", "d bp": np.int64(4)}) == [True, False, True, False]
+    assert selected({"sbp": [3, 9]}) == [False, False, True, True]
+    assert selected({"grade": ("mid", None)}) == [False, True, False, True]
+    assert selected({"sbp": None}) == [False, True, False, False]
+    assert selected({"dead": True}) == [True, False, False, True]
+    assert selected("sbp < 9") == selected(["sbp < 9"]) == [True, False, True, False]
+    assert selected(["sbp < 9", "dead = true"]) == [True, False, False, False]
+    assert parse_where(None, SCHEMA) == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ({"pulse": 3}, "'pulse' is not a column"),
+        ({"sex": "X"}, "where 'sex': 'X' is not a declared category"),
+        ({"sbp": "F"}, "cannot be compared with a numeric column"),
+        ({"sbp": (1, 2, 3)}, "a range has two ends"),
+        ({"sbp": []}, "a list of values is empty"),
+        ({"sbp": {"a": 1}}, "is neither text nor a number"),
+        ({"sex": ("F", "M")}, "compare only by == and !="),
+        ("sbp", "condition 'sbp': it ends where a comparison"),
+        (3, "where must be a rule"),
+        ([3], "a condition must be text"),
+    ],
+)
+def test_bad_conditions_are_one_sentence(where: object, sentence: str) -> None:
+    """Would catch a traceback, or a condition that is silently left out."""
+    with pytest.raises(InputError) as caught:
+        parse_where(where, SCHEMA)  # type: ignore[arg-type]
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_violations_release_only_the_synthetic_share() -> None:

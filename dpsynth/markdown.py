@@ -1,0 +1,38 @@
+"""Text of users and of data in Markdown: as it was written, and nothing in it that a renderer obeys.
+
+Names of columns, categories, configurations and ledger entries come from outside. Markdown passes HTML
+through, so ``<script>`` in a category would run wherever the report is rendered, and a picture's address
+would be fetched.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def inert(text: str) -> str:
+    """Return one line of text that is neither HTML, nor a link, a picture or the end of a table's cell.
+
+    Examples
+    --------
+    >>> print(inert("<b>a|b</b> ![x](http://y)"))
+    &lt;b&gt;a\\|b&lt;/b&gt; ![x]\\(http://y)
+    """
+    text = " ".join(text.split())
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # a link needs "](" or, where it is defined elsewhere, "]:"
+    text = re.sub(r"\](?=[(:])", r"]\\", text)
+    return re.sub(r"(?<!\\)((?:\\\\)*)\|", r"\1\\|", text)
+
+
+def code_block(text: str, language: str = "") -> list[str]:
+    """Return the lines of a block of code that nothing in the text can end.
+
+    Examples
+    --------
+    >>> code_block("a: 1", "yaml")
+    ['```yaml', 'a: 1', '```']
+    """
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language}", text, fence]

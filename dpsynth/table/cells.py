@@ -1,0 +1,129 @@
+"""What the text cells of a column are: numbers, words that stand for nothing, or words.
+
+A file knows no types. Readers that guess take ``None`` ("not done") for a missing value, one slip of the pen
+for sixty categories and the code ``010`` for ten; here every distinct word is looked at and nothing is
+dropped in silence.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+#: what other programs write for a missing value; a column that declares one of these as a category keeps it
+ABSENT = frozenset(("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "."))
+
+_MAYBE_ABSENT = frozenset(("na", "n/a", "#n/a", "nan", "null", "none", "<na>", ".", "?", "-", "--"))
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_CODE = re.compile(r"[+-]?0\d+", re.ASCII)  # digits behind a leading zero are a code: 010 is not ten
+_SHAPES = {
+    "dates": re.compile(
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[ T]\d{1,2}:\d{2}.*)?"
+        r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{2}|\d{4})(?: .*)?"
+        r"|\d{1,2}[- ]?[A-Za-z]{3,9}[- ]?\d{2,4}(?: .*)?|\d{1,2}:\d{2}(?::\d{2})?"
+    ),
+    "hexadecimal numbers": re.compile(r"0[xX][0-9A-Fa-f]+"),
+    "numbers with commas": re.compile(r"[+-]?\d*,\d+"),
+    "limits": re.compile(r"(?:[<>≤≥~]=?)\s*[+-]?\d+\.?\d*"),
+    "percentages": re.compile(r"[+-]?\d+\.?\d*\s*%"),
+}
+
+
+def number(word: str) -> float | None:
+    """Return the number that a cell writes in ASCII digits, None where it writes none or a code.
+
+    Examples
+    --------
+    >>> [number(word) for word in ("1e3", "010", "0x1F", "1_000", "inf", "1e999")]
+    [1000.0, None, None, None, None, None]
+    """
+    if not _NUMBER.fullmatch(word) or _CODE.fullmatch(word):
+        return None
+    value = float(word)
+    return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class TextCells:
+    """The distinct words of a column and how often each occurs; blanks around words do not count.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Without empty cells and the words that the caller takes as missing.
+    text : pandas.Series
+        The words, None where a cell is empty or one of ``missing_words``.
+    """
+
+    counts: dict[str, int]
+    text: pd.Series
+
+    @classmethod
+    def of(cls, values: pd.Series, missing_words: Iterable[str] = ()) -> TextCells:
+        """Read a column of text; ``missing_words`` stand for no value."""
+        absent = {"", *missing_words}
+        codes, distinct = pd.factorize(values.astype(object))
+        words = [str(word).strip() for word in distinct]
+        kept = pd.Series([None if word in absent else word for word in words] + [None], dtype=object)
+        text = pd.Series(kept.to_numpy()[codes], index=values.index, dtype=object)  # code -1: missing
+        return cls({str(word): int(n) for word, n in text.value_counts().items()}, text)
+
+    @cached_property
+    def absent(self) -> dict[str, int]:
+        """Words that often stand for a missing value, and sometimes for an answer."""
+        return {word: n for word, n in self.counts.items() if word.lower() in _MAYBE_ABSENT}
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """Words that are numbers."""
+        read = {word: number(word) for word in self.counts if word not in self.absent}
+        return {word: value for word, value in read.items() if value is not None}
+
+    @cached_property
+    def others(self) -> dict[str, int]:
+        """Words that are neither."""
+        known = self.absent.keys() | self.numbers.keys()
+        return {word: n for word, n in self.counts.items() if word not in known}
+
+    @cached_property
+    def n_numbers(self) -> int:
+        """How many cells hold a number."""
+        return sum(self.counts[word] for word in self.numbers)
+
+    @cached_property
+    def n_others(self) -> int:
+        """How many cells hold something else."""
+        return sum(self.others.values())
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether this is a column of numbers, a few slips and limits such as ``<5`` beside them."""
+        slips = sum(n for word, n in self.others.items() if not _SHAPES["limits"].fullmatch(word))
+        few = slips * 20 <= self.n_numbers and (slips <= 3 or slips * 200 <= self.n_numbers)
+        return self.n_numbers > 0 and few and self.n_others <= self.n_numbers
+
+    @property
+    def written_whole(self) -> bool:
+        """Whether every number is written without a decimal point, as identifiers are."""
+        return all(word.lstrip("+-").isdigit() for word in self.numbers)
+
+    def shape(self) -> str | None:
+        """Return what the cells look like where nine in ten look alike: dates, percentages, …"""
+        for name, pattern in _SHAPES.items():
+            alike = sum(pattern.fullmatch(word) is not None for word in self.others)
+            # numbers with commas and limits stand among whole numbers
+            given = len(self.others) + (0 if name in ("numbers with commas", "limits") else len(self.numbers))
+            if alike and 10 * alike >= 9 * given:
+                return name
+        return None
+
+    def rows(self, words: Iterable[str], most: int) -> list[tuple[int, str]]:
+        """Return the first rows (from 1) that hold one of ``words``, each with its word."""
+        wanted = set(words)
+        found = [i for i, word in enumerate(self.text) if word in wanted]
+        return [(i + 1, self.text.iloc[i]) for i in found[:most]]

@@ -1,0 +1,285 @@
+"""What one column of a table looks like: its fields as a draft, and what its owner must be asked.
+
+Whatever a rule here decides is a guess from the values and the name; it is said as a remark where a reader
+could want it otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.errors import SchemaError
+from dpsynth.table import identifiers
+from dpsynth.table.cells import TextCells
+from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table.draft import LeftOut, Remarks
+
+_MOST_DECIMALS = 6
+_FINE_DECIMALS = 3  # more than a bedside or a laboratory reports
+_MOST_CATEGORIES = 50
+_LOG_RATIO = 50.0
+_LISTED = 5
+_INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
+_ADVICE = {
+    "dates": "give days since a public date as whole numbers instead",
+    "hexadecimal numbers": "write them as decimal numbers if they are measurements",
+    "numbers with commas": "write decimal points, and nothing between thousands",
+    "percentages": "write the numbers without the sign",
+    "limits": "write the limit itself, and say so in the schema's description",
+}
+
+
+def is_text(values: pd.Series) -> bool:
+    """Whether a column holds text to be read, not numbers, dates, true/false or declared categories."""
+    is_other = pd.api.types.is_numeric_dtype(values.dtype) or isinstance(values.dtype, pd.CategoricalDtype)
+    return not (is_other or _is_dates(values) or all(isinstance(v, bool | np.bool_) for v in values.dropna()))
+
+
+def _is_dates(values: pd.Series) -> bool:
+    dtype = values.dtype
+    return pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype)
+
+
+def draft_column(
+    said: Remarks,
+    values: pd.Series,
+    cells: TextCells | None,
+    absent: set[str],
+    keep: tuple[str, ...],
+    outcome: str | None,
+) -> Column:
+    """Draft one column, every field of it unreviewed.
+
+    Parameters
+    ----------
+    said : Remarks
+        Receives what was decided and what is asked.
+    values : pandas.Series
+    cells : TextCells or None
+        The column's words where it is text.
+    absent : set of str
+        Words that stand for a missing value in text columns too.
+    keep, outcome : names that are taken whatever they look like, and the column that is predicted
+
+    Raises
+    ------
+    LeftOut
+        If the column cannot be synthesized.
+    """
+    name = said.column
+    kept = name in keep or name == outcome
+    if not name.strip():
+        raise LeftOut("has no name")
+    n, distinct = int(values.notna().sum()), values.nunique()
+    if n == 0:
+        raise LeftOut("has no values")
+    if not kept and identifiers.named_identifier(name, distinct, n):
+        raise LeftOut("says whose row or which row it is (--keep NAME takes it)")
+    if _is_dates(values):
+        raise LeftOut(f"holds dates; {_ADVICE['dates']}")
+    if cells is not None:
+        fields = _text_fields(said, cells, absent, kept, outcome)
+    else:
+        fields = _typed_fields(said, values, kept, outcome)
+    try:
+        return Column(name=name, **fields, unreviewed=tuple(fields))
+    except SchemaError as problem:  # text of several lines, say
+        raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
+
+
+def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:
+    present = values.dropna()
+    missing = bool(values.isna().any())
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        kind = "ordinal" if values.dtype.ordered else "categorical"
+        return {
+            **_category_fields(said, kind, list(values.dtype.categories), len(present), kept),
+            "missing": missing,
+        }
+    if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
+        return {"kind": "binary", "categories": (False, True), "missing": missing}
+    numbers = present.to_numpy(dtype=np.float64)
+    infinite = np.flatnonzero(np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)))
+    if infinite.size:
+        _say_slips(said, len(infinite), [(int(i) + 1, values.iloc[i]) for i in infinite[:_LISTED]])
+        numbers = numbers[np.isfinite(numbers)]
+        if not numbers.size:
+            raise LeftOut("holds no finite number")
+    whole = pd.api.types.is_integer_dtype(values.dtype)
+    return {**_number_fields(said, numbers, whole, kept, outcome), "missing": missing}
+
+
+def _text_fields(
+    said: Remarks, cells: TextCells, absent: set[str], kept: bool, outcome: str | None
+) -> dict[str, Any]:
+    if cells.is_numeric:
+        for word, times in cells.absent.items():
+            said.note(f"the word {word!r} is taken as missing", _cells(times))
+        if cells.others:
+            _say_slips(said, cells.n_others, cells.rows(cells.others, _LISTED))
+        numbers = np.repeat(list(cells.numbers.values()), [cells.counts[word] for word in cells.numbers])
+        fields = _number_fields(said, numbers, cells.written_whole, kept, outcome)
+        return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
+    shape = cells.shape()
+    if shape is not None and not kept:
+        raise LeftOut(f"holds {shape}; {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")
+    gone = {word: n for word, n in cells.absent.items() if word in absent}
+    asked = {word: n for word, n in cells.absent.items() if word not in absent}
+    words = sorted(word for word in cells.counts if word not in gone)
+    if not words or not (cells.others or cells.numbers or len(asked) > 1):
+        raise LeftOut("has no values", _times(cells.absent))
+    for word, times in gone.items():
+        said.note(
+            f"the word {word!r} is taken as missing, as in the columns of numbers; if it is an answer here, "
+            "add it to the categories",
+            _cells(times),
+        )
+    for word, times in asked.items():
+        said.question(
+            f"is {word!r} an answer (such as 'not done'), as drafted, or a missing value? Then say "
+            f"--missing-word '{word}', for all columns",
+            _cells(times),
+        )
+    if cells.n_numbers > cells.n_others:
+        said.question(
+            "most cells are numbers, but not all: codes, as drafted, or numbers with slips to mend?",
+            f"{cells.n_others:,} are not: {_times(cells.others)}",
+        )
+    missing = bool(cells.text.isna().any() or gone)
+    if {word.lower() for word in words} <= {"true", "false"}:
+        return {"kind": "binary", "categories": (False, True), "missing": missing}
+    n = sum(cells.counts[word] for word in words)
+    return {**_category_fields(said, "categorical", words, n, kept), "missing": missing}
+
+
+def _number_fields(
+    said: Remarks, numbers: np.ndarray, written_whole: bool, kept: bool, outcome: str | None
+) -> dict[str, Any]:
+    distinct, n = np.unique(numbers), len(numbers)
+    n_distinct = len(distinct)
+    whole = bool(np.all(distinct == np.rint(distinct)))
+    if whole and np.abs(distinct).max() > EXACT_INTEGERS:
+        raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
+    if whole and written_whole and not kept and identifiers.numbers_identify(distinct, n):
+        raise LeftOut(
+            "has a different whole number in nearly every row: identifiers? (--keep NAME takes it)",
+            f"{n_distinct:,} in {n:,} rows",
+        )
+    if whole and _are_dates(distinct) and not kept:
+        raise LeftOut(f"holds dates; {_ADVICE['dates']}", f"such as {distinct[0]:.0f}")
+    few = n_distinct <= 2 and (whole or n_distinct == 1)
+    coded = whole and identifiers.looks_coded(said.column, n_distinct, n)
+    is_outcome = said.column == outcome and whole and n_distinct <= _MOST_CATEGORIES
+    if few or coded or is_outcome:
+        if n_distinct == 1:
+            said.note("one value only; it can be left out")
+        elif coded and not is_outcome:
+            said.question(
+                "few different whole numbers: codes of a category, as drafted, or a count or score? Then "
+                "kind integer with lower and upper, or ordinal",
+                _range(distinct),
+            )
+        categories = tuple(int(v) if whole else float(v) for v in distinct)
+        return {"kind": "binary" if n_distinct == 2 else "categorical", "categories": categories}
+    lower, upper = float(distinct[0]), float(distinct[-1])
+    decimals = None if whole else _decimals(distinct)
+    if not whole and (decimals is None or decimals > _FINE_DECIMALS):
+        coarse = _hidden_decimals(distinct)
+        if coarse is None or round(upper, coarse) <= round(lower, coarse):
+            said.question(
+                "many decimals: in which step is it measured or reported? Write it as decimals or step, and "
+                "lower and upper as multiples of it",
+                f"such as {_longest(distinct)}",
+            )
+        else:
+            decimals, lower, upper = coarse, round(lower, coarse), round(upper, coarse)
+            inexact = distinct[distinct != np.round(distinct, coarse)]
+            said.note(
+                f"nearly all values lie close to multiples of {1 / 10**coarse:g}, the step in this draft",
+                f"but {_longest(inexact)}",
+            )
+    fields: dict[str, Any] = {"kind": "integer" if whole else "continuous", "lower": lower, "upper": upper}
+    if decimals is not None:
+        fields["decimals"] = decimals
+    if lower > 0 and upper / lower >= _LOG_RATIO:
+        fields["scale"] = "log"
+    return fields
+
+
+def _decimals(distinct: np.ndarray) -> int | None:
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        if np.array_equal(np.round(distinct, decimals), distinct):
+            return decimals
+    return None
+
+
+def _hidden_decimals(distinct: np.ndarray) -> int | None:
+    """Return the decimals that nearly all values have but for an inexact copy (1.19995 for 1.2)."""
+    for decimals in range(_FINE_DECIMALS if len(distinct) >= 20 else 0):
+        steps = distinct * 10**decimals
+        if np.mean(np.abs(steps - np.rint(steps)) <= _INEXACT) >= 0.95:
+            return decimals
+    return None
+
+
+def _are_dates(distinct: np.ndarray) -> bool:
+    """Whether whole numbers are dates written as 20190301."""
+    year, month, day = distinct // 10_000, distinct // 100 % 100, distinct % 100
+    fits = (year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return bool(fits.all())
+
+
+def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: bool) -> dict[str, Any]:
+    if not kept and kind == "categorical" and identifiers.words_identify(len(words), n):
+        raise LeftOut(
+            "has many different words: identifiers or free text? (--keep NAME takes it)",
+            f"{len(words):,} in {n:,} rows",
+        )
+    if len(words) > _MOST_CATEGORIES:
+        said.question(
+            "many categories, and noise hides the rare ones: can they be grouped in the table (diagnosis "
+            "codes by chapter, say)?",
+            f"{len(words):,}",
+        )
+    if len(words) == 1:
+        said.note("one value only; it can be left out")
+    categories = tuple(word.item() if isinstance(word, np.generic) else word for word in words)
+    return {
+        "kind": "binary" if kind == "categorical" and len(categories) == 2 else kind,
+        "categories": categories,
+    }
+
+
+def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]]) -> None:
+    listed = ", ".join(f"row {row} {value!r}" for row, value in rows)
+    more = f", … {count:,} cells in all" if count > len(rows) else ""
+    said.question(
+        "not every cell is a number: correct or empty these in the table, or say --missing-word WORD if it "
+        "stands for no value; a fit stops at what is no number",
+        listed + more,
+    )
+
+
+def _cells(n: int) -> str:
+    return f"{n:,} cell{'s' if n > 1 else ''}"
+
+
+def _times(counts: dict[str, int]) -> str:
+    shown = [f"{word!r} in {_cells(n)}" for word, n in list(counts.items())[:_LISTED]]
+    return ", ".join(shown) + (f", … ({len(counts):,} words)" if len(counts) > _LISTED else "")
+
+
+def _range(distinct: np.ndarray) -> str:
+    values = [f"{value:.0f}" for value in distinct]
+    run = distinct[-1] - distinct[0] == len(distinct) - 1
+    if run or len(values) > 12:
+        return f"{'' if run else f'{len(values)} from '}{values[0]} to {values[-1]}"
+    return ", ".join(values)
+
+
+def _longest(values: np.ndarray) -> str:
+    """Return the number that takes the most digits to write."""
+    return max((repr(float(value)) for value in values), key=lambda text: ("e" not in text, len(text)))

@@ -1,0 +1,91 @@
+"""Which columns name a person, a stay or a row rather than describe one, and how many rows a person has.
+
+A table is protected row by row, and an identifier cannot be synthesized: it has as many values as rows. So
+such columns are left out of a draft, and several rows of one person are said aloud.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+_PERSON = {"patient", "patientid", "subject", "subjectid", "person", "participant", "mrn", "ssn", "pid"}
+_STAY = {"encounter", "hadm", "icustay", "stay", "visit", "admission", "episode", "case", "record", "row"}
+_LABEL = {"id", "ids", "nr", "nbr", "no", "num", "number", "identifier", "key", "uid", "uuid", "index"}
+_CONTACT = {"surname", "lastname", "firstname", "forename", "email", "phone", "telephone", "address"}
+_NAMED = re.compile(r"(?:(?:first|last|sur|full|given|family|patient|subject)[ _.-]*)?names?", re.IGNORECASE)
+_COUNTED = {"n", "num", "number", "count", "total", "times", "years", "year", "yr", "age", "score"}
+_CODED = {"id", "code", "type", "group", "grp", "class", "cat", "category", "status", "grade", "stage"}
+
+#: an identifier has more values than this or than half the rows; fewer are the codes of a category
+_FEW = 50
+_MANY_WHOLE = 100  # as many different whole numbers as ages and vital signs have
+
+
+def tokens(name: str) -> list[str]:
+    """Split a column's name into lower-case words.
+
+    Examples
+    --------
+    >>> tokens("patientID_nbr.2")
+    ['patient', 'id', 'nbr', '2']
+    """
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)]
+
+
+def is_person(name: str) -> bool:
+    """Whether a column of this name says whose row it is.
+
+    Examples
+    --------
+    >>> [is_person(name) for name in ("patient_nbr", "MRN", "ID", "patient_age", "encounter_id")]
+    [True, True, True, False, False]
+    """
+    words = set(tokens(name))
+    said_of = _PERSON | _LABEL | {"record", "medical", "hospital", "study"}
+    return words == {"id"} or bool(words & _PERSON and words <= said_of)
+
+
+def named_identifier(name: str, n_distinct: int, n: int) -> bool:
+    """Whether a column of this name and with so many values in ``n`` rows is an identifier.
+
+    Examples
+    --------
+    >>> named_identifier("encounter_id", 900, 1000), named_identifier("admission_type_id", 8, 1000)
+    (True, False)
+    """
+    words = tokens(name)
+    if is_person(name) and words != ["id"]:
+        return True
+    contact = bool(_CONTACT & set(words) or _NAMED.fullmatch(name.strip()))
+    label = bool(words) and (words[-1] in _LABEL or set(words) <= _STAY | _LABEL)
+    return (contact or (label and not _COUNTED & set(words))) and (
+        n_distinct > _FEW or 2 * n_distinct > n > 1
+    )
+
+
+def numbers_identify(whole: np.ndarray, n: int) -> bool:
+    """Whether whole numbers, these distinct ones in ``n`` present rows, are identifiers by themselves.
+
+    Parameters
+    ----------
+    whole : ndarray, shape (k,)
+        Sorted and distinct.
+    n : int
+    """
+    counts_rows = len(whole) == n >= 20 and whole[-1] - whole[0] == n - 1
+    return bool(counts_rows or (len(whole) > _MANY_WHOLE and len(whole) >= 0.9 * n))
+
+
+def words_identify(n_distinct: int, n: int) -> bool:
+    """Whether text with so many distinct words in ``n`` present rows is identifiers or free text."""
+    return n_distinct > max(_FEW, n // 2) or n_distinct == n >= 20
+
+
+def looks_coded(name: str, n_distinct: int, n: int) -> bool:
+    """Whether few distinct whole numbers look like the codes of a category, not like a count."""
+    words = tokens(name)
+    most = 50 if words and words[-1] in _CODED else 10
+    counted = _COUNTED & set(words) - ({"number"} if words and words[-1] in _CODED else set())
+    return 2 < n_distinct <= most and n >= 5 * n_distinct and not counted

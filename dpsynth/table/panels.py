@@ -1,0 +1,96 @@
+"""Values that are missing together: the number of missing values a record, bought and kept.
+
+Laboratory panels are taken or not taken as a whole. A prior of few tables ties a column's missing values to
+those of one other column only, so that records lack about the same number each, where real ones lack none or
+a whole panel. One more histogram, of the number of missing values a record, says how it is; a record lies in
+exactly one of its cells. When records are drawn, more than needed are made, weighted until they have this
+law and each column's own share of missing values (raking, Deming and Stephan 1940), and chosen by weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.table.grid import Grid
+
+Array = NDArray[np.float64]
+
+#: With fewer columns that may be missing there is no panel to speak of.
+_FEWEST_COLUMNS = 3
+#: Records drawn for each one that is kept.
+CANDIDATES = 4
+_ROUNDS = 50
+
+
+def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
+    """Columns whose missing values are counted together: all that may be missing, if they are three or more.
+
+    Examples
+    --------
+    >>> from dpsynth.table.column import Column
+    >>> lab = Column(name="lab", kind="continuous", lower=0, upper=1, missing=True)
+    >>> panel_of([Grid.from_column(lab)] * 3), panel_of([Grid.from_column(lab)] * 2)
+    ((0, 1, 2), ())
+    """
+    columns = tuple(j for j, grid in enumerate(grids) if grid.column.missing)
+    return columns if len(columns) >= _FEWEST_COLUMNS else ()
+
+
+def missing_counts(frame: pd.DataFrame, grids: Sequence[Grid], panel: Sequence[int]) -> Array:
+    """Number of records with 0, 1, ... missing values among the panel's columns: a private quantity.
+
+    Adjacency add/remove one record; L2 sensitivity 1.
+    """
+    absent = frame[[grids[j].column.name for j in panel]].isna().to_numpy().sum(axis=1)
+    return np.bincount(absent, minlength=len(panel) + 1).astype(np.float64)
+
+
+def rake(missing: NDArray[np.bool_], law: Array, shares: Array) -> Array:
+    """Weights under which records have a law of the number of missing values, and shares column by column.
+
+    Parameters
+    ----------
+    missing : bool array, shape (m, k)
+    law : array, shape (k + 1,)
+        Probabilities of 0, 1, ..., k missing values.
+    shares : array, shape (k,)
+        Probability of each column to be missing. Where law and shares contradict each other, the law holds.
+
+    Returns
+    -------
+    array, shape (m,)
+        Not negative, of mean 1.
+
+    Examples
+    --------
+    >>> both = np.array([[True, True], [True, False], [False, True], [False, False]])
+    >>> rake(both, np.array([0.5, 0.0, 0.5]), np.array([0.5, 0.5]))
+    array([2., 0., 0., 2.])
+    """
+    number = missing.sum(axis=1)
+    weights = np.ones(len(missing))
+    for _ in range(_ROUNDS):
+        for absent, share in zip(missing.T, shares, strict=True):
+            have = weights[absent].sum() / max(weights.sum(), 1e-300)
+            if 0.0 < have < 1.0:
+                weights *= np.where(absent, share / have, (1.0 - share) / (1.0 - have))
+        level = np.bincount(number, weights=weights, minlength=len(law))
+        factor = np.divide(law, level, out=np.zeros_like(law), where=level > 0)
+        before, weights = weights, weights * factor[number]
+        weights *= len(weights) / max(weights.sum(), 1e-300)
+        if np.abs(weights - before).max() < 1e-6:
+            break
+    return weights if weights.sum() > 0 else np.ones(len(missing))
+
+
+def choose(weights: Array, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """``n`` rows in proportion to their weights, in random order (systematic sampling)."""
+    order = rng.permutation(len(weights))
+    ends = np.cumsum(weights[order])
+    marks = (np.arange(n) + rng.random()) * (ends[-1] / max(n, 1))
+    rows = order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]
+    return rows[rng.permutation(n)]

@@ -1,0 +1,50 @@
+"""Values of one column as numbers: what rules, formulas and evaluators compute with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.table.column import Column
+
+
+def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
+    """Return the position of each value among the declared categories, -1 where it is missing.
+
+    Parameters
+    ----------
+    column : Column
+        Ordinal, categorical or binary.
+    series : pandas.Series of shape (n,)
+        Conformed values.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+
+    Examples
+    --------
+    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
+    >>> category_codes(grade, pd.Series(["high", None, "low"])).tolist()
+    [1, -1, 0]
+    """
+    coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
+    return np.asarray(coded.codes, dtype=np.int64)
+
+
+def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
+    """Numbers of a numeric column, positions among the categories of any other; NaN where missing.
+
+    Examples
+    --------
+    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
+    >>> numeric_values(grade, pd.Series(["high", None])).tolist()
+    [1.0, nan]
+    """
+    if column.is_numeric:
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    codes = category_codes(column, series)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))

@@ -1,0 +1,209 @@
+"""Derived columns against Python's own arithmetic, and what a formula may not be."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.errors import DataError, SchemaError
+from dpsynth.table.derived import parse_formula
+from dpsynth.table.schema import Column, Schema
+
+NAMES = ("x", "y", "z z")
+PYTHON = {"min": min, "max": max, "abs": abs, "sqrt": math.sqrt, "log": math.log, "exp": math.exp}
+
+
+def number(name: str, lower: float = 1, upper: float = 9, **fields: object) -> Column:
+    return Column(name=name, kind="continuous", lower=lower, upper=upper, **fields)
+
+
+def derived(text: str, lower: float = -1e6, upper: float = 1e6, **fields: object) -> Column:
+    return number("d", lower, upper, derived=text, **fields)
+
+
+leaves = st.sampled_from(["x", "y", "`z z`", "2", "0.5", "3.25"])
+texts = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+        st.tuples(inner, st.sampled_from("+-*/"), leaves).map(lambda p: f"{p[0]} {p[1]} {p[2]}"),
+        inner.map(lambda a: f"-({a})"),
+        inner.map(lambda a: f"({a}) ** 2"),
+        inner.map(lambda a: f"abs({a})"),
+        inner.map(lambda a: f"sqrt({a})"),
+        inner.map(lambda a: f"log({a})"),
+        st.tuples(inner, inner, inner).map(lambda p: f"max({p[0]}, min({p[1]}, {p[2]}))"),
+    ),
+    max_leaves=6,
+).filter(lambda text: re.search(r"\b[xyz]\b", text) is not None)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, st.integers(0, 10**6))
+def test_a_formula_means_what_python_means_and_stays_in_its_bounds(text: str, seed: int) -> None:
+    """Would catch any operator, function or precedence that differs from Python's, and bounds too narrow."""
+    formula = parse_formula(text, NAMES)
+    values = np.random.default_rng(seed).uniform(-4, 4, (5, 3))
+    values[0], values[1] = 4.0, -4.0
+    found = formula.values({name: values[:, j] for j, name in enumerate(NAMES)})
+    expected = []
+    for row in values.tolist():
+        scope = dict(zip(("x", "y", "z_z"), row, strict=True))
+        try:
+            expected.append(eval(text.replace("`z z`", "z_z"), dict(PYTHON), scope))
+        except (ZeroDivisionError, ValueError, OverflowError):
+            expected.append(math.nan)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    try:
+        low, high = formula.bounds(dict.fromkeys(NAMES, (-4.0, 4.0)))
+    except ValueError:
+        return
+    assert not np.isnan(found).any()
+    slack = 1e-9 * max(abs(low), abs(high), 1)
+    assert low - slack <= found.min() and found.max() <= high + slack
+
+
+def test_bounds_are_attained() -> None:
+    """Would catch bounds that are right but useless, which would refuse formulas that are sound."""
+    for text, low, high in (
+        ("x / y ** 2", 1 / 81, 9.0),
+        ("(x - 5) ** 2", 0.0, 16.0),
+        ("abs(x - 5)", 0.0, 4.0),
+        ("(x - 5) ** 3", -64.0, 64.0),
+        ("0.5 ** x", 2.0**-9, 0.5),
+        ("max(x, y, 3) - min(x, 2)", 1.0, 8.0),
+        ("x ** -1", 1 / 9, 1.0),
+        ("-x + 2 * y", -7.0, 17.0),
+    ):
+        found = parse_formula(text, NAMES).bounds({"x": (1, 9), "y": (1, 9)})
+        assert found == pytest.approx((low, high)), text
+
+
+def test_rounded_to_the_step_clipped_and_missing() -> None:
+    """Would catch 0.1 + 0.2 off its decimal, a value beyond the bounds, or a number made from none."""
+    schema = Schema(
+        columns=(
+            number("weight", 30, 250, decimals=1, missing=True),
+            number("height", 1.2, 2.2, decimals=2),
+            number("bmi", 10, 60, decimals=1, derived="weight / height ** 2", missing=True),
+            Column(name="class", kind="integer", lower=0, upper=9, derived="bmi / 5 - 2", missing=True),
+        )
+    )
+    frame = pd.DataFrame({"weight": [81.3, 250.0, None, 47.3], "height": [1.8, 1.2, 1.7, 1.63]})
+    made = schema.conform(frame).frame
+    assert list(made) == list(schema.names)
+    assert made["bmi"].tolist()[:2] == [25.1, 60.0] and math.isnan(made["bmi"][2]) and made["bmi"][3] == 17.8
+    assert made["class"].tolist()[:2] == [3, 9] and made["class"].isna().tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert str(made["class"].dtype) == "Int64"
+
+
+def test_a_column_that_is_there_stays_and_one_of_another_order_is_computed() -> None:
+    """Would catch a real table's own values overwritten, or a formula computed before its inputs."""
+    schema = Schema(columns=(derived("twice + 1"), number("twice", 0, 99, derived="2 * x"), number("x")))
+    assert schema.conform(pd.DataFrame({"x": [2.0]})).frame.iloc[0].tolist() == [5.0, 4.0, 2.0]
+    given = pd.DataFrame({"x": [2.0], "twice": [7.0]})
+    assert schema.conform(given).frame.iloc[0].tolist() == [8.0, 7.0, 2.0]
+
+
+def test_flags_add_up() -> None:
+    """Would catch categories read by their place (0, 1) where they are numbers (a count of conditions)."""
+    flags = (
+        Column(name="a", kind="binary", categories=(1, 2)),
+        Column(name="b", kind="binary", categories=(False, True)),
+    )
+    schema = Schema(columns=(*flags, Column(name="n", kind="integer", lower=0, upper=9, derived="a + 3 * b")))
+    assert schema.conform(pd.DataFrame({"a": [1, 2], "b": [True, False]})).frame["n"].tolist() == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (derived("x +"), "it cannot be read"),
+        (derived("3 + 4"), "it names no column"),
+        (derived("x + pulse"), "'pulse' is not a column (columns: x, sex, d)"),
+        (derived("x + `a b`"), "'a b' is not a column"),
+        (derived("x.real"), "'x.real' is no arithmetic"),
+        (derived("x if x > 1 else 2"), "is no arithmetic"),
+        (derived("x > 2"), "is no arithmetic"),
+        (derived("[x for x in x]"), "is no arithmetic"),
+        (derived("(lambda: x)()"), "is no arithmetic"),
+        (derived("__import__('os').system('true')"), "is no arithmetic"),
+        (derived("x + True"), "'True' is no arithmetic"),
+        (derived("x + 2j"), "'2j' is no arithmetic"),
+        (derived("x // 2"), "'x // 2' is no arithmetic"),
+        (derived("round(x)"), "is no arithmetic"),
+        (derived("sqrt(x, 2)"), "sqrt takes one number"),
+        (derived("max()"), "max takes numbers"),
+        (derived("max(*x)"), "max takes numbers"),
+        (derived("x * 1e999"), "a number in it is too large"),
+        (derived("x + " + "9" * 400), "a number in it is too large"),
+        (derived("x + x" * 200), "at most 500 are read"),
+        (derived("-" * 400 + "x"), "more than 150 parts"),
+        (derived("(" * 240 + "x" + ")" * 240), "it cannot be read"),
+        (derived("d + x"), "derived columns need one another: 'd'"),
+        (derived("sex + x"), "'sex' holds text, not numbers"),
+        (derived("1 / (x - 5)"), "it divides by x - 5, which the declared bounds allow to be 0"),
+        (derived("(x - 5) ** -2"), "it divides by a power of x - 5"),
+        (derived("log(x - 1)"), "it takes the logarithm of x - 1, which can be 0"),
+        (derived("sqrt(x - 2)"), "it takes the square root of x - 2, which can be -1"),
+        (derived("(x - 2) ** 0.5"), "which can be -1, with an exponent not whole"),
+        (derived("exp(x * 1000)"), "exp(x * 1000) can be too large to compute"),
+        (derived("x * 100", 1, 9), "it gives 100 to 900, but the declared bounds are 1 and 9"),
+    ],
+)
+def test_a_bad_formula_is_one_sentence(column: Column, sentence: str) -> None:
+    """Would catch a traceback, code that runs, or a formula that fails after the budget is spent."""
+    sex = Column(name="sex", kind="binary", categories=("F", "M"))
+    with pytest.raises(SchemaError) as caught:
+        Schema(columns=(number("x"), sex, column))
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+    assert "column 'd': derived" in str(caught.value) or "need one another" in str(caught.value)
+
+
+def test_what_the_schema_does_not_allow() -> None:
+    """Would catch a circle, an input that may be missing where the column may not, or a category."""
+    with pytest.raises(SchemaError, match="derived columns need one another: 'd', 'e'"):
+        Schema(columns=(number("x"), derived("e + x"), number("e", derived="d - x")))
+    with pytest.raises(SchemaError, match="'x' may be missing, so declare missing: true here too"):
+        Schema(columns=(number("x", missing=True), derived("2 * x")))
+    with pytest.raises(SchemaError, match="derived is not allowed for kind 'binary'"):
+        Column(name="b", kind="binary", categories=(0, 1), derived="x")
+    with pytest.raises(SchemaError, match="every column is derived"):
+        Schema(columns=(derived("e"), number("e", derived="d")))
+
+
+def test_without_value_is_missing_where_that_is_declared() -> None:
+    """Would catch an infinite or clipped value in place of a missing one, also on the way (1 / (1 / 0))."""
+    schema = Schema(columns=(number("x", -9, 9), derived("1 / (1 / x)", -5, 5, missing=True)))
+    assert schema.conform(pd.DataFrame({"x": [0.0, 2.0]})).frame["d"].isna().tolist() == [True, False]
+    power = Schema(columns=(number("x", 0, 9, missing=True), derived("x ** 0", missing=True)))
+    assert power.conform(pd.DataFrame({"x": [None, 2.0]})).frame["d"].isna().tolist() == [True, False]
+    # values beyond the declared bounds are left as they are by check, which must not divide by zero
+    sound = Schema(columns=(number("x"), derived("1 / x")))
+    with pytest.raises(DataError, match=r"column 'd', row 2: 1 / x has no value for x = 0"):
+        sound.check(pd.DataFrame({"x": [1.0, 0.0]}))
+
+
+def test_select_and_the_modelled_part() -> None:
+    """Would catch a formula or rule left behind without its columns, or a derived column that is counted."""
+    schema = Schema(
+        columns=(number("x"), number("y"), derived("x + y", 0, 20)), constraints=("x < y", "d > 2", "x > 1")
+    )
+    assert schema.modelled.names == ("x", "y") and schema.modelled.constraints == ()
+    part = schema.select(["d", "x"])
+    assert part["d"].derived is None and part.constraints == ("d > 2", "x > 1")
+    assert schema.select(["d", "y", "x"]).constraints == schema.constraints
+    assert schema.select(["d", "y", "x"])["d"].derived == "x + y"
+    plain = Schema(columns=schema.columns[:2])
+    assert plain.modelled is plain
