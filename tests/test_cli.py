@@ -199,6 +199,11 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
         nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --level 95", "got 95.0"
     ),
     "nothing to evaluate": (nothing, "evaluate", "--synthetic is needed, or the folder of a run"),
+    "delta of no ledger": (
+        ledger_file,
+        "evaluate --synthetic good.csv --train good.csv --schema good.yaml --ledger l.json",
+        "--delta is needed: l.json does not say",
+    ),
     "delta of a ledger": (
         ledger_file,
         "evaluate --synthetic good.csv --train good.csv --schema good.yaml --ledger l.json --delta 2",

@@ -91,8 +91,6 @@ def evaluate(
     if synthetic is None or train is None:
         absent = "--synthetic" if synthetic is None else "--train"
         raise InputError(f"{absent} is needed, or the folder of a run")
-    if schema is None and model is None:
-        raise InputError("--schema is needed, or --model, which holds it")
     if model is not None and (ledger is not None or delta is not None):
         name = "--delta" if ledger is None else "--ledger"
         raise InputError(f"{name} does not go with --model, which holds its own")
@@ -146,7 +144,8 @@ def _known(
     elif ledger is not None:
         origin = Origin.of_ledger(ledger, delta)
     if schema is None:
-        assert origin is not None and origin.schema is not None
+        if origin is None or origin.schema is None:
+            raise InputError("--schema is needed, or --model, which holds it")
         return origin.schema, origin
     known = Schema.from_yaml(schema)
     if origin is not None:
