@@ -23,8 +23,10 @@ from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
+from dpsynth.evaluation.similarity.conformity import finer_than_declared
 from dpsynth.evaluation.similarity.constraints import parse_rule
 from dpsynth.evaluation.similarity.likeness import likeness
+from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
 
 #: Called with the name of a stage and the part of it that is done, in [0, 1].
@@ -50,6 +52,8 @@ def evaluate(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure a synthetic table against the real records it stands for.
+
+    Every table is first brought to the schema: clipped to its bounds and rounded to its declared steps.
 
     Parameters
     ----------
@@ -142,6 +146,11 @@ def evaluate(
         return lambda done: say(name, done)
 
     found = [Findings(tuple(_sizes(made, real, held_out)))]
+    found += [
+        finer_than_declared(frame, schema, name)
+        for name, frame in (("synthetic", synthetic), ("train", train), ("test", test))
+        if frame is not None
+    ]
     if chosen is not None:
         found.append(
             usefulness(
@@ -255,6 +264,6 @@ def _conform(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     if len(frame) < 2:
         raise DataError(f"the {name} table must have at least 2 records, got {len(frame)}")
     try:
-        return schema.conform(frame).frame
+        return round_frame(schema.columns, schema.conform(frame).frame)
     except DataError as problem:
         raise DataError(f"{name} table: {problem}") from None
