@@ -23,6 +23,7 @@ from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
+from dpsynth.evaluation.similarity.believable import believable
 from dpsynth.evaluation.similarity.conformity import finer_than_declared
 from dpsynth.evaluation.similarity.constraints import parse_rule
 from dpsynth.evaluation.similarity.likeness import likeness
@@ -138,7 +139,7 @@ def evaluate(
     if not isinstance(entropy, int) or entropy < 0:
         raise InputError(f"seed must be a non-negative integer, got {seed!r}")
     # One stream each, so that a change in one evaluator leaves the others' numbers as they are.
-    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(entropy).spawn(5)]
+    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(entropy).spawn(6)]
     say = progress or (lambda stage, done: None)
 
     def stage(name: str) -> Callable[[float], None]:
@@ -185,6 +186,18 @@ def evaluate(
             constraints=constraints,
             raw=synthetic,
             progress=stage("resemblance"),
+        )
+    )
+    found.append(
+        believable(
+            made,
+            real,
+            held_out,
+            schema,
+            rng=streams[5],
+            limit=neighbour_records,
+            level=level,
+            progress=stage("single columns"),
         )
     )
     found.append(

@@ -92,7 +92,8 @@ def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
         if column.is_numeric and column.resolution is not None:
             numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
             absent = np.isnan(numbers)
-            on_steps = step_values(column, step_numbers(column, np.where(absent, column.lower, numbers)))
+            filled = np.where(absent, float(column.lower or 0.0), numbers)
+            on_steps = step_values(column, step_numbers(column, filled))
             rounded[column.name] = cast(column, np.where(absent, np.nan, on_steps), frame.index)
     return frame.assign(**rounded)
 

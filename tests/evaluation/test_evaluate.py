@@ -198,7 +198,7 @@ def test_progress_is_told_stage_by_stage() -> None:
         progress=lambda stage, done: told.append((stage, done)),
     )
     assert list(dict.fromkeys(stage for stage, _ in told)) == [
-        "utility", "study replication", "resemblance", "nearest neighbours", "memorisation",
+        "utility", "study replication", "resemblance", "single columns", "nearest neighbours", "memorisation",
     ]  # fmt: skip
     assert all(0 <= done <= 1 for _, done in told)
 
