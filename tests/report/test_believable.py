@@ -142,3 +142,15 @@ def test_many_columns_are_counted_not_all_told() -> None:
     detail = Detail("finer_than_declared", "finer_than_declared.train", True, {"rows": rows})
     (found,) = verdicts(Evaluation((), {}, (detail,)))
     assert "9 values of c2, in steps of 1; and values of c3, c4)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "beyond", "severity"),
+    [(0.6, False, None), (0.53, True, None), (0.6, True, "caution"), (0.95, True, "bad")],
+)
+def test_columns_are_named_where_chance_does_not_explain_them(value, beyond, severity) -> None:
+    """Would catch one of thirty columns of a small table that is named because one of thirty always is."""
+    auc = {"value": value, "lower": value - 0.02, "upper": value + 0.02}
+    row = {"column": "sbp", "auc": auc, "last_digits": None, "beyond_chance": beyond}
+    detail = Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": [row]})
+    assert [v.severity for v in verdicts(Evaluation((), {}, (detail,)))] == ([severity] if severity else [])
