@@ -11,6 +11,7 @@ from typing import Any
 
 from dpsynth.evaluation.records import Detail, Evaluation, shown
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
+from dpsynth.report.blocks import Sentence
 from dpsynth.report.verdict import Severity, Verdict
 
 #: columns that one sentence names
@@ -129,21 +130,26 @@ def _by_digits(row: Mapping[str, Any]) -> bool:
 
 
 def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Do files hold digits beyond the declared steps, which were rounded before any comparison?"""
-    details = evaluation.of_kind("finer_than_declared")
-    made = [detail for detail in details if detail.name.endswith(".synthetic")]
-    real = [detail for detail in details if detail not in made]
-    for tables, start, end in (
-        (real, "The real tables are finer than the schema declares",
-         "they were rounded before any comparison, as they are before fitting"),
-        (made, "The synthetic table is finer than the schema declares",
-         "they were rounded before any comparison, so that no number here tells whether they give it away"),
-    ):  # fmt: skip
-        if tables:
-            said = "; ".join(_steps(tables))
-            names = tuple(detail.name for detail in tables)
-            internal = any(detail.internal for detail in tables)
-            yield Verdict("finer_than_declared", "caution", f"{start} ({said}): {end}.", names, internal)
+    """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
+    for detail in evaluation.of_kind("finer_than_declared"):
+        if detail.name.endswith(".synthetic"):
+            sentence = (
+                f"The synthetic table is finer than the schema declares ({'; '.join(_steps([detail]))}): it "
+                "was rounded before any comparison, so that nothing here tells whether they give it away."
+            )
+            yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
+
+
+def rounded(evaluation: Evaluation) -> list[Sentence]:
+    """Say which columns of the real files hold digits beyond the declared steps; no fault of any table."""
+    real = [d for d in evaluation.of_kind("finer_than_declared") if not d.name.endswith(".synthetic")]
+    if not real:
+        return []
+    text = (
+        f"The real tables are finer than the schema declares ({'; '.join(_steps(real))}): they were rounded "
+        "before any comparison, as they are before fitting."
+    )
+    return [Sentence(text, any(detail.internal for detail in real))]
 
 
 def _steps(tables: Sequence[Detail]) -> list[str]:
@@ -156,7 +162,8 @@ def _steps(tables: Sequence[Detail]) -> list[str]:
     order = sorted(totals, key=lambda name: -totals[name])
     said = [f"{shown(totals[name])} values of {name}, in steps of {steps[name]}" for name in order]
     more = len(said) - _NAMED
-    return [*said[:_NAMED], f"and values of {', '.join(order[_NAMED:])}"] if more > 0 else said
+    columns = "one more column" if more == 1 else f"{more} more columns"
+    return [*said[:_NAMED], f"and of {columns}"] if more > 0 else said
 
 
 def number(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpsynth.evaluation.records import Evaluation
@@ -12,6 +13,9 @@ from dpsynth.report.blocks import Block, Cell, Grid, Heading, Sentence, measure_
 from dpsynth.report.tables import OF_COLUMN, measures_of
 from dpsynth.report.verdict import Verdict
 
+#: rows that are shown of a table in which something is wrong; the worst come first
+_SHOWN = 12
+
 Rule = Callable[[Evaluation], Iterable[Verdict]]
 
 
@@ -20,12 +24,12 @@ def column_tables(evaluation: Evaluation) -> list[Block]:
     plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
     tails = [row for detail in evaluation.of_kind("tails") for row in detail.data["rows"]]
     single = [row for detail in evaluation.of_kind("single_columns") for row in detail.data["rows"]]
-    made: list[Block] = [
+    grids = [
         _tails([row for row in tails if row["spread"] is not None], _well(evaluation, believable.tails)),
         _masses(tails, _well(evaluation, believable.point_masses)),
         _single(single, _well(evaluation, believable.single_columns)),
     ]
-    made = [block for block in made if isinstance(block, Grid) and block.rows]
+    made: list[Block] = [part for grid in grids if grid.rows for part in _cut(grid)]
     if plain:
         made.append(measure_grid("Tails, point masses, single columns: measures", plain, folded=True))
     if not made:
@@ -38,6 +42,17 @@ def column_tables(evaluation: Evaluation) -> list[Block]:
         )
     )
     return [Heading("Tails, point masses and habits of recording"), intro, *made]
+
+
+def _cut(grid: Grid) -> list[Block]:
+    """Return a table that is shown as its first rows and, on demand, the others."""
+    more = len(grid.rows) - _SHOWN
+    if grid.folded or more <= 0:
+        return [grid]
+    return [
+        replace(grid, rows=grid.rows[:_SHOWN]),
+        replace(grid, rows=grid.rows[_SHOWN:], caption=f"{grid.caption}: the other {more}", folded=True),
+    ]
 
 
 def _well(evaluation: Evaluation, rule: Rule) -> bool:
