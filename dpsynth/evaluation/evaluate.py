@@ -24,7 +24,10 @@ from dpsynth.evaluation.prediction.utility import check_outcome
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
+from dpsynth.evaluation.similarity.believable import believable
+from dpsynth.evaluation.similarity.conformity import finer_than_declared
 from dpsynth.evaluation.similarity.likeness import likeness
+from dpsynth.table.conform import round_frame
 from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
@@ -51,6 +54,8 @@ def evaluate(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure a synthetic table against the real records it stands for.
+
+    Every table is first brought to the schema: clipped to its bounds and rounded to its declared steps.
 
     Parameters
     ----------
@@ -136,7 +141,7 @@ def evaluate(
     if not isinstance(entropy, int) or entropy < 0:
         raise InputError(f"seed must be a non-negative integer, got {seed!r}")
     # One stream each, so that a change in one evaluator leaves the others' numbers as they are.
-    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(entropy).spawn(5)]
+    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(entropy).spawn(6)]
     say = progress or (lambda stage, done: None)
 
     def stage(name: str) -> Callable[[float], None]:
@@ -144,6 +149,11 @@ def evaluate(
         return lambda done: say(name, done)
 
     found = [Findings(tuple(_sizes(made, real, held_out)))]
+    found += [
+        finer_than_declared(frame, schema, name)
+        for name, frame in (("synthetic", synthetic), ("train", train), ("test", test))
+        if frame is not None
+    ]
     if chosen is not None:
         found.append(
             usefulness(
@@ -178,6 +188,18 @@ def evaluate(
             constraints=constraints,
             raw=synthetic,
             progress=stage("resemblance"),
+        )
+    )
+    found.append(
+        believable(
+            made,
+            real,
+            held_out,
+            schema,
+            rng=streams[5],
+            limit=neighbour_records,
+            level=level,
+            progress=stage("single columns"),
         )
     )
     found.append(
@@ -307,6 +329,6 @@ def _conform(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     if len(frame) < 2:
         raise DataError(f"the {name} table must have at least 2 records, got {len(frame)}")
     try:
-        return schema.conform(frame).frame
+        return round_frame(schema.columns, schema.conform(frame).frame)
     except DataError as problem:
         raise DataError(f"{name} table: {problem}") from None

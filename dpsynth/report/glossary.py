@@ -44,6 +44,10 @@ _OF_MEASURES = {
     "total variation distance of a column (tvd)": (
         "The share of records that would have to change for two distributions to be the same."
     ),
+    "percentile error, ratio of standard deviations": (
+        "How far the value that one record in a hundred exceeds (or stays below) is from the real table's, "
+        "in standard deviations of the real column; and how many times as widely values spread as there."
+    ),
     "nearest-neighbour accuracy": (
         "How often a record is nearer to its own table than to the other: 0.5 when they mix, 0 for copies, 1 "
         "for strangers."

@@ -14,6 +14,7 @@ from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.report import believable
 from dpsynth.report.blocks import Sentence
 from dpsynth.report.coverage import covered
 from dpsynth.report.verdict import get, told
@@ -170,6 +171,7 @@ def trust(source: ReportSource) -> tuple[Sentence, ...]:
     """
     evaluation = source.evaluation or Evaluation(())
     made = _prediction(evaluation) + _effects(evaluation) + _distributions(evaluation)
+    made += believable.rounded(evaluation)
     if not made:
         made.append(
             Sentence(

@@ -23,6 +23,7 @@ from dpsynth.report.blocks import (
     Sentence,
     paragraph,
 )
+from dpsynth.report.column_tables import column_tables
 from dpsynth.report.load import ReportSource
 from dpsynth.report.marginals import marginal
 from dpsynth.report.privacy import guarantee
@@ -103,6 +104,7 @@ def _resemblance(evaluation: Evaluation) -> Section | None:
     found = measures_of(evaluation, "resemblance")
     blocks: list[Block] = tables(found)
     blocks += _marginals(evaluation, found)
+    blocks += column_tables(evaluation)
     blocks += _associations(evaluation)
     blocks += pivots(found, "Resemblance")
     if not blocks:

@@ -15,6 +15,7 @@ HOMES = {
     "utility": ("utility",),
     "replication": ("replication", "study", "effect"),
     "resemblance": ("resemblance", "association", "constraint", "discriminat", "rare"),
+    "columns": ("tails", "single"),
     "closeness": ("closeness", "memor", "membership", "nearest", "copies"),
     "records": ("records",),
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dpsynth.accounting.explain import percent
 from dpsynth.accounting.statement import is_private, round_up
 from dpsynth.evaluation.records import Evaluation, shown
-from dpsynth.report import trust
+from dpsynth.report import believable, trust
 from dpsynth.report.calibration import calibration
 from dpsynth.report.verdict import Severity, Verdict, basis, get, least, number_of, told
 
@@ -233,7 +233,12 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     trust.collapse,
     trust.effects,
     trust.resemblance,
+    believable.tails,
+    believable.point_masses,
+    believable.missing_together,
+    believable.single_columns,
     trust.associations,
     trust.constraints,
+    believable.finer_than_declared,
     _few,
 )

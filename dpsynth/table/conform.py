@@ -11,11 +11,13 @@ import contextlib
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.errors import DataError
 from dpsynth.table.column import EXACT_INTEGERS, Column
@@ -95,6 +97,48 @@ def conform_frame(
     return Conformed(checked, clipped)
 
 
+def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
+    """Round the numbers of a conformed frame to their declared steps, as encoding records does.
+
+    Columns without a step are left as they are; the frame that was given is not changed.
+
+    Examples
+    --------
+    >>> column = Column(name="crea", kind="continuous", lower=0.1, upper=20, decimals=1)
+    >>> round_frame([column], pd.DataFrame({"crea": [1.199951, 0.3]}))["crea"].tolist()
+    [1.2, 0.3]
+    """
+    rounded = {}
+    for column in columns:
+        if column.is_numeric and column.resolution is not None:
+            numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+            absent = np.isnan(numbers)
+            filled = np.where(absent, float(column.lower or 0.0), numbers)
+            on_steps = step_values(column, step_numbers(column, filled))
+            rounded[column.name] = cast(column, np.where(absent, np.nan, on_steps), frame.index)
+    return frame.assign(**rounded)
+
+
+def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many declared steps above the lower bound each number lies, shape (n,), rounded; none missing.
+
+    Numbers outside the bounds get the nearest bound's.
+    """
+    lower, resolution, count = column.lower, column.resolution, column.n_values
+    assert lower is not None and resolution is not None and count is not None
+    return np.rint((numbers - lower) / resolution).clip(0, count - 1).astype(np.int64)
+
+
+def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The numbers so many declared steps above the lower bound, shape (n,).
+
+    Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
+    """
+    lower, resolution = column.lower, column.resolution
+    assert lower is not None and resolution is not None
+    return np.round(lower + index * resolution, _decimals(lower, resolution))
+
+
 def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
     """Make a Series of the column's canonical dtype from values that already fit it.
 
@@ -139,6 +183,11 @@ def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Seri
         return values
     said = [isinstance(value, str) and value.strip() in absent for value in values]
     return values.astype(object).mask(np.array(said, dtype=bool), None)
+
+
+def _decimals(*numbers: float) -> int:
+    """Most decimal places among the shortest decimal forms of the numbers."""
+    return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))
 
 
 def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] = ()) -> None:

@@ -10,7 +10,6 @@ where declared, have one more cell, the last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError
 from dpsynth.table.column import Column
-from dpsynth.table.conform import cast
+from dpsynth.table.conform import cast, step_numbers, step_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,20 +199,13 @@ class Grid:
         values = np.where(missing, lower, values).clip(lower, upper)
         if self.starts is None:
             return values, missing
-        assert column.resolution is not None
-        index = np.rint((values - lower) / column.resolution).astype(np.int64)
-        return index.clip(0, self.starts[-1] - 1), missing
+        return step_numbers(column, values), missing
 
     def _from_index(self, index: NDArray[np.int64], missing: NDArray[np.bool_]) -> pd.Series:
         """Turn numbers of values into values of the schema's data type."""
         column = self.column
         if column.is_numeric:
-            lower, _ = _bounds(column)
-            assert column.resolution is not None
-            digits = _decimals(lower, column.resolution)
-            # Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
-            numbers = np.round(lower + index * column.resolution, digits)
-            return cast(column, np.where(missing, np.nan, numbers))
+            return cast(column, np.where(missing, np.nan, step_values(column, index)))
         labels = np.empty(len(column.categories) + 1, dtype=object)
         labels[:-1] = column.categories
         labels[-1] = None
@@ -234,11 +226,6 @@ class Grid:
 def _bounds(column: Column) -> tuple[float, float]:
     assert column.lower is not None and column.upper is not None
     return float(column.lower), float(column.upper)
-
-
-def _decimals(*numbers: float) -> int:
-    """Most decimal places among the shortest decimal forms of the numbers."""
-    return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))
 
 
 def _spaced(lower: float, upper: float, cells: int, scale: str) -> NDArray[np.float64]:

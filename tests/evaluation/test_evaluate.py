@@ -120,6 +120,32 @@ def test_neighbours_are_compared_at_equal_sizes() -> None:
     assert "against 12 training records" in limited["nn_accuracy_train"].detail
 
 
+def test_digits_beyond_the_declared_step_are_no_difference() -> None:
+    """Would catch a discriminator that reads 1.199951 for 1.2, or an age in days where years are declared.
+
+    Every number must be that of the rounded tables, and the finer files are named.
+    """
+    columns = [c.model_copy(update={"decimals": 1}) if c.name == "crea" else c for c in SCHEMA.columns]
+    schema = Schema(columns=tuple(columns), outcome="died")
+    train, test, made = (table(90, seed) for seed in (1, 2, 3))
+    made = made.round({"crea": 1})
+    tables = {"train": train, "test": test}
+    fine = evaluate(made, **tables, schema=schema, seed=0)
+    plain = {name: frame.round({"crea": 1}) for name, frame in tables.items()}
+    rounded = evaluate(made, **plain, schema=schema, seed=0)
+    assert fine.measures == rounded.measures
+    assert fine["discriminator_auc_hist_gradient_boosting"].value < 0.7
+    found = {detail.name: detail for detail in fine.of_kind("finer_than_declared")}
+    assert set(found) == {"finer_than_declared.train", "finer_than_declared.test"}
+    rows = found["finer_than_declared.train"].data["rows"]
+    assert [(row["column"], row["step"]) for row in rows] == [("crea", 0.1)]
+    assert rows[0]["values"] == int((train["crea"].dropna().round(1) != train["crea"].dropna()).sum())
+    assert all(detail.internal for detail in found.values())
+    assert rounded.of_kind("finer_than_declared") == ()
+    finer = evaluate(train, train=plain["train"], schema=schema, seed=0)
+    assert [d.internal for d in finer.of_kind("finer_than_declared")] == [False]  # of the synthetic table
+
+
 def test_copied_records_show() -> None:
     """Would catch a report that praises a generator which returns its training records."""
     train, test = table(150, 5), table(150, 6)
@@ -172,7 +198,7 @@ def test_progress_is_told_stage_by_stage() -> None:
         progress=lambda stage, done: told.append((stage, done)),
     )
     assert list(dict.fromkeys(stage for stage, _ in told)) == [
-        "utility", "study replication", "resemblance", "nearest neighbours", "memorisation",
+        "utility", "study replication", "resemblance", "single columns", "nearest neighbours", "memorisation",
     ]  # fmt: skip
     assert all(0 <= done <= 1 for _, done in told)
 

@@ -122,10 +122,54 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
     ]
     data = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": effects}
     yield Detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
+    yield from believable_details(columns, numbers)
     data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
     data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
     data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
     yield Detail("distances", "distances.euclidean", True, data)
+
+
+def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+    """Tails, point masses, single columns and steps: everything in them was read off real records."""
+
+    def estimate(near: float) -> dict[str, float]:
+        return {"value": numbers(near), "lower": numbers(near - 0.1), "upper": numbers(near + 0.1)}
+
+    def percentile(near: float) -> dict[str, Any]:
+        return {"real": numbers(near), "synthetic": numbers(3 * near), "error": estimate(2.0)}
+
+    tails = [
+        {
+            "column": name,
+            "unit": "<i>mg</i>" if place % 2 else None,
+            "deviation_real": numbers(1.5),
+            "deviation_synthetic": numbers(4.5),
+            "spread": estimate(3.0),
+            "spread_baseline": numbers(1.0),
+            "low": percentile(0.2),
+            "low_baseline": numbers(0.1),
+            "high": percentile(9.0),
+            "high_baseline": numbers(0.1),
+            "masses": [
+                {"value": "<u>none</u>", "real": numbers(0.7), "synthetic": numbers(0.36),
+                 "difference": estimate(-0.34), "surely": numbers(4.8)}
+            ],
+            "surely": numbers(5.0 + place),
+        }
+        for place, name in enumerate(columns)
+    ]  # fmt: skip
+    yield Detail("tails", "tails", True, {"rows": tails})
+    single = [
+        {"column": name, "auc": estimate(0.8), "last_digits": numbers(0.75), "beyond_chance": True,
+         "baseline": numbers(0.5), "size": 7133}
+        for name in columns
+    ]  # fmt: skip
+    yield Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": single})
+    data = {"train": numbers(1.9), "synthetic": numbers(1.1), "ratio": estimate(0.6)}
+    yield Detail("missing_cells", "missing_cells", True, data)
+    for table, values in (("train", 7134), ("synthetic", 12)):
+        rows = [{"column": columns[0], "values": values, "step": 0.1, "unit": None}]
+        yield Detail("finer_than_declared", f"finer_than_declared.{table}", table == "train", {"rows": rows})
 
 
 def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]:
@@ -155,6 +199,10 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
         yield real("Memorisation", f"lone_values_train[{name}]", 0.6)
         yield real(looks, f"tvd[{name}]", 0.1)
         yield Measure(looks, f"constraint_violations[{name}]", 0, False, "out of bounds")
+    for name in columns[:2]:
+        yield real("Tails and point masses", f"spread_ratio[{name}]", 3.0)
+        yield real("Single columns", f"single_column_auc[{name}]", 0.8)
+    yield real("Tails and point masses", "spread_ratio_worst", 3.0, f"of the worst column, {columns[0]}")
     close = "Closeness to real records"
     for name in ("train", "train_real", "train_synthetic", "test"):
         yield real(close, f"nn_accuracy_{name}", 0.55, "nearest-neighbour accuracy")

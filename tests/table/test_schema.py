@@ -373,6 +373,8 @@ def test_ignored_columns_and_missing_words() -> None:
         Schema(columns=(age,), ignored=("age",))
     with pytest.raises(DataError, match="'1_0' is not a number"):
         schema.check(pd.DataFrame({"age": ["1_0"], "sex": ["F"]}))
+
+
 def test_the_guide_describes_every_field_and_its_example_is_a_schema() -> None:
     """A field that docs/schema.md does not name, or an example in it that cannot be read."""
     guide = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.evaluation.records import Measure
+from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Column, Schema
 
 GROUP = "Constraints"
@@ -100,6 +101,45 @@ def conformity_measures(
         yield Measure(GROUP, f"values_{kind}", sum(bad.values()), False, f"synthetic {what}{where}")
 
 
+def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
+    """Say of which columns a table that fits its schema holds numbers between the declared steps.
+
+    A file may hold 1.199951 for 1.2, or an age of 62.85 years where whole years are declared. Such digits
+    tell tables apart without saying anything about patients, so that they are rounded before comparison.
+
+    Parameters
+    ----------
+    raw : pandas.DataFrame of shape (n, columns)
+        As it came.
+    schema : Schema
+    table : str
+        ``"synthetic"``, ``"train"`` or ``"test"``; all but the first are internal.
+
+    Returns
+    -------
+    Findings
+        One detail of kind ``"finer_than_declared"``; none where every number lies on its step.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="continuous", lower=18, upper=90, step=1),))
+    >>> finer_than_declared(pd.DataFrame({"age": [40, 62.85]}), schema, "train").details[0].data["rows"]
+    [{'column': 'age', 'values': 1, 'step': 1.0, 'unit': None}]
+    """
+    rows = []
+    for column in schema.columns:
+        if column.resolution is not None:
+            numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
+            if off := _off_step(numbers, column):
+                rows.append(
+                    {"column": column.name, "values": off, "step": column.resolution, "unit": column.unit}
+                )
+    if not rows:
+        return Findings()
+    kind = "finer_than_declared"
+    return Findings((), (Detail(kind, f"{kind}.{table}", table != "synthetic", {"rows": rows}),))
+
+
 def _conformity(series: pd.Series, column: Column) -> Conformity:
     present = series[series.notna()]
     missing = 0 if column.missing else len(series) - len(present)
@@ -115,12 +155,14 @@ def _conformity(series: pd.Series, column: Column) -> Conformity:
     numbers = numbers[~np.isnan(numbers)]
     assert column.lower is not None and column.upper is not None
     outside = int(((numbers < column.lower) | (numbers > column.upper)).sum())
-    off_step = 0
-    if column.resolution is not None:
-        finite = numbers[np.isfinite(numbers)]
-        steps = (finite - column.lower) / column.resolution
-        off_step = int((np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1.0, 1e-6 * np.abs(steps))).sum())
+    off_step = _off_step(numbers, column) if column.resolution is not None else 0
     return Conformity(column.name, outside, off_step, undeclared, missing)
+
+
+def _off_step(numbers: NDArray[np.float64], column: Column) -> int:
+    finite = numbers[np.isfinite(numbers)]
+    steps = (finite - column.lower) / column.resolution
+    return int((np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1.0, 1e-6 * np.abs(steps))).sum())
 
 
 def _all_declared(column: Column, values: list[Any]) -> bool:

@@ -177,7 +177,7 @@ def discriminate(
                 if name == BOOSTING:  # whose points have one coordinate a column
                     losses.append(shuffled_losses(model, points[out], label[out], scores[out], shuffles))
                 step((i + (k + 1) / FOLDS) / (len(models) + 1))
-            auc[name] = _within_folds(scores, label, fold, level)
+            auc[name] = within_folds(scores, label, fold, level)
     propensity = _propensity(linear, label)
     step(1.0)
     importance = dict(zip(schema.names, over_folds(np.stack(losses), level), strict=True))
@@ -229,9 +229,7 @@ def _fit_scores(design: Floats, label: NDArray[np.int64], steps: int = 30) -> Fl
     return score
 
 
-def _within_folds(
-    scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int64], level: float
-) -> Estimate:
+def within_folds(scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int64], level: float) -> Estimate:
     """Mean of the folds' AUC: scores of different folds come from different models."""
     made, real = label == 1, label == 0
     parts = [delong(scores[made & (fold == k)], scores[real & (fold == k)]) for k in range(FOLDS)]

@@ -167,9 +167,12 @@ def _cells(column: Column, series: pd.Series[Any], real: pd.Series[Any], bins: i
 
 
 def _correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred = values - values.mean(axis=0)
-    norms = np.sqrt((centred**2).sum(axis=0))
+    """Correlations of the columns of an array that nobody needs afterwards: large tables are not copied."""
+    values -= values.mean(axis=0)
+    parts = np.array_split(values, -(-values.shape[1] // 16), axis=1)
+    norms = np.sqrt(np.concatenate([(part**2).sum(axis=0) for part in parts]))
     # Rounding leaves a constant column with a norm of a few ulp instead of 0.
     varies = norms > 1e-9 * np.sqrt(len(values))
-    scaled = np.where(varies, centred / np.where(varies, norms, 1.0), 0.0)
-    return scaled.T @ scaled
+    values /= np.where(varies, norms, 1.0)
+    values[:, ~varies] = 0.0
+    return values.T @ values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,12 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.similarity.resemblance import correlation_error, one_way_tvd, resemblance
+from dpsynth.evaluation.similarity.resemblance import (
+    _correlations,
+    correlation_error,
+    one_way_tvd,
+    resemblance,
+)
 from dpsynth.table.schema import Column, Schema
 
 GRADE = Column(name="grade", kind="categorical", categories=("a", "b", "c"), missing=True)
@@ -108,3 +115,16 @@ def test_empty_tables_and_bins_are_refused() -> None:
         resemblance(frame, frame.iloc[:0], SCHEMA)
     with pytest.raises(InputError, match="bins must be at least 2, got 1"):
         resemblance(frame, frame, SCHEMA, bins=1)
+
+
+def test_correlations_of_a_large_table_are_numpys_in_little_memory() -> None:
+    """Would catch copies of a table of one-hot columns: each is as large as the table is."""
+    values = np.random.default_rng(0).random((20_000, 97))
+    values[:, 5] = 0.3
+    expected = np.corrcoef(np.delete(values, 5, axis=1), rowvar=False)
+    tracemalloc.start()
+    found = _correlations(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.allclose(np.delete(np.delete(found, 5, axis=0), 5, axis=1), expected)
+    assert not found[5].any() and peak < 0.5 * values.nbytes

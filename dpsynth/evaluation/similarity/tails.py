@@ -1,0 +1,301 @@
+"""Spread, tails and point masses of single columns, and how many cells a record misses.
+
+Distances between distributions hardly see one record in a hundred at a hundred times the value that a
+clinician knows, nor zeros that were spread around zero. Four plain numbers do: the ratio of the standard
+deviations, the errors of the 1st and of the 99th percentile in standard deviations of the real column, and
+the share of records at each value that holds many of them. Panels that a laboratory measures together are
+missing together: then the number of missing cells a record varies more than its columns' rates say.
+
+Training records are the reference; what held-out records give beside them is what chance gives.
+
+Notes
+-----
+The interval of a ratio of standard deviations takes ``log s`` of each table as normal with variance
+``(kurtosis - 1) / (4 n)`` (the delta method); that of a difference of percentiles joins the order-statistic
+intervals of both, which hold for any distribution, by the sum of squares (Zou and Donner 2008; the real
+standard deviation is held fixed; where a table is too small for an end, the public bound is it); that of a
+difference of shares is Newcombe's from two Clopper-Pearson ones. All are over independent records of both
+tables.
+
+References
+----------
+Zou, Donner (2008), "Construction of confidence limits about effect measures: a general approach",
+Statistics in Medicine 27.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import Estimate, check_level, quantile, share, share_difference
+from dpsynth.evaluation.features import numeric_values
+from dpsynth.table.column import Column
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+#: what a clinician would still believe: ratios of standard deviations, errors of percentiles in standard
+#: deviations of the real column, differences of shares at point masses
+SPREAD_AIM, PERCENTILE_AIM, MASS_AIM = (0.8, 1.25), 0.5, 0.05
+
+#: multiple of the aims that stands for a column that does not vary at all
+_MOST = 1e6
+
+#: a value that holds a greater share of a table's present values is a point mass
+POINT_MASS = 0.05
+LOW, HIGH = 0.01, 0.99
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """One percentile of a column in both tables.
+
+    Attributes
+    ----------
+    real, synthetic : float
+        In the unit of the column.
+    error : Estimate or None
+        Synthetic minus real, in standard deviations of the real column; None where it is constant.
+    """
+
+    real: float
+    synthetic: float
+    error: Estimate | None
+
+
+@dataclass(frozen=True)
+class PointMass:
+    """The share of present values at one value that holds many of them in one table or the other.
+
+    Attributes
+    ----------
+    value : float, int, str or bool
+        A number, or a category of an ordinal column.
+    real, synthetic : float
+    difference : Estimate
+        Synthetic minus real.
+    surely : float
+        How large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails.surely``.
+    """
+
+    value: Any
+    real: float
+    synthetic: float
+    difference: Estimate
+    surely: float
+
+
+@dataclass(frozen=True)
+class ColumnTails:
+    """How far the spread, the tails and the point masses of a column differ.
+
+    Attributes
+    ----------
+    column : str
+    deviation_real, deviation_synthetic : float or None
+        Standard deviations in the unit of the column; None for an ordinal column, of which
+        only point masses are compared.
+    spread : Estimate or None
+        Synthetic over real; None for an ordinal column and where the real column is constant.
+    low, high : Percentile or None
+        The 1st and the 99th percentile; None for an ordinal column.
+    masses : tuple of PointMass
+        The largest difference first.
+    surely : float
+        How far spread or percentiles surely differ, in multiples of what a clinician would believe (of ratios
+        the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom makes
+        one column of a table exceed 1.
+    """
+
+    column: str
+    deviation_real: float | None
+    deviation_synthetic: float | None
+    spread: Estimate | None
+    low: Percentile | None
+    high: Percentile | None
+    masses: tuple[PointMass, ...]
+    surely: float
+
+
+def tails(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
+) -> tuple[ColumnTails, ...]:
+    """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
+
+    Parameters
+    ----------
+    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
+        Conformed to ``schema`` and rounded to its steps; at least one record each.
+    schema : Schema
+    level : float
+
+    Returns
+    -------
+    tuple of ColumnTails
+        In the order of the schema; without columns that have no present value in one of the tables. Internal.
+
+    Raises
+    ------
+    InputError
+        If a table has no record or ``level`` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),))
+    >>> real, made = (pd.DataFrame({"age": [0, scale, 2 * scale]}) for scale in (10, 20))
+    >>> found = tails(real, made, schema)[0]
+    >>> found.spread.value, [(mass.value, round(mass.difference.value, 3)) for mass in found.masses][:2]
+    (2.0, [(10, -0.333), (40, 0.333)])
+    """
+    check_level(level)
+    if not len(real) or not len(synthetic):
+        raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
+    return tuple(_found(real, synthetic, schema, level))
+
+
+def missing_cells(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, level: float = 0.95
+) -> tuple[float, float, Estimate | None] | None:
+    """Standard deviations of the number of missing cells a record: real, synthetic, and their ratio.
+
+    Parameters are those of :func:`tails`; None where fewer than two columns can miss values.
+
+    Examples
+    --------
+    >>> columns = tuple(Column(name=n, kind="integer", lower=0, upper=9, missing=True) for n in "ab")
+    >>> real = pd.DataFrame({"a": [None, 1, None, 1], "b": [None, 1, None, 1]})
+    >>> made = pd.DataFrame({"a": [None, 1, None, 1], "b": [None, None, 1, 1]})
+    >>> [round(x, 3) for x in missing_cells(real, made, Schema(columns=columns))[:2]]
+    [1.0, 0.707]
+    """
+    names = [column.name for column in schema.columns if column.missing]
+    if len(names) < 2:
+        return None
+    first, second = (frame[names].isna().to_numpy().sum(axis=1) * 1.0 for frame in (real, synthetic))
+    return float(first.std()), float(second.std()), spread_ratio(first, second, level)
+
+
+def spread_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estimate | None:
+    """Ratio of two standard deviations, synthetic over real; None where real values are constant.
+
+    Examples
+    --------
+    >>> spread_ratio(np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 4.0])).value
+    2.0
+    """
+    from scipy.stats import norm
+
+    (a, var_a), (b, var_b) = (_deviation(values) for values in (real, synthetic))
+    if not a:
+        return None
+    reach = float(np.exp(norm.isf((1.0 - level) / 2) * np.sqrt(var_a + var_b)))
+    return Estimate(b / a, b / a / reach, b / a * reach)
+
+
+def _deviation(values: Floats) -> tuple[float, float]:
+    """Standard deviation, and the variance of its logarithm; zeros for values that do not vary."""
+    moved = values - values.mean()
+    variance = float((moved**2).mean())
+    # rounding leaves a constant column with a deviation of a few ulp
+    if variance <= (1e-12 * float(np.abs(values).max())) ** 2:
+        return 0.0, 0.0
+    kurtosis = float((moved**4).mean()) / variance**2
+    return float(np.sqrt(variance)), max(kurtosis - 1.0, 0.0) / (4.0 * len(values))
+
+
+def _found(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, level: float
+) -> Iterator[ColumnTails]:
+    ordered = [column for column in schema.columns if not column.is_categorical]
+    strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
+    for column in ordered:
+        a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
+        a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
+        if not len(a) or not len(b):
+            continue
+        masses = _masses(a, b, column, level, strict)
+        if column.is_ordinal:  # differences of ranks mean nothing
+            yield ColumnTails(column.name, None, None, None, None, None, masses, 0.0)
+            continue
+        spread = spread_ratio(a, b, level)
+        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
+        surely = 0.0
+        if spread is not None:
+            sure = spread_ratio(a, b, strict)
+            errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
+            surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
+        yield ColumnTails(column.name, float(a.std()), float(b.std()), spread, low, high, masses, surely)
+
+
+def _beyond(difference: Estimate | None) -> float:
+    """The least size that the interval of a difference allows."""
+    return 0.0 if difference is None else max(difference.lower, -difference.upper, 0.0)
+
+
+def _ratio_beyond(ratio: Estimate | None) -> float:
+    """The least that the interval of a ratio allows, its logarithm as a multiple of that of the aim."""
+    if ratio is None:
+        return 0.0
+    nearest = min(max(1.0, ratio.lower), ratio.upper)
+    if nearest <= 0.0:
+        return _MOST
+    return float(np.log(nearest) / np.log(SPREAD_AIM[1] if nearest > 1.0 else SPREAD_AIM[0]))
+
+
+def _percentile(real: Floats, synthetic: Floats, q: float, column: Column, level: float) -> Percentile:
+    a, b = (_quantile(values, q, column, level) for values in (real, synthetic))
+    deviation = _deviation(real)[0]
+    if not deviation:
+        return Percentile(a.value, b.value, None)
+    value = b.value - a.value
+    # the same squares as of two shares, without their ends at -1 and 1; a percentile between two order
+    # statistics may lie outside its own interval
+    below = np.hypot(max(b.value - b.lower, 0.0), max(a.upper - a.value, 0.0))
+    above = np.hypot(max(b.upper - b.value, 0.0), max(a.value - a.lower, 0.0))
+    error = Estimate(*(float(end) / deviation for end in (value, value - below, value + above)))
+    return Percentile(a.value, b.value, error)
+
+
+def _quantile(values: Floats, q: float, column: Column, level: float) -> Estimate:
+    """Quantile with its interval, whose end is the public bound where no order statistic is one."""
+    found, tail, n = quantile(values, q, level), (1.0 - level) / 2, len(values)
+    assert column.lower is not None and column.upper is not None
+    # all of n values lie below the quantile with probability q^n
+    lower = column.lower if (1.0 - q) ** n > tail else found.lower
+    upper = column.upper if q**n > tail else found.upper
+    return Estimate(found.value, lower, upper)
+
+
+def _masses(
+    real: Floats, synthetic: Floats, column: Column, level: float, strict: float
+) -> tuple[PointMass, ...]:
+    values, place = np.unique(np.concatenate([real, synthetic]), return_inverse=True)
+    counts = [np.bincount(part, minlength=len(values)) for part in (place[: len(real)], place[len(real) :])]
+    many = (counts[0] > POINT_MASS * len(real)) | (counts[1] > POINT_MASS * len(synthetic))
+
+    def difference(k: int, at: float) -> Estimate:
+        made, truth = (share(int(c[k]), int(c.sum()), at) for c in reversed(counts))
+        return share_difference(made, truth)
+
+    found = [
+        PointMass(
+            column.categories[int(values[k])] if column.is_ordinal else _plain(float(values[k])),
+            float(counts[0][k] / len(real)),
+            float(counts[1][k] / len(synthetic)),
+            difference(k, level),
+            _beyond(difference(k, strict)) / MASS_AIM,
+        )
+        for k in np.flatnonzero(many)
+    ]
+    return tuple(sorted(found, key=lambda mass: -abs(mass.difference.value)))
+
+
+def _plain(number: float) -> float | int:
+    return int(number) if number.is_integer() else number

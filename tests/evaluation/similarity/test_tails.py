@@ -1,0 +1,127 @@
+"""Spread, percentiles, point masses and cells missing together, against NumPy, SciPy and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.similarity.tails import missing_cells, spread_ratio, tails
+from dpsynth.table.conform import round_frame
+from dpsynth.table.schema import Column, Schema
+
+CREA = Column(name="crea", kind="continuous", lower=0.1, upper=30, decimals=1, scale="log", missing=True)
+COMA = Column(name="coma", kind="ordinal", categories=(0, 9, 26, 100))
+SEX = Column(name="sex", kind="binary", categories=("F", "M"))
+SCHEMA = Schema(columns=(CREA, COMA, SEX))
+
+
+def table(rng: np.random.Generator, n: int, *, noise: float = 0.0, zeros: float = 0.7) -> pd.DataFrame:
+    """Creatinine with a share of noise all over its public range, and a coma score with many zeros."""
+    crea = np.exp(rng.normal(0.1, 0.5, n))
+    crea = np.where(rng.random(n) < noise, rng.uniform(0.1, 30, n), crea).clip(0.1, 30)
+    crea[rng.random(n) < 0.1] = np.nan
+    rest = (1 - zeros) / 3
+    coma = rng.choice([0, 9, 26, 100], n, p=[zeros, rest, rest, rest])
+    frame = pd.DataFrame({"crea": crea, "coma": coma, "sex": rng.choice(["F", "M"], n)})
+    return round_frame(SCHEMA.columns, SCHEMA.conform(frame).frame)
+
+
+def test_values_are_those_of_numpy_and_pandas() -> None:
+    """Would catch missing values that are counted, the wrong deviation as the unit, or swapped sides."""
+    rng = np.random.default_rng(0)
+    real, made = table(rng, 900), table(rng, 1100, noise=0.05, zeros=0.36)
+    crea, coma = tails(real, made, SCHEMA)
+    a, b = real["crea"].dropna().to_numpy(), made["crea"].dropna().to_numpy()
+    assert crea.spread.value == pytest.approx(b.std() / a.std())
+    for found, percent in ((crea.low, 1), (crea.high, 99)):
+        assert (found.real, found.synthetic) == (np.percentile(a, percent), np.percentile(b, percent))
+        assert found.error.value == pytest.approx((found.synthetic - found.real) / a.std())
+    shares = [frame["crea"].value_counts(normalize=True) for frame in (real, made)]
+    many = {v for share in shares for v in share[share > 0.05].index}
+    assert {mass.value for mass in crea.masses} == many and len(many) > 3
+    for mass in crea.masses:
+        assert mass.real == pytest.approx(shares[0].get(mass.value, 0.0))
+        assert mass.synthetic == pytest.approx(shares[1].get(mass.value, 0.0))
+        assert mass.difference.value == pytest.approx(mass.synthetic - mass.real)
+    assert (coma.spread, coma.low, coma.high) == (None, None, None)
+    assert coma.masses[0].value == 0 and coma.masses[0].difference.upper < -0.25
+
+
+def test_intervals_cover_the_truth_and_are_no_wider_than_they_must() -> None:
+    """Would catch a standard error without the square root, of one table only, or of the wrong moment.
+
+    The ratio of normal deviations has an exact interval (F) to compare with; true percentiles are known.
+    """
+    rng = np.random.default_rng(1)
+    column = Column(name="x", kind="continuous", lower=-40, upper=40)
+    schema, n, runs = Schema(columns=(column,)), 600, 300
+    truth = {"spread": 1.5, "low": 0.5 * stats.norm.ppf(0.01), "high": 0.5 * stats.norm.ppf(0.99)}
+    covered, width = dict.fromkeys(truth, 0), []
+    for _ in range(runs):
+        real, made = (pd.DataFrame({"x": rng.normal(0, s, n)}) for s in (1.0, 1.5))
+        (found,) = tails(real, made, schema)
+        ends = {"spread": found.spread, "low": found.low.error, "high": found.high.error}
+        for name, end in ends.items():
+            covered[name] += end.lower <= truth[name] <= end.upper
+        width.append(found.spread.upper / found.spread.lower)
+    exact = np.sqrt(stats.f.ppf(0.975, n - 1, n - 1) / stats.f.ppf(0.025, n - 1, n - 1))
+    assert np.mean(width) == pytest.approx(exact, rel=0.01)
+    assert all(count / runs > 0.92 for count in covered.values()), covered
+
+
+def test_a_skewed_column_is_not_called_wrong_by_chance() -> None:
+    """Would catch findings made from the noise of extremes: two samples of one distribution."""
+    rng = np.random.default_rng(2)
+    for n in (60, 400, 2000):
+        found = [tails(table(rng, n), table(rng, n), SCHEMA) for _ in range(30)]
+        surely = [c.surely > 1 or any(m.surely > 1 for m in c.masses) for pair in found for c in pair]
+        assert np.mean(surely) < 0.05, n
+
+
+def test_noise_all_over_the_range_and_spread_zeros_are_found() -> None:
+    """Would catch silence about what norm-sub leaves in empty cells: TVD and KS are 0.03 here."""
+    rng = np.random.default_rng(3)
+    crea, coma = tails(table(rng, 2000), table(rng, 2000, noise=0.03, zeros=0.36), SCHEMA)
+    assert crea.spread.lower > 1.25 and crea.high.error.lower > 0.5 and crea.surely > 4
+    assert coma.masses[0].surely > 4
+
+
+def test_small_tables_end_at_public_bounds() -> None:
+    """Would catch an interval that ends at the largest of 100 values, which often lies below."""
+    rng = np.random.default_rng(4)
+    crea = tails(table(rng, 100), table(rng, 100), SCHEMA)[0]
+    assert crea.high.error.upper > 10 and crea.high.error.lower < -10
+
+
+def test_values_missing_together() -> None:
+    """Would catch panels that are missing apart although each column's rate is right."""
+    rng = np.random.default_rng(5)
+    columns = tuple(Column(name=c, kind="integer", lower=0, upper=9, missing=True) for c in "abcd")
+    schema, n = Schema(columns=columns), 1500
+    panel = pd.DataFrame(np.repeat(rng.random((n, 1)) < 0.4, 4, axis=1), columns=list("abcd"))
+    apart = pd.DataFrame(rng.random((n, 4)) < 0.4, columns=list("abcd"))
+    real, made = (pd.DataFrame(5, index=range(n), columns=list("abcd")).mask(gone) for gone in (panel, apart))
+    deviation, other, ratio = missing_cells(real, made, schema)
+    assert deviation == pytest.approx(4 * np.sqrt(0.24), abs=0.05)
+    assert other == pytest.approx(2 * np.sqrt(0.24), abs=0.05)
+    assert ratio.lower < 0.5 < ratio.upper < 0.6
+    assert missing_cells(real[["a"]], made[["a"]], schema.select(["a"])) is None
+
+
+def test_tables_without_variance_or_values() -> None:
+    """Would catch a division by zero, NaN, or an error for a column that is constant, absent or tiny."""
+    rng = np.random.default_rng(6)
+    usual, flat = table(rng, 50), table(rng, 50).assign(crea=0.3, coma=0)
+    (crea, coma) = tails(flat, usual, SCHEMA)
+    assert crea.spread is None and crea.high.error is None and crea.surely == 0.0
+    assert crea.masses[0].real == 1.0 and coma.masses[0].real == 1.0
+    crea = tails(usual, flat, SCHEMA)[0]
+    assert crea.spread.value == crea.spread.upper == 0.0 and crea.surely > 100
+    assert [c.column for c in tails(usual.assign(crea=np.nan), usual, SCHEMA)] == ["coma"]
+    assert len(tails(usual[:2], usual[:1], SCHEMA)) == 2
+    assert spread_ratio(np.full(9, 0.1), np.full(9, 0.1)) is None
+    with pytest.raises(InputError, match="both tables must have records, got 0 and 50"):
+        tails(usual[:0], usual, SCHEMA)
