@@ -110,7 +110,7 @@ def test_noise_comes_from_the_operating_system(monkeypatch):
 
 
 def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
-    """Catches the noise of a run's first steps drawn again after a resume: two sums, one noise, no privacy."""
+    """Catches noise of a run's first steps drawn again after a resume: two sums with one noise."""
     drawn = []
 
     def train(records, model, settings, plan, rng, *, record, checkpoint, **options):
@@ -137,3 +137,10 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
     started = [model._generator(0).random(4).tolist(), model._generator(len(model.ledger_.entries))]
     assert drawn[1] not in (started[0], started[1].random(4).tolist())
     assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+
+
+def test_a_fit_without_noise_is_posted_as_what_it_is():
+    """Catches exact counts that no entry of the ledger tells of: an empty ledger promises everything."""
+    model = DPWGANGP(epsilon=None, training_steps=0).fit(table(), schema=SCHEMA)
+    assert model.ledger_.entries and model.ledger_.not_private
+    assert model.guarantee().startswith("NOT PRIVATE")

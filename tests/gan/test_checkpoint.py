@@ -1,4 +1,4 @@
-"""Private checkpoints: of one table, used once, and nothing in them from which the noise could be drawn again."""
+"""Private checkpoints: of one table, used once, for their owner's eyes."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def test_another_table_is_refused_and_uses_nothing_up(left, other):
     """Catches a run that goes on with records its ledger knows nothing of."""
     with pytest.raises(DataError, match="another table"):
         take(left, other)
+    assert (left / "checkpoint.json").exists()
     take(left)
 
 

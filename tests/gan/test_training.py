@@ -92,7 +92,7 @@ def test_no_noise_comes_twice(monkeypatch):
 
 
 def test_a_run_is_what_its_plan_says(monkeypatch):
-    """Catches more steps, likelier records or another divisor than were paid for, whatever the table's length.
+    """Catches more steps, likelier records or another divisor than were paid for.
 
     The table has 50 records where the plan was made for 80.
     """

@@ -56,8 +56,8 @@ class Mutant:
         for old, new in self.edits:
             if (found := text.count(old)) != 1:
                 raise Stale(
-                    f"{self.room}.toml, [{self.name}]: this text occurs {found} times in {self.file}, and must "
-                    f"occur once; mend the mutant so that it breaks the same promise:\n{old}"
+                    f"{self.room}.toml, [{self.name}]: this text occurs {found} times in {self.file}, and "
+                    f"must occur once; mend the mutant so that it breaks the same promise:\n{old}"
                 )
             text = text.replace(old, new)
         return text

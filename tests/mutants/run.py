@@ -48,7 +48,8 @@ class Outcome:
         How each failing test failed: ``assertion``, or the name of another exception.
     code : int or None
         Of pytest; None where it was given up.
-    seconds : float
+    seconds, cpu : float
+        By the clock, and of processor time.
     log : str
     """
 
@@ -56,15 +57,21 @@ class Outcome:
     failed: dict[str, str]
     code: int | None
     seconds: float
+    cpu: float
     log: str
 
 
 class _Recorder:
     """A pytest plugin that writes down what passed and how the rest failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: tuple[str, ...]) -> None:
+        self.wanted = wanted
         self.passed: list[str] = []
         self.failed: dict[str, str] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Of whole files, keep the tests that are asked for; one that is not there stops no other."""
+        items[:] = [item for item in items if {item.nodeid, item.nodeid.split("[")[0]} & set(self.wanted)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
@@ -164,10 +171,11 @@ class Job:
         os.environ["PYTHONPATH"] = str(self.folder)  # of the processes that tests start
         if "hypothesis" in sys.modules:
             _quiet_hypothesis()
-        recorder = _Recorder()
+        recorder = _Recorder(self.tests)
         options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
         options += ["-x"] if self.mutant is not None else []
-        code = int(pytest.main([*options, *self.tests], plugins=[recorder]))
+        files = dict.fromkeys(test.split("::")[0] for test in self.tests)
+        code = int(pytest.main([*options, *files], plugins=[recorder]))
         module = sys.modules.get(package.name)
         if module is not None and not str(module.__file__).startswith(str(copied)):
             print(f"the tests imported {module.__file__}, not the copy")
@@ -176,7 +184,7 @@ class Job:
         (self.folder / "seen.json").write_text(json.dumps(seen))
         return code
 
-    def finish(self, status: int | None) -> Outcome:
+    def finish(self, status: int | None, cpu: float) -> Outcome:
         """What came of it; ``status`` is None where the run was given up."""
         seconds = time.perf_counter() - self.started
         code = None if status is None else os.waitstatus_to_exitcode(status)
@@ -184,7 +192,7 @@ class Job:
         path = self.folder / "seen.json"
         seen = json.loads(path.read_text()) if path.exists() else {"passed": [], "failed": {}}
         shutil.rmtree(self.folder, ignore_errors=True)
-        return Outcome(tuple(seen["passed"]), seen["failed"], code, seconds, log)
+        return Outcome(tuple(seen["passed"]), seen["failed"], code, seconds, cpu, log)
 
 
 def run_all(jobs: Sequence[Job], package: Path, root: Path, workers: int) -> list[Outcome]:
@@ -203,15 +211,15 @@ def run_all(jobs: Sequence[Job], package: Path, root: Path, workers: int) -> lis
                 while waiting and len(running) < workers:
                     place = waiting.pop(0)
                     running[jobs[place].start(clean, root, Path(scratch) / str(place))] = place
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 late = [p for p, i in running.items() if time.perf_counter() - jobs[i].started > LIMIT]
                 if pid == 0 and late:
                     pid, status = late[0], None
                     os.killpg(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
+                    usage = os.wait4(pid, 0)[2]
                 if pid in running:
                     place = running.pop(pid)
-                    outcomes[place] = jobs[place].finish(status)
+                    outcomes[place] = jobs[place].finish(status, usage.ru_utime + usage.ru_stime)
                     if sys.stderr.isatty():
                         print(f"\r{len(outcomes)} of {len(jobs)} ", end="", file=sys.stderr)
                 else:
@@ -241,6 +249,8 @@ def verdict(mutant: Mutant, outcome: Outcome, sound: set[str]) -> tuple[bool, st
     """
     if outcome.code is None:
         return False, f"NO ANSWER after {LIMIT} s"
+    if outcome.code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        return False, "NOT TESTED: there is no such test"
     if outcome.code == 0:
         return False, "SURVIVES" if outcome.passed else "NOT TESTED: all its tests were skipped"
     caught = [name for name, how in outcome.failed.items() if how == "assertion"]
@@ -286,23 +296,28 @@ def judge(mutants: Sequence[Mutant], package: Path, root: Path, workers: int) ->
     jobs += [Job(mutant, mutant.tests) for mutant in applying]
     outcomes = run_all(jobs, package, root, workers)
     sound = {name for outcome in outcomes[:clean] for name in outcome.passed}
-    rows, unwell = [], []
+    rows, unwell, good = [], [], 0
     for mutant, outcome in zip(applying, outcomes[clean:], strict=True):
         caught, by = verdict(mutant, outcome, sound)
         rows.append((mutant, by, outcome.seconds))
+        good += caught
         if not caught:
             unwell.append(f"[{mutant.name}] {by}\n{outcome.log[-2000:] if by.startswith('CRASHES') else ''}")
     if rows:
         print(table(rows))
     for outcome in outcomes[:clean]:
-        if outcome.code != 0:
+        if outcome.code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             unwell.append(f"Without any mutant:\n{outcome.log[-4000:]}")
+    known = sound.union(*(outcome.failed for outcome in outcomes[:clean]))
+    known |= {name.split("[")[0] for name in known}
+    unwell += [
+        f"{test} was not run: there is no such test, or it was skipped" for test in tests if test not in known
+    ]
     unwell += [f"[{mutant.name}] DOES NOT APPLY\n{why}" for mutant, why in stale]
     for text in unwell:
         print(f"\n{text.rstrip()}")
-    lost = len(mutants) - sum(verdict(m, o, sound)[0] for m, o in zip(applying, outcomes[clean:], strict=True))
-    spent = sum(outcome.seconds for outcome in outcomes[:clean])
-    print(f"\n{len(mutants) - lost} of {len(mutants)} mutants caught; their tests without them: {spent:.0f} s")
+    cpu = sum(outcome.cpu for outcome in outcomes)
+    print(f"\n{good} of {len(mutants)} mutants caught; {cpu:.0f} s of processor time")
     return not unwell
 
 

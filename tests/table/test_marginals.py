@@ -62,11 +62,12 @@ def test_sensitivity_bounds_every_neighbour(method):
 class Watched(np.ndarray):
     """Exact counts that note what is added to them, whatever is done with the sum."""
 
-    added: list = []
-
     def __add__(self, noise):
-        Watched.added.append(np.array(noise))
+        ADDED.append(np.array(noise))
         return np.asarray(self) + noise
+
+
+ADDED = []
 
 
 def noise_of(monkeypatch, release, times):
@@ -75,9 +76,9 @@ def noise_of(monkeypatch, release, times):
     monkeypatch.setattr(marginals, "query", lambda *a: [c.view(Watched) for c in exact(*a)])
     draws = []
     for _ in range(times):
-        Watched.added = []
+        ADDED.clear()
         release()
-        draws.append(np.concatenate(Watched.added))
+        draws.append(np.concatenate(ADDED))
     return np.stack(draws)
 
 
@@ -117,7 +118,9 @@ def test_noise_is_the_generators_own_in_float64(method, monkeypatch):
 
     noise = noise_of(monkeypatch, release, 1)[0]
     scale = 2.0 * np.sqrt(sensitivity_squared(make_grids(SCHEMA), method))
-    np.testing.assert_allclose(noise, scale * np.random.default_rng(12).standard_normal(len(noise)), rtol=1e-12)
+    np.testing.assert_allclose(
+        noise, scale * np.random.default_rng(12).standard_normal(len(noise)), rtol=1e-12
+    )
 
 
 def test_sensitivity_counts_levels_of_fine_ordered_grids_only():
@@ -224,7 +227,9 @@ def test_grids_are_the_schemas(monkeypatch):
     column = Column(name="x", kind="continuous", lower=-4, upper=60)
     schema = Schema(columns=(column, Column(name="k", kind="integer", lower=0, upper=500)))
     rng = np.random.default_rng(9)
-    frame = schema.conform(pd.DataFrame({"x": rng.uniform(20, 30, 80), "k": rng.integers(100, 200, 80)})).frame
+    frame = schema.conform(
+        pd.DataFrame({"x": rng.uniform(20, 30, 80), "k": rng.integers(100, 200, 80)})
+    ).frame
     released = release_marginals(frame, schema, noise_multiplier=1.0, n=80, rng=rng)
     for grid, column in zip(released.grids, schema.columns, strict=True):
         lowest, highest = grid.decode([0, grid.present - 1], [0.0, np.nextafter(1, 0)])
