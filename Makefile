@@ -1,10 +1,11 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the whole test suite
+# make mutants   puts each known fault into a copy of the package and sees that its tests fail; prints the table
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test mutants check clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +28,9 @@ check: $(VENV)/.installed-test
 
 test: check
 	$(BIN)/python -m pytest
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python tests/mutants/run.py
 
 clean:
 	rm -rf $(VENV) build dist runs *.egg-info

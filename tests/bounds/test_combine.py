@@ -5,6 +5,7 @@ from critics import cube, glorot
 
 from dpsynth.bounds.combine import LayerBounds, gradient_bounds
 from dpsynth.bounds.interval import gradient_box
+from dpsynth.bounds.lipschitz import layer_radii
 from dpsynth.errors import InputError
 
 
@@ -15,10 +16,12 @@ def test_layers_carry_their_arrays_in_order():
     box = gradient_box(weights, cube(3))
     assert [layer.shapes for layer in bounds] == [((3, 4), (4,)), ((4, 2), (2,)), ((2, 1),)]
     assert [layer.size for layer in bounds] == [16, 10, 2]
-    for layer, matrix in zip(bounds, box.matrices, strict=True):
+    radii = layer_radii(weights, [2.0, 2.0, 2.0], cube(3), box)
+    assert len({float(radius) for radius in radii}) == 3
+    for layer, matrix, radius in zip(bounds, box.matrices, radii, strict=True):
         np.testing.assert_array_equal(layer.lo[0], matrix.lo)
         np.testing.assert_array_equal(layer.hi[0], matrix.hi)
-        assert float(layer.radius) > 0
+        assert float(layer.radius) == float(radius)
 
 
 def test_box_or_ball_can_be_left_out():

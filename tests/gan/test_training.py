@@ -67,6 +67,59 @@ def test_a_wider_batch_is_not_cut():
     assert (chunk["records"] >= 0).sum(axis=2).tolist() == [[80, 80], [80, 80]]
 
 
+def watched(trainer):
+    """What a run hands to its program, chunk by chunk, with a program that does nothing."""
+    seen = []
+
+    def loop(arrays, data, bank, chunk, limit):
+        seen.append(({k: v.numpy() for k, v in chunk.items()}, int(limit), arrays["critic"]))
+        return arrays, tf.zeros([len(chunk["records"]), 3])
+
+    trainer._loop = loop
+    trainer.run(np.random.default_rng(1))
+    return seen
+
+
+def test_no_noise_comes_twice(monkeypatch):
+    """Catches one chunk of noise for the whole run, and one array for several steps of a chunk."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    trainer = make(steps=40)
+    draws = trainer.step.draws
+    noise = [
+        draws.noise(chunk, i, j) for chunk, limit, _ in watched(trainer) for i in range(limit) for j in (0, 1)
+    ]
+    assert len(noise) == 40 and len(np.unique(np.stack(noise))) > 0.999 * np.stack(noise).size
+
+
+def test_a_run_is_what_its_plan_says(monkeypatch):
+    """Catches more steps, likelier records or another divisor than were paid for.
+
+    The table has 50 records where the plan was made for 80.
+    """
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 7)
+    trainer = make(steps=41, n=50)
+    assert trainer.step.expected_batch == 20.0
+    seen = watched(trainer)
+    assert sum(limit for _, limit, _ in seen) * trainer.settings.critic_steps == 40
+    taken = sum(int((chunk["records"][:limit] >= 0).sum()) for chunk, limit, _ in seen)
+    assert abs(taken - 40 * 50 * 0.25) < 4.5 * np.sqrt(40 * 50 * 0.25 * 0.75)
+    assert all(chunk["noise_multiplier"] == 1.0 for chunk, _, _ in seen)
+
+
+def test_a_run_begins_within_its_constraint():
+    """Catches initial weights that are not projected, whose norms the noise takes for granted."""
+    ((_, _, critic), *_) = watched(make(critic_hidden=(30, 30)))
+    for matrix in critic[0::2]:
+        assert np.linalg.svd(matrix.numpy().astype(float), compute_uv=False)[0] <= 1.0
+
+
+def test_products_are_of_full_precision():
+    """Catches products in TF32, which round a thousand times more than the bounds are widened for."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    make()
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
 def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch):
     """Catches an interrupt that loses the run, or a resumed run that starts again."""
     monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)

@@ -139,6 +139,46 @@ def test_minmax_values_by_hand():
     assert points.ravel().tolist() == [0.0, 0.25, 1.0]
 
 
+class Middle:
+    """A generator that always gives the middle, so that equal records get equal points."""
+
+    def random(self, n):
+        return np.full(n, 0.5)
+
+
+@pytest.mark.parametrize("numeric", ["copula", "minmax"])
+def test_a_record_is_encoded_by_itself(numeric):
+    """Bounds, ranks or scales read off the table: whoever leaves it would move all others' points."""
+    rng = np.random.default_rng(12)
+    frame = table(60, rng)
+    encoder = encoder_of(frame, numeric, "onehot")
+    points = encoder.transform(frame, Middle())
+    inner = frame[frame["temp"].between(36.5, 37.5) & (frame["lab"].isna() | frame["lab"].between(1, 5))]
+    assert 2 < len(inner) < 40
+    np.testing.assert_array_equal(encoder.transform(inner, Middle()), points[inner.index])
+
+
+def test_minmax_goes_by_the_schemas_bounds():
+    """Both bounds read off a table that reaches neither of them."""
+    schema = Schema(columns=(Column(name="x", kind="continuous", lower=-10, upper=30),))
+    points = Encoder(schema, None, numeric="minmax").transform(
+        pd.DataFrame({"x": [0.0, 10.0, 20.0]}), np.random.default_rng(0)
+    )
+    assert points.ravel().tolist() == [0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize("numeric", ["copula", "minmax"])
+def test_a_value_beyond_its_bounds_stays_in_the_cube(numeric):
+    """A point outside the domain that the critic's bounds are proved for, from one record out of range."""
+    frame = table(30, np.random.default_rng(13))
+    encoder = encoder_of(frame, numeric, "onehot")
+    wild = frame.assign(lab=1e6, temp=-500.0)
+    points = encoder.transform(wild, np.random.default_rng(0))
+    assert points.min() >= 0.0 and points.max() <= 1.0
+    back = encoder.inverse_transform(points, np.random.default_rng(0))
+    assert back["temp"].eq(30.0).all() and back["lab"].min() > 40.0
+
+
 def test_soft_groups_are_drawn_in_proportion():
     """Arg-max decoding, which erases rare categories from soft generator outputs."""
     rng = np.random.default_rng(5)

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from dpsynth.errors import ConfigError
+from dpsynth.table import marginals
 from dpsynth.table.marginals import (
     Marginals,
     count_event,
@@ -16,7 +17,6 @@ from dpsynth.table.marginals import (
     release_marginals,
     sensitivity_squared,
 )
-from dpsynth.table.projection import norm_sub
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -59,30 +59,68 @@ def test_sensitivity_bounds_every_neighbour(method):
     assert max(moved) == pytest.approx(declared)  # and it is tight, so no noise is wasted
 
 
-@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
-def test_noise_scale(method, monkeypatch):
-    """Noise of another scale than multiplier times sensitivity: 2/3 and 3/2 of it must be rejected."""
-    seen = []
-    monkeypatch.setattr(
-        "dpsynth.table.marginals.denoise", lambda grid, c, std, n: seen.append(c) or norm_sub(c, n)
-    )
-    monkeypatch.setattr(
-        "dpsynth.table.marginals._tree_histogram",
-        lambda levels, missing, n, cells: seen.extend([*levels, missing]) or np.ones(cells + len(missing)),
-    )
-    rng = np.random.default_rng(1)
-    frame = table(300, rng)
-    exact = np.concatenate(query(frame, make_grids(SCHEMA), method))
+class Watched(np.ndarray):
+    """Exact counts that note what is added to them, whatever is done with the sum."""
+
+    def __add__(self, noise):
+        ADDED.append(np.array(noise))
+        return np.asarray(self) + noise
+
+
+ADDED = []
+
+
+def noise_of(monkeypatch, release, times):
+    """What ``release()`` adds to every cell of the exact counts, shape (times, cells)."""
+    exact = marginals.query
+    monkeypatch.setattr(marginals, "query", lambda *a: [c.view(Watched) for c in exact(*a)])
     draws = []
-    for _ in range(40):
-        seen.clear()
+    for _ in range(times):
+        ADDED.clear()
+        release()
+        draws.append(np.concatenate(ADDED))
+    return np.stack(draws)
+
+
+@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
+def test_every_cell_has_noise_of_the_stated_scale(method, monkeypatch):
+    """Noise of another scale than multiplier times sensitivity, a cell without noise, one draw for several.
+
+    Each cell by itself: pooled with all others, the cell of missing values would not be missed.
+    """
+    rng = np.random.default_rng(1)
+    frame, grids, times = table(300, rng), make_grids(SCHEMA), 60
+
+    def release():
         release_marginals(frame, SCHEMA, noise_multiplier=1.7, n=30_000, rng=rng, method=method)
-        draws.append(np.concatenate(seen) - exact)
+
     scale = 1.7 * np.sqrt(len(SCHEMA) if method == "histogram" else 1 + 7 + 8 + 1)
-    noise = np.concatenate(draws)
-    assert stats.kstest(noise, "norm", (0, scale)).pvalue > 1e-3
+    noise = noise_of(monkeypatch, release, times) / scale
+    assert noise.shape[1] == sum(len(c) for c in query(frame, grids, method))
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-3
     for wrong in (2 / 3, 3 / 2):
-        assert stats.kstest(noise, "norm", (0, wrong * scale)).pvalue < 1e-6
+        assert stats.kstest(wrong * noise.ravel(), "norm").pvalue < 1e-6
+    squares = (noise**2).sum(axis=0)
+    law = stats.chi2(times)
+    assert min(law.cdf(squares).min(), law.sf(squares).min()) > 1e-7
+    assert np.abs(np.corrcoef(noise.T) - np.eye(noise.shape[1])).max() < 0.8
+
+
+@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
+def test_noise_is_the_generators_own_in_float64(method, monkeypatch):
+    """Noise of a seed that nobody gave, or in float32, which ends between 5 and 6 standard deviations."""
+    frame = table(50, np.random.default_rng(2))
+
+    def release():
+        release_marginals(
+            frame, SCHEMA, noise_multiplier=2.0, n=30_000, rng=np.random.default_rng(12), method=method
+        )
+
+    noise = noise_of(monkeypatch, release, 1)[0]
+    scale = 2.0 * np.sqrt(sensitivity_squared(make_grids(SCHEMA), method))
+    np.testing.assert_allclose(
+        noise, scale * np.random.default_rng(12).standard_normal(len(noise)), rtol=1e-12
+    )
 
 
 def test_sensitivity_counts_levels_of_fine_ordered_grids_only():
@@ -182,6 +220,20 @@ def test_state_round_trip():
     assert all(np.array_equal(a, b) for a, b in zip(back.probabilities, released.probabilities, strict=True))
     with pytest.raises(ConfigError, match="saved cells"):
         Marginals.from_state(SCHEMA.select(["died", "age"]), meta, arrays)
+
+
+def test_grids_are_the_schemas(monkeypatch):
+    """Catches cells between the smallest and the largest value of the table, which one record moves."""
+    column = Column(name="x", kind="continuous", lower=-4, upper=60)
+    schema = Schema(columns=(column, Column(name="k", kind="integer", lower=0, upper=500)))
+    rng = np.random.default_rng(9)
+    frame = schema.conform(
+        pd.DataFrame({"x": rng.uniform(20, 30, 80), "k": rng.integers(100, 200, 80)})
+    ).frame
+    released = release_marginals(frame, schema, noise_multiplier=1.0, n=80, rng=rng)
+    for grid, column in zip(released.grids, schema.columns, strict=True):
+        lowest, highest = grid.decode([0, grid.present - 1], [0.0, np.nextafter(1, 0)])
+        assert lowest == column.lower and highest == pytest.approx(column.upper, abs=1e-6)
 
 
 def test_cells_follow_a_public_rule_and_are_kept():

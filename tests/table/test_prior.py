@@ -115,26 +115,64 @@ def test_tables_have_the_declared_sensitivity(kind, monkeypatch):
     assert max(moved) == pytest.approx(np.sqrt(len(SCHEMA) - 1)) == np.sqrt(len(seen["families"]))
 
 
-@pytest.mark.parametrize("kind", ["tree", "tan"])
-def test_noise_scale(kind, monkeypatch):
-    """Table noise of another scale than multiplier times sensitivity: 2/3 and 3/2 of it are rejected."""
+def noise_of(monkeypatch, fit):
+    """What ``fit()`` adds to the cells of each table."""
     draws = []
     noisy = module._noisy_tables
 
     def spy(bins, binnings, families, std, rng):
         tables = noisy(bins, binnings, families, std, rng)
-        exact = noisy(bins, binnings, families, 0.0, rng)
+        exact = noisy(bins, binnings, families, 0.0, np.random.default_rng(0))
         draws.extend((a - b).ravel() for a, b in zip(tables, exact, strict=True))
         return tables
 
     monkeypatch.setattr(module, "_noisy_tables", spy)
-    frame = table(500, np.random.default_rng(3))
-    for seed in range(40):
-        fitted(kind, frame=frame, seed=seed, noise=1.5, n_bins=6)
-    noise, scale = np.concatenate(draws), 1.5 * np.sqrt(len(SCHEMA) - 1)
-    assert stats.kstest(noise, "norm", (0, scale)).pvalue > 1e-3
+    fit()
+    monkeypatch.setattr(module, "_noisy_tables", noisy)
+    return draws
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_every_cell_has_noise_of_the_stated_scale(kind, monkeypatch):
+    """Table noise of another scale than multiplier times sensitivity, or a cell without, each by itself."""
+    frame, times, scale = table(500, np.random.default_rng(3)), 40, 1.5 * np.sqrt(len(SCHEMA) - 1)
+    runs = [
+        noise_of(monkeypatch, lambda seed=seed: fitted(kind, frame=frame, seed=seed, noise=1.5, n_bins=6))
+        for seed in range(times)
+    ]
+    noise = np.concatenate([cells for run in runs for cells in run]) / scale
+    assert stats.kstest(noise, "norm").pvalue > 1e-3
     for wrong in (2 / 3, 3 / 2):
-        assert stats.kstest(noise, "norm", (0, wrong * scale)).pvalue < 1e-6
+        assert stats.kstest(wrong * noise, "norm").pvalue < 1e-6
+    # bins differ from run to run, so that only the first and the last cells are the same ones
+    for place in (0, -1):
+        for number in range(len(SCHEMA) - 1):
+            squares = sum(run[number][place] ** 2 for run in runs) / scale**2
+            law = stats.chi2(times)
+            assert min(law.cdf(squares), law.sf(squares)) > 1e-6
+    assert all(len(np.unique(cells)) == len(cells) for run in runs for cells in run)
+
+
+def test_noise_is_the_generators_own_in_float64(monkeypatch):
+    """Noise of a seed that nobody gave, the same for every table, or in float32 with its short tails."""
+    released = release_marginals(
+        table(60, np.random.default_rng(4)), SCHEMA, noise_multiplier=None, n=60, rng=np.random.default_rng(0)
+    )
+
+    def fit():
+        fit_prior(
+            table(60, np.random.default_rng(4)),
+            SCHEMA,
+            released,
+            kind="tree",
+            noise_multiplier=2.0,
+            selection_epsilon=None,
+            rng=np.random.default_rng(31),
+        )
+
+    noise = np.concatenate(noise_of(monkeypatch, fit))
+    expected = 4.0 * np.random.default_rng(31).standard_normal(len(noise))
+    np.testing.assert_allclose(noise, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_selection_runs_as_often_as_posted(monkeypatch):
