@@ -10,6 +10,7 @@ from dpsynth.table.marginals import (
     Marginals,
     count_event,
     default_cells,
+    default_values,
     make_grids,
     marginals_event,
     query,
@@ -239,16 +240,20 @@ def test_grids_are_the_schemas(monkeypatch):
 def test_cells_follow_a_public_rule_and_are_kept():
     """Catches cells chosen by the data: two tables of one schema, n and noise must share their grids."""
     column = Column(name="x", kind="continuous", lower=0, upper=1)
-    schema = Schema(columns=(column, *SCHEMA.columns[1:]))
+    count = Column(name="k", kind="integer", lower=0, upper=17)
+    schema = Schema(columns=(column, count, *SCHEMA.columns[1:]))
     assert default_cells(285, 17.0) < default_cells(4000, 17.0) <= default_cells(4000, 0.0)
     sizes = set()
     for seed in range(3):
         rng = np.random.default_rng(seed)
         frame = table(30 + 40 * seed, rng).assign(age=rng.random(30 + 40 * seed)).rename(columns={"age": "x"})
+        frame["k"] = rng.integers(0, 18, len(frame))
         released = release_marginals(
             schema.conform(frame).frame, schema, noise_multiplier=5.0, n=100, rng=np.random.default_rng(0)
         )
         again = Marginals.from_state(schema, *released.to_state())
         assert [g.size for g in again.grids] == [g.size for g in released.grids]
-        sizes.add(released.grids[0].size)
-    assert sizes == {default_cells(100, 5.0 * np.sqrt(len(schema)))}
+        sizes.add((released.grids[0].size, released.grids[1].size))
+    noise = 5.0 * np.sqrt(len(schema))
+    assert sizes == {(default_cells(100, noise), 18)}
+    assert default_values(30, noise) < 18 <= default_values(100, noise)
