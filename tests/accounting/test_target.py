@@ -15,6 +15,7 @@ from dpsynth.accounting.target import (
     AttackAccuracyTarget,
     BeliefTarget,
     EpsilonTarget,
+    PromiseTarget,
     TvTarget,
     parse_target,
 )
@@ -133,3 +134,12 @@ def test_arguments_that_exclude_each_other():
             calibrate(lambda z: [gaussian_event(z)], **arguments)
     with pytest.raises(InputError, match="sampling_prob"):
         calibrate_training(TvTarget(0.1), 1.5, 10)
+
+
+@pytest.mark.parametrize(("tv", "binding"), [(0.05, "tv"), (0.9, "epsilon")])
+def test_a_promise_is_kept_in_both_its_parts(tv, binding):
+    """Would catch a stage whose total variation goes beyond what was promised because epsilon does not."""
+    target = PromiseTarget(1.0, 1e-6, tv)
+    profile = Profile([gaussian_event(calibrate(lambda z: [gaussian_event(z)], target))])
+    used = {"epsilon": profile.epsilon(1e-6) / 1.0, "tv": profile.tv() / tv}
+    assert max(used.values()) <= 1.0 and used[binding] > 0.99
