@@ -294,6 +294,30 @@ def test_only_the_released_count_matters():
     assert all(values.sum() == pytest.approx(900, rel=1e-3) for _, _, values in prior.factors)
 
 
+def test_bins_follow_from_what_is_released():
+    """Bins, or their number, read off the records: neighbours would have tables of other shapes."""
+    released = release_marginals(
+        table(300, np.random.default_rng(8)),
+        SCHEMA,
+        noise_multiplier=2.0,
+        n=300,
+        rng=np.random.default_rng(0),
+    )
+    labels = []
+    for n in (20, 3000):
+        prior = fit_prior(
+            table(n, np.random.default_rng(n)),
+            SCHEMA,
+            released,
+            kind="tree",
+            noise_multiplier=2.0,
+            selection_epsilon=1.0,
+            rng=np.random.default_rng(0),
+        )
+        labels.append([binning.labels.tolist() for binning in prior.binnings])
+    assert labels[0] == labels[1]
+
+
 @pytest.mark.parametrize("kind", ["tree", "tan"])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_tiny_tables_under_noise(kind, n):
