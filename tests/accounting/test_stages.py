@@ -173,6 +173,7 @@ def test_a_journal_has_every_post_before_it_returns(tmp_path):
     ledger = staged((1e-6, 0.5, 20.0))
     ledger.journal = tmp_path / "journal.json"
     ledger.post("more", gaussian_event(9.0), sensitivity="1")
+    assert (tmp_path / "journal.json").is_file()
     assert Ledger.load(tmp_path / "journal.json").entries == ledger.entries
 
 
