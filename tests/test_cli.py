@@ -399,10 +399,14 @@ def test_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "measured", "--mode", "release", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["path"] == "measured/release.html" and result["mode"] == "release"
-    page = Path("measured/release.html").read_text(encoding="utf-8")
+
+    def read(path: str) -> str:  # a long name may be broken at any <wbr>
+        return Path(path).read_text(encoding="utf-8").replace("<wbr>", "")
+
+    page = read("measured/release.html")
     assert page.startswith("<!DOCTYPE html>") and "nn_accuracy_train" not in page
     assert main(["report", "measured", "--out", "mine.html"]) == 0
-    assert "nn_accuracy_train" in Path("mine.html").read_text(encoding="utf-8")
+    assert "nn_accuracy_train" in read("mine.html")
     capsys.readouterr()
     for words, said in (
         ("report measured", "report.html exists"),
