@@ -87,9 +87,16 @@ def rake(missing: NDArray[np.bool_], law: Array, shares: Array) -> Array:
     return weights if weights.sum() > 0 else np.ones(len(missing))
 
 
-def choose(weights: Array, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """``n`` rows in proportion to their weights, in random order (systematic sampling)."""
-    order = rng.permutation(len(weights))
+def choose(
+    weights: Array, n: int, rng: np.random.Generator, columns: Sequence[NDArray[np.int64]] = ()
+) -> NDArray[np.int64]:
+    """``n`` rows in proportion to their weights, in random order (systematic sampling).
+
+    Marks are set at even distances along the rows sorted by ``columns``, the first before the others, so that
+    the share of each of their values, and of their combinations as far as the sorting reaches, is kept.
+    """
+    shuffled = rng.permutation(len(weights))
+    order = np.lexsort((shuffled, *reversed(columns)))
     ends = np.cumsum(weights[order])
     marks = (np.arange(n) + rng.random()) * (ends[-1] / max(n, 1))
     rows = order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]

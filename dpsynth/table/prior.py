@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Every cell of a table keeps this fraction of an even share, so that fits and draws stay defined.
 _LEAST_CELL = 1e-4
+#: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
+_SORTED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,8 @@ class Prior:
         last = np.array([self.binnings[j].labels[-1] for j in self.panel])
         shares = np.array([self.cells[j][-1] for j in self.panel])
         weights = rake(bins[:, self.panel] == last, self.missing_law, shares)
-        return bins[choose(weights, n, rng)]
+        drawn = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
+        return bins[choose(weights, n, rng, [bins[:, j] for j in drawn])]
 
     def _draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         sizes = [b.size for b in self.binnings]

@@ -116,5 +116,8 @@ def test_raked_records_have_the_law(k, m, seed):
     assert np.isfinite(weights).all() and (weights >= 0).all()
     got = np.bincount(missing.sum(axis=1), weights=weights, minlength=k + 1) / weights.sum()
     np.testing.assert_allclose(got, law, atol=1e-6)
-    rows = choose(weights, 37, rng)
+    column = rng.integers(0, 3, len(missing))
+    rows = choose(weights, 37, rng, [column])
+    share = np.bincount(column, weights=weights, minlength=3) / weights.sum()
+    assert np.abs(np.bincount(column[rows], minlength=3) - 37 * share).max() <= 1 + 1e-9  # the draw is even
     assert rows.shape == (37,) and (weights[rows] > 0).all()
