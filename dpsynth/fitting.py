@@ -31,6 +31,7 @@ from dpsynth.options import FitOptions
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import (
     count_event,
+    default_cells,
     make_grids,
     marginals_event,
     release_count,
@@ -240,7 +241,7 @@ def release_model(
                 "one-way marginals",
                 marginals_event(schema, budget.marginals, method),
                 sensitivity=_marginal_sensitivity(schema, method),
-                detail=f"{method} of {len(schema)} columns, Gaussian noise",
+                detail=_marginal_noise(schema, method, budget.marginals, blueprint.n),
             )
         marginals = release_marginals(
             records, schema, noise_multiplier=budget.marginals, n=blueprint.n, rng=rng, method=method
@@ -372,6 +373,16 @@ def train_generator(
         rng, initial_rng=initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
     )
     return dataclasses.replace(model, weights=trained.generator), trained.history
+
+
+def _marginal_noise(schema: Schema, method: str, multiplier: float, n: float) -> str:
+    """The noise in the words of somebody who reads a table of counts."""
+    cells = default_cells(n, multiplier * math.sqrt(len(schema)))
+    std = multiplier * math.sqrt(sensitivity_squared(make_grids(schema, cells), method))
+    return (
+        f"{method} of {len(schema)} columns, Gaussian noise: a count is off by about {std:.3g} of {n:,.0f} "
+        f"records ({100 * std / n:.2g} %)"
+    )
 
 
 def _marginal_sensitivity(schema: Schema, method: str) -> str:

@@ -130,6 +130,6 @@ def round_up(value: float, figures: int = 4) -> str:
         return f"{abs(value):.4g}"
     places = figures - 1 - math.floor(math.log10(value))
     text = f"{value:.{figures}g}"
-    if float(text) < value:
+    if float(text) < value * (1 - 1e-13):  # a sum of floats may be off in its last digit
         text = f"{round(value, places) + 10.0**-places:.{figures}g}"
     return text

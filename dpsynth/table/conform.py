@@ -177,12 +177,31 @@ def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
-    """Take the words for "no value" out of a column of text, unless it declares them as categories."""
-    absent = set(words) - set(column.categories)
-    if not absent or pd.api.types.is_numeric_dtype(values.dtype):
+    """Take the words for "no value" out of a column, unless it declares them as categories.
+
+    A number counts by its value, however it is written: a reader makes a column numbers or text in view of
+    all its cells, and what one record holds must not decide how the others are read.
+    """
+    absent = set(words) - {_spoken(category) for category in column.categories}
+    if not absent:
         return values
-    said = [isinstance(value, str) and value.strip() in absent for value in values]
-    return values.astype(object).mask(np.array(said, dtype=bool), None)
+    numbers = {number for word in absent if (number := _as_number(word)) is not None}
+    codes, uniques = pd.factorize(values.astype(object))
+    said = [
+        (value.strip() if isinstance(value, str) else _spoken(value)) in absent
+        or (column.is_numeric and _as_number(value) in numbers)
+        for value in uniques
+    ]
+    if not any(said):
+        return values
+    return values.astype(object).mask(np.array([*said, False])[codes], None)
+
+
+def _as_number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _decimals(*numbers: float) -> int:

@@ -68,7 +68,7 @@ class Marginals:
     n: float
     noise_multiplier: float | None
     cells: int
-    values: int
+    values: int = 2 * MOST_CELLS
     missing_law: NDArray[np.float64] | None = None
 
     @property

@@ -11,6 +11,7 @@ import pytest
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
 from dpsynth.table.grid import Grid
+from dpsynth.table.schema import Schema
 
 COLUMNS = (
     Column(name="crea", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log", missing=True),
@@ -55,3 +56,18 @@ def test_what_has_no_step_is_left_alone():
     once = round_frame(columns, frame)
     assert once.to_dict("list") == {"x": [0.123456789], "sex": ["F"], "crea": [1.2]}
     assert round_frame(columns, once).equals(once)
+
+
+@pytest.mark.parametrize("words", [("999", "?"), ("999.0",)])
+def test_one_cell_does_not_decide_how_the_others_are_read(words):
+    """A word for "no value" that counts in text only: one '?' more turned every 999 into a missing value."""
+    age = Column(name="age", kind="integer", lower=0, upper=1000, missing=True)
+    code = Column(name="code", kind="categorical", categories=(1, 2), missing=True)
+    schema = Schema(columns=(age, code), missing_words=(*words, "9"))
+    as_numbers = pd.DataFrame({"age": [999, 5, 999], "code": [9, 1, 2]})
+    as_text = pd.DataFrame({"age": ["999", "5", "999.0"], "code": ["9", "1", "2"]})
+    as_floats = as_numbers.astype(float)
+    for frame in (as_numbers, as_text, as_floats):
+        checked = schema.check(frame)
+        assert checked["age"].isna().tolist() == [True, False, True]
+        assert checked["code"].isna().tolist() == [True, False, False]

@@ -75,7 +75,9 @@ def outcome_rates(
             detail = f"{what}, {table}"
             if not len(values):
                 detail += f": no record has a known {outcome}"
-            lower, upper = interval or (None, None)
+            # The synthetic table's own rate is a fact about it; what the noise did to it is not in an
+            # interval over its records, which would be read as one for the real rate.
+            lower, upper = interval if internal and interval else (None, None)
             yield Measure(group, name, value, internal, detail, lower, upper)
         if table == "synthetic":
             yield _constant(values, column, group)

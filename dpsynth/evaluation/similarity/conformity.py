@@ -128,7 +128,7 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
     """
     rows = []
     for column in schema.columns:
-        if column.resolution is not None:
+        if column.resolution is not None and column.name in raw:  # a derived column may be absent
             numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
             if off := _off_step(numbers, column):
                 rows.append(
