@@ -25,7 +25,7 @@ from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
 from dpsynth.evaluation.similarity.believable import believable
-from dpsynth.evaluation.similarity.conformity import finer_than_declared
+from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.likeness import likeness
 from dpsynth.table.conform import round_frame
 from dpsynth.table.rules import parse_rule
@@ -154,6 +154,8 @@ def evaluate(
         for name, frame in (("synthetic", synthetic), ("train", train), ("test", test))
         if frame is not None
     ]
+    real_tables = (("train", train), ("test", test))
+    found += [outside_bounds(frame, schema, name) for name, frame in real_tables if frame is not None]
     if chosen is not None:
         found.append(
             usefulness(

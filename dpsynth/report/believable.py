@@ -14,6 +14,8 @@ from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.blocks import Sentence
 from dpsynth.report.verdict import Severity, Verdict
 
+#: part of a column's values outside its declared bounds that is worth a sentence
+_CUT = 0.01
 #: columns that one sentence names
 _NAMED = 3
 #: tails and shares that nobody believes: so many times beyond what a clinician would
@@ -22,6 +24,23 @@ _FAR = 4.0
 ALONE, OBVIOUS = 0.55, 0.85
 #: part of a column's AUC above 1/2 that last digits must reach to be named as the reason
 _BY_DIGITS = 0.7
+
+
+def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Do the declared bounds cut the real table, so that no other measure can see what was lost?"""
+    for detail in evaluation.of_kind("outside_bounds"):
+        rows = [row for row in detail.data["rows"] if row["values"] > _CUT * row["of"]]
+        if rows and detail.name.endswith(".train"):
+            named = [
+                f"{row['values']:,} of {row['of']:,} values of {row['column']} lie outside "
+                f"{row['lower']:g} to {row['upper']:g}"
+                for row in sorted(rows, key=lambda row: -row["values"] / row["of"])
+            ]
+            sentence = (
+                f"The schema's bounds cut the real table: {_first(named)}. They were clipped before fitting "
+                "and before any comparison; widen the bounds if such values are possible."
+            )
+            yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal)
 
 
 def tails(evaluation: Evaluation) -> Iterator[Verdict]:

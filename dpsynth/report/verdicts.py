@@ -233,6 +233,7 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     trust.collapse,
     trust.effects,
     trust.resemblance,
+    believable.clipped,
     believable.tails,
     believable.point_masses,
     believable.missing_together,

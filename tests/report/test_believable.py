@@ -8,7 +8,7 @@ import pytest
 
 from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.evaluation.similarity.believable import believable
-from dpsynth.evaluation.similarity.conformity import finer_than_declared
+from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.report.believable import number
 from dpsynth.report.column_tables import column_tables
 from dpsynth.report.load import ReportSource
@@ -164,3 +164,15 @@ def test_columns_are_named_where_chance_does_not_explain_them(value, beyond, sev
     row = {"column": "sbp", "auc": auc, "last_digits": None, "beyond_chance": beyond}
     detail = Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": [row]})
     assert [v.severity for v in verdicts(Evaluation((), {}, (detail,)))] == ([severity] if severity else [])
+
+
+def test_bounds_that_cut_the_real_table_are_said():
+    """Catches a heap at a bound that is blamed on the synthetic table."""
+    schema = Schema(columns=(Column(name="rbc", kind="continuous", lower=1, upper=4, decimals=1),))
+    raw = pd.DataFrame({"rbc": [3.0] * 70 + [4.04] * 10 + [5.1] * 20})
+    details = outside_bounds(raw, schema, "train").details
+    assert all(detail.internal for detail in details)
+    (found,) = verdicts(Evaluation((), {}, details))
+    assert found.code == "clipped" and found.internal
+    assert "20 of 100 values of rbc lie outside 1 to 4" in found.sentence
+    assert verdicts(Evaluation((), {}, outside_bounds(raw.clip(upper=4.0), schema, "train").details)) == ()

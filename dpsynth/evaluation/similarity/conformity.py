@@ -140,6 +140,48 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
     return Findings((), (Detail(kind, f"{kind}.{table}", table != "synthetic", {"rows": rows}),))
 
 
+def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
+    """Say of which columns a real table holds numbers outside the declared bounds.
+
+    They are clipped before fitting and before any comparison, so that no other measure sees what was lost.
+    Half a step outside is rounding.
+
+    Parameters
+    ----------
+    raw : pandas.DataFrame of shape (n, columns)
+        As it came.
+    schema : Schema
+    table : str
+        ``"train"`` or ``"test"``.
+
+    Returns
+    -------
+    Findings
+        One internal detail of kind ``"outside_bounds"``; none where every number lies within.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="rbc", kind="continuous", lower=1, upper=4, decimals=1),))
+    >>> outside_bounds(pd.DataFrame({"rbc": [3.9, 4.04, 5.2]}), schema, "train").details[0].data["rows"]
+    [{'column': 'rbc', 'values': 1, 'of': 3, 'lower': 1.0, 'upper': 4.0, 'unit': None}]
+    """
+    rows = []
+    for column in schema.columns:
+        if not column.is_numeric or column.name not in raw:
+            continue
+        assert column.lower is not None and column.upper is not None
+        numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
+        slack = (column.resolution or 0.0) / 2 + 1e-9 * max(abs(column.lower), abs(column.upper))
+        outside = int(((numbers < column.lower - slack) | (numbers > column.upper + slack)).sum())
+        if outside:
+            present = int(np.isfinite(numbers).sum())
+            ends = {"lower": column.lower, "upper": column.upper, "unit": column.unit}
+            rows.append({"column": column.name, "values": outside, "of": present, **ends})
+    if not rows:
+        return Findings()
+    return Findings((), (Detail("outside_bounds", f"outside_bounds.{table}", True, {"rows": rows}),))
+
+
 def _conformity(series: pd.Series, column: Column) -> Conformity:
     present = series[series.notna()]
     missing = 0 if column.missing else len(series) - len(present)
