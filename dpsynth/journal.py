@@ -21,15 +21,15 @@ _CHECKPOINTS = ("checkpoint.json", "checkpoint.used.json")
 
 
 def journal_file(out: str | Path) -> Path:
-    """The journal of a folder.
+    """The journal of a folder: a hidden file, so that nothing that somebody put there is taken for it.
 
     Examples
     --------
     >>> journal_file("runs/demo").name
-    'demo.ledger.json'
+    '.demo.journal.json'
     """
     path = Path(out)
-    return path.with_name(f"{path.name}.ledger.json")
+    return path.with_name(f".{path.name}.journal.json")
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def _places(out: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Ledger:
-    if path.name.endswith("ledger.json"):
+    if path.name.endswith(("ledger.json", "journal.json")):
         return Ledger.load(path)
     record = read_json(path)
     try:
