@@ -10,6 +10,7 @@ them counts once. Whether two runs of one folder read the same table is not aske
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -92,6 +93,13 @@ def take_over(out: Path, ledger: Ledger, say: Callable[[str], None]) -> None:
         new = ledger.join(earlier)
         if new:
             say(f"{new} earlier releases taken over from {path}; the new ledger counts them as well")
+
+
+def give_up(checkpoint: Path) -> None:
+    """Mark a checkpoint as used, so that nothing goes on from it; its ledger still counts."""
+    waiting, used = (checkpoint / name for name in _CHECKPOINTS)
+    if waiting.exists():
+        os.replace(waiting, used)
 
 
 def checkpoint_ledger(checkpoint: Path) -> Ledger:

@@ -127,6 +127,56 @@ def test_a_given_up_checkpoint_counts(folder: Path) -> None:
     ]
 
 
+def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch another run's checkpoint, of another epsilon, resumed as this one's, or forgotten.
+
+    The second run is interrupted twice before it trains; the third is carried out.
+    """
+    abandoned("out", earlier_ledger(), config(model=model(epsilon=8.0), **QUICK))
+    mine = config(model=model(epsilon=1.0), **QUICK)
+
+    def interrupt(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    reached: list[str] = []
+    for place in (pipeline, "load_table"), (fitting, "count_records"):
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                pipeline.run(mine, "out", force=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(DPWGANGP, "resume", lambda *a, **k: interrupt(reached.append("resumed")))
+            with pytest.raises((DpsynthError, KeyboardInterrupt)) as refusal:
+                pipeline.run(mine, "out", resume=True)
+        assert reached == [] and "no checkpoint to resume" in str(refusal.value)
+    pipeline.run(mine, "out")
+    entries = [entry.name for entry in Ledger.load("out/ledger.json").entries]
+    assert entries == ["critic steps", "one-way marginals"]
+
+
+def test_a_resumed_run_counts_all_that_its_folder_released(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch --resume that writes the checkpoint's ledger and drops what stands in the journal."""
+    abandoned("out", earlier_ledger(), config(**QUICK))
+    other = earlier_ledger()
+    other.save(".out.journal.json")
+
+    def resumed(checkpoint: Path, frame: Any, **kwargs: Any) -> DPWGANGP:
+        ledger = Ledger.from_dict(json.loads((checkpoint / "checkpoint.json").read_text())["ledger"])
+        return pipeline.build_model(config(**QUICK)).fit(
+            frame, schema=SCHEMA.with_n_public(len(frame)), ledger=ledger
+        )
+
+    monkeypatch.setattr(DPWGANGP, "resume", resumed)
+    pipeline.run(config(**QUICK), "out", resume=True)
+    written = Ledger.load("out/ledger.json")
+    assert len(written.stages) == 3 and written.holds(other)
+    assert DPWGANGP.load("out/model").ledger_.to_dict() == written.to_dict()
+
+
 def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch --resume --ledger that drops the ledger, and one that refuses what it already counts."""
     named = earlier_ledger()
