@@ -10,6 +10,7 @@ them counts once. Whether two runs of one folder read the same table is not aske
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,15 +22,15 @@ _CHECKPOINTS = ("checkpoint.json", "checkpoint.used.json")
 
 
 def journal_file(out: str | Path) -> Path:
-    """The journal of a folder.
+    """The journal of a folder: a hidden file, so that nothing that somebody put there is taken for it.
 
     Examples
     --------
     >>> journal_file("runs/demo").name
-    'demo.ledger.json'
+    '.demo.journal.json'
     """
     path = Path(out)
-    return path.with_name(f"{path.name}.ledger.json")
+    return path.with_name(f".{path.name}.journal.json")
 
 
 @contextlib.contextmanager
@@ -94,6 +95,13 @@ def take_over(out: Path, ledger: Ledger, say: Callable[[str], None]) -> None:
             say(f"{new} earlier releases taken over from {path}; the new ledger counts them as well")
 
 
+def give_up(checkpoint: Path) -> None:
+    """Mark a checkpoint as used, so that nothing goes on from it; its ledger still counts."""
+    waiting, used = (checkpoint / name for name in _CHECKPOINTS)
+    if waiting.exists():
+        os.replace(waiting, used)
+
+
 def checkpoint_ledger(checkpoint: Path) -> Ledger:
     """The ledger in a checkpoint.
 
@@ -127,7 +135,7 @@ def _places(out: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Ledger:
-    if path.name.endswith("ledger.json"):
+    if path.name.endswith(("ledger.json", "journal.json")):
         return Ledger.load(path)
     record = read_json(path)
     try:

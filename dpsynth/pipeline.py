@@ -29,7 +29,7 @@ from dpsynth.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.journal import checkpoint_ledger, journalled
+from dpsynth.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.options import from_plain
 from dpsynth.preflight import check_run
 from dpsynth.rejection import Acceptance
@@ -187,6 +187,8 @@ def _carry_out(
 ) -> Finished:
     """Carry out a run whose configuration and folder have been found to be right."""
     checkpoint = checkpoint_folder(out)
+    if not resume:
+        give_up(checkpoint)  # before another configuration's run can be interrupted beside it
     seconds: dict[str, float] = {}
 
     start = time.perf_counter()

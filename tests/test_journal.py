@@ -50,13 +50,13 @@ def test_the_journal_is_written_before_the_records_are_read(
     release = fitting.release_marginals
 
     def look(*args: Any, **kwargs: Any) -> Any:
-        seen.append(tuple(entry.name for entry in Ledger.load("out.ledger.json").entries))
+        seen.append(tuple(entry.name for entry in Ledger.load(".out.journal.json").entries))
         return release(*args, **kwargs)
 
     monkeypatch.setattr(fitting, "release_marginals", look)
     pipeline.run(config(**QUICK), "out")
     assert seen == [("one-way marginals",)]
-    assert not Path("out.ledger.json").exists() and stages("out/ledger.json") == 1
+    assert not Path(".out.journal.json").exists() and stages("out/ledger.json") == 1
 
 
 @pytest.mark.parametrize("raised", [RunError("training diverged"), KeyboardInterrupt()])
@@ -73,12 +73,12 @@ def test_a_run_that_failed_counts_in_the_next(
         patch.setattr(DPWGANGP, "_finish", fail)
         with pytest.raises(type(raised)):
             pipeline.run(config(**QUICK), "out", log=said.append)
-    assert said == ["what was posted stands in out.ledger.json and counts in the next run of out"]
+    assert said == ["what was posted stands in .out.journal.json and counts in the next run of out"]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
-    assert "1 earlier releases taken over from out.ledger.json" in said[1]
+    assert "1 earlier releases taken over from .out.journal.json" in said[1]
     assert stages("out/ledger.json") == 2 and 5.9 < done.report.ledger["epsilon"] <= 6.0
     assert done.report.ledger["delta"] == 2e-5 and "the sum of 2 stages" in done.report.guarantee
-    assert not Path("out.ledger.json").exists()
+    assert not Path(".out.journal.json").exists()
 
 
 @pytest.mark.slow
@@ -125,6 +125,56 @@ def test_a_given_up_checkpoint_counts(folder: Path) -> None:
         "critic steps",
         "one-way marginals",
     ]
+
+
+def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch another run's checkpoint, of another epsilon, resumed as this one's, or forgotten.
+
+    The second run is interrupted twice before it trains; the third is carried out.
+    """
+    abandoned("out", earlier_ledger(), config(model=model(epsilon=8.0), **QUICK))
+    mine = config(model=model(epsilon=1.0), **QUICK)
+
+    def interrupt(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    reached: list[str] = []
+    for place in (pipeline, "load_table"), (fitting, "count_records"):
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                pipeline.run(mine, "out", force=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(DPWGANGP, "resume", lambda *a, **k: interrupt(reached.append("resumed")))
+            with pytest.raises((DpsynthError, KeyboardInterrupt)) as refusal:
+                pipeline.run(mine, "out", resume=True)
+        assert reached == [] and "no checkpoint to resume" in str(refusal.value)
+    pipeline.run(mine, "out")
+    entries = [entry.name for entry in Ledger.load("out/ledger.json").entries]
+    assert entries == ["critic steps", "one-way marginals"]
+
+
+def test_a_resumed_run_counts_all_that_its_folder_released(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch --resume that writes the checkpoint's ledger and drops what stands in the journal."""
+    abandoned("out", earlier_ledger(), config(**QUICK))
+    other = earlier_ledger()
+    other.save(".out.journal.json")
+
+    def resumed(checkpoint: Path, frame: Any, **kwargs: Any) -> DPWGANGP:
+        ledger = Ledger.from_dict(json.loads((checkpoint / "checkpoint.json").read_text())["ledger"])
+        return pipeline.build_model(config(**QUICK)).fit(
+            frame, schema=SCHEMA.with_n_public(len(frame)), ledger=ledger
+        )
+
+    monkeypatch.setattr(DPWGANGP, "resume", resumed)
+    pipeline.run(config(**QUICK), "out", resume=True)
+    written = Ledger.load("out/ledger.json")
+    assert len(written.stages) == 3 and written.holds(other)
+    assert DPWGANGP.load("out/model").ledger_.to_dict() == written.to_dict()
 
 
 def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +262,19 @@ def test_the_owner_is_told_of_n_public_and_nobody_else(
     SCHEMA.with_n_public(160).to_yaml("half.yaml")
     assert main(FIT.split()) == 2
     assert "n_public is 160, but the table to fit has 80 rows (internal" in capsys.readouterr().err
-    assert not Path("m").exists() and not Path("m.ledger.json").exists()
+    assert not Path("m").exists() and not Path(".m.journal.json").exists()
     assert main([*FIT.split(), "--accept-n-public"]) == 0
     captured = capsys.readouterr()
     assert "has 80 rows (internal" in captured.err and "80 rows" not in captured.out
     for path in Path("m").iterdir():
         assert b"accept_n_public" not in path.read_bytes()
+
+
+def test_a_file_of_the_users_beside_the_folder_stays(folder: Path) -> None:
+    """Would catch a journal whose name a copy of somebody's ledger has: a run overwrites and deletes it."""
+    pipeline.run(config(**QUICK), "out")
+    for name in ("out.ledger.json", "out.journal.json", "out.json"):
+        Path(name).write_text("mine")
+    pipeline.run(config(**QUICK), "out", force=True)
+    for name in ("out.ledger.json", "out.journal.json", "out.json"):
+        assert Path(name).is_file() and Path(name).read_text() == "mine"

@@ -312,8 +312,8 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(DPWGANGP, "save", fail)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
-    assert names(folder) - before == {"out.ledger.json"}
-    assert [entry.name for entry in Ledger.load("out.ledger.json").entries] == ["one-way marginals"]
+    assert names(folder) - before == {".out.journal.json"}
+    assert [entry.name for entry in Ledger.load(".out.journal.json").entries] == ["one-way marginals"]
 
 
 def test_force_keeps_the_old_run_until_the_new_one_is_complete(

@@ -12,10 +12,12 @@ up: that holds whatever a later stage's noise owes to the outputs of an earlier 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -68,6 +70,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._stages: list[Stage] = []
+        self._closed = 0  # so many stages are complete: nothing more is posted into them
         self._entries: list[Entry] = []
         self._overflows: list[Overflow] = []
         self._excluded: list[str] = []
@@ -165,8 +168,9 @@ class Ledger:
         Raises
         ------
         PrivacyError
-            If the event is unknown, cannot be accounted for under this adjacency, or the adjacency differs
-            from that of the entries before.
+            If the event is unknown, cannot be accounted for under this adjacency, the adjacency differs
+            from that of the entries before, or the ledger was loaded or joined and its last stage names no
+            delta that a new one could have.
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
@@ -207,8 +211,9 @@ class Ledger:
     def join(self, other: Ledger) -> int:
         """Take over what another ledger of the same table holds, and return the number of new entries.
 
-        A stage that is in both, because one ledger went on from the other, counts once, as whichever of the
-        two has more of it.
+        A stage that is in both, because one ledger went on from the other, counts once. Where both went on,
+        what they share counts once, and the rest of the other's entries becomes a stage of its own. All
+        stages are closed then, as they are after :meth:`load`: what is posted next begins a new one.
 
         Raises
         ------
@@ -221,18 +226,9 @@ class Ledger:
             )
         before, self._stages = len(self._entries), list(self.stages)
         for number, stage in enumerate(other.stages, 1):
-            entries, overflows = other._of(number)
-            here = next((n for n, mine in enumerate(self._stages, 1) if mine.key == stage.key), 0)
-            if here and len(self._of(here)[0]) >= len(entries):
-                continue
-            if not here:
-                self._stages.append(stage)
-                here = len(self._stages)
-            self._entries = [e for e in self._entries if e.stage != here]
-            self._entries += [replace(e, stage=here) for e in entries]
-            self._entries.sort(key=lambda entry: entry.stage)
-            self._overflows = [o for o in self._overflows if o.stage != here]
-            self._overflows += [replace(o, stage=here) for o in overflows]
+            self._take(stage, *other._of(number))
+        self._entries.sort(key=lambda entry: entry.stage)
+        self._closed = len(self._stages)
         for reason in other._excluded:
             self.exclude(reason)
         self.generators += [g for g in other.generators if g not in self.generators]
@@ -243,7 +239,9 @@ class Ledger:
         """Whether everything that another ledger says is in this one."""
         trial = Ledger()
         trial.join(self)
-        return trial.join(other) == 0 and trial.seeded == self.seeded and trial.excluded == self.excluded
+        charges = len(trial.overflows)
+        news = trial.join(other) or len(trial.overflows) > charges
+        return not news and trial.seeded == self.seeded and trial.excluded == self.excluded
 
     def profile(self) -> Profile:
         """Return the composed cost of all entries, overflow charges included."""
@@ -264,7 +262,10 @@ class Ledger:
         """
         stage, profile = self._stages[number - 1], self._alone(number)
         if stage.delta is None:
-            raise PrivacyError(f"stage {number} of the ledger names no delta, so it cannot be summed")
+            raise PrivacyError(
+                f"stage {number} of the ledger names no delta, so it cannot be summed: call "
+                "begin_stage(delta), which tells it at that"
+            )
         epsilon, tv = stage.epsilon or 0.0, stage.tv or 0.0
         return max(epsilon, profile.epsilon(stage.delta)), stage.delta, max(tv, profile.tv())
 
@@ -335,7 +336,7 @@ class Ledger:
         ----------
         total : bool
             Whether the composed cost is told as well: ``epsilon`` (null where it is infinite, or where the
-            ledger names no delta) and ``tv``.
+            ledger names no delta) and ``tv`` (null where stages without a delta cannot be summed).
         """
         return ledger_record.to_record(self, total=total)
 
@@ -388,9 +389,39 @@ class Ledger:
         write_text(path, json.dumps(self.to_dict(total=total), indent=2, allow_nan=False) + "\n")
 
     def _stage_now(self) -> int:
+        """The stage that is posted into; where all are closed, a new one of the last one's delta."""
         if not self._stages:
             self._stages.append(Stage(secrets.token_hex(8)))
+        elif len(self._stages) <= self._closed:
+            delta = self._stages[-1].delta
+            if delta is None:
+                raise PrivacyError(
+                    "this ledger was loaded or joined, and its last stage names no delta: call "
+                    "begin_stage(delta) before anything more is posted"
+                )
+            self.begin_stage(delta)
         return len(self._stages)
+
+    def _take(self, stage: Stage, entries: list[Entry], overflows: list[Overflow]) -> None:
+        """Add what is new in another ledger's stage."""
+        here = next((n for n, mine in enumerate(self._stages, 1) if mine.key == stage.key), 0)
+        if not here:
+            self._stages.append(stage)
+            here = len(self._stages)
+        elif self._stages[here - 1].delta is None:  # it may have been told since
+            self._stages[here - 1] = stage
+        mine, charged = self._of(here)
+        entries = [replace(entry, stage=here) for entry in entries]
+        overflows = [replace(overflow, stage=here) for overflow in overflows]
+        pairs = enumerate(zip(mine, entries, strict=False))
+        common = next((place for place, (a, b) in pairs if a != b), min(len(mine), len(entries)))
+        rest = entries[common:]
+        if rest and common < len(mine):
+            # Both went on, each under the stage's promise: that of one does not cover both.
+            self._take(replace(stage, key=_key_of(stage, rest)), rest, [])
+        else:
+            self._entries += rest
+        self._overflows += (Counter(overflows) - Counter(charged)).elements()
 
     def _of(self, number: int) -> tuple[list[Entry], list[Overflow]]:
         """Entries and overflows of one stage."""
@@ -409,3 +440,9 @@ class Ledger:
         if delta is None and self.delta is None:
             raise InputError("the ledger names no delta of its own; say at which one to read it")
         return float(delta if delta is not None else self.delta)  # type: ignore[arg-type]  # one is a number
+
+
+def _key_of(stage: Stage, rest: list[Entry]) -> str:
+    """The key of what a second ledger posted into a stage: the same whenever the two are joined."""
+    said = [[e.name, event_to_dict(e.event), e.sensitivity, e.detail] for e in rest]
+    return hashlib.sha256(json.dumps([stage.key, said]).encode()).hexdigest()[:16]

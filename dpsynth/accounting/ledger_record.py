@@ -73,6 +73,7 @@ def from_record(ledger: Ledger, record: Mapping[str, Any]) -> Ledger:
             ledger._stages = begun[: _in_order(overflow["stage"], 1, len(begun))]
             ledger.charge_overflow(**{key: value for key, value in overflow.items() if key != "stage"})
         ledger._stages = begun
+        ledger._closed = len(begun)
         ledger.generators = [text("generator", name) for name in record["generators"]]
         for reason in record["excluded"]:
             ledger.exclude(reason)
@@ -89,7 +90,12 @@ def from_record(ledger: Ledger, record: Mapping[str, Any]) -> Ledger:
 
 
 def _totals(ledger: Ledger) -> dict[str, float | None]:
-    """Delta, epsilon (null if infinite or without a delta) and total variation of everything."""
+    """Delta, epsilon (null if infinite or without a delta) and total variation of everything.
+
+    All of them are null where stages are to be summed and one names no delta.
+    """
+    if len(ledger.stages) > 1 and ledger.delta is None:
+        return {"delta": None, "epsilon": None, "tv": None}
     profile, delta = ledger.profile(), ledger.delta
     epsilon = math.inf if delta is None else profile.epsilon(delta)
     return {"delta": delta, "epsilon": epsilon if math.isfinite(epsilon) else None, "tv": profile.tv()}

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -155,7 +156,95 @@ def test_ledgers_are_joined_and_nothing_counts_twice():
     assert joined.excluded == ("bounds",) and joined.seeded
     half = Ledger.from_dict(went_on.to_dict())
     half.post("last", gaussian_event(9.0), sensitivity="1")
-    assert joined.join(half) == 1 and [entry.stage for entry in joined.entries] == [1, 2, 2, 3]
+    assert joined.join(half) == 1 and [entry.stage for entry in joined.entries] == [1, 2, 3, 4]
+    first.post("of the same stage", gaussian_event(9.0), sensitivity="1")
+    assert joined.join(first) == 1 and [entry.stage for entry in joined.entries] == [1, 1, 2, 3, 4]
+    assert joined.join(first) == 0 and joined.holds(first)
+
+
+@pytest.mark.parametrize("copy", [deepcopy, lambda ledger: Ledger.from_dict(ledger.to_dict())])
+def test_two_ledgers_that_went_on_from_one_lose_nothing_when_joined(copy):
+    """Catches two copies of a ledger that both went on, of which one's releases vanish for the other's."""
+    first = staged((1e-6, 0.5, 20.0))
+    one, two = copy(first), copy(first)
+    one.post("mean of age", gaussian_event(1.0), sensitivity="1")
+    two.post("deaths", gaussian_event(0.2), sensitivity="1")
+    assert not one.holds(two) and not two.holds(one)
+    joined = copy(one)
+    assert joined.join(two) == 1 and joined.join(two) == joined.join(one) == 0
+    assert joined.holds(one) and joined.holds(two)
+    assert sorted(entry.name for entry in joined.entries) == ["deaths", "mean of age", "release"]
+    assert joined.epsilon(joined.delta) >= Profile([gaussian_event(0.2)]).epsilon(1e-6) + 0.5
+    assert Ledger.from_dict(joined.to_dict()).to_dict() == joined.to_dict()
+
+
+def test_a_promise_covers_one_of_two_copies():
+    """Catches entries of two copies, each within the promise of their stage, under that promise once."""
+    first = staged((1e-6, 5.0, 20.0))
+    one, two = deepcopy(first), deepcopy(first)
+    for name, ledger in (("a", one), ("b", two)):
+        ledger.post(name, gaussian_event(9.0), sensitivity="1")
+    one.join(two)
+    assert one.epsilon(one.delta) == pytest.approx(10.0)
+
+
+def test_charges_of_both_ledgers_are_kept():
+    """Catches an overflow that a join drops, or charges twice."""
+    first = staged((1e-6, 0.5, 20.0))
+    other = deepcopy(first)
+    other.charge_overflow("capacity", 1e-9)
+    mine = deepcopy(first)
+    assert not mine.holds(other)
+    for _ in range(2):
+        mine.join(other)
+        assert mine.failure_probability == 1e-9 and mine.holds(other)
+    apart = staged((1e-6, 0.5, 20.0))
+    apart.charge_overflow("capacity", 1e-9)
+    mine.join(apart)
+    assert mine.failure_probability == pytest.approx(2e-9) and mine.overflows[1].stage == 2
+
+
+@pytest.mark.parametrize("how", ["load", "join"])
+def test_what_is_posted_into_a_complete_ledger_is_a_stage_of_its_own(how, tmp_path):
+    """Catches a release that is free because it hides under what an earlier stage promised as a whole."""
+    first = staged((1e-6, None, 80.0), (2e-6, 2.94, 20.0))
+    first.save(tmp_path / "ledger.json")
+    ledger = Ledger.load(tmp_path / "ledger.json") if how == "load" else Ledger()
+    if how == "join":
+        ledger.join(first)
+    before = ledger.epsilon(ledger.delta)
+    ledger.post("deaths", gaussian_event(8.0), sensitivity="1")
+    ledger.post("births", gaussian_event(9.0), sensitivity="1")
+    assert [entry.stage for entry in ledger.entries] == [1, 2, 3, 3]
+    assert ledger.delta == pytest.approx(5e-6)
+    alone = Profile([gaussian_event(8.0), gaussian_event(9.0)]).epsilon(2e-6)
+    assert ledger.epsilon(ledger.delta) == pytest.approx(before + alone)
+    free = Ledger()
+    free.post("release", gaussian_event(2.0), sensitivity="1")
+    free = Ledger.from_dict(free.to_dict())
+    with pytest.raises(PrivacyError, match="begin_stage"):
+        free.post("more", gaussian_event(2.0), sensitivity="1")
+    assert len(free.entries) == 1
+    free.begin_stage(1e-6)
+    free.post("more", gaussian_event(2.0), sensitivity="1")
+    assert free.delta == 2e-6 and len(free.stages) == 2
+
+
+def test_a_ledger_that_cannot_be_summed_is_saved_all_the_same(tmp_path):
+    """Catches a ledger lost at the end of the work because a part of it names no delta."""
+    ledger, bare = staged((1e-6, 0.5, 20.0)), Ledger()
+    bare.post("release", gaussian_event(5.0), sensitivity="1")
+    ledger.join(bare)
+    record = ledger.to_dict()
+    assert (record["delta"], record["epsilon"], record["tv"]) == (None, None, None)
+    ledger.save(tmp_path / "ledger.json")
+    assert Ledger.load(tmp_path / "ledger.json").to_dict() == record
+    with pytest.raises(PrivacyError, match=r"stage 2 .* begin_stage"):
+        ledger.profile()
+    bare.begin_stage(1e-6)  # tells the stage before at the same delta
+    bare.post("more", gaussian_event(5.0), sensitivity="1")
+    ledger.join(bare)
+    assert ledger.delta == pytest.approx(3e-6) and math.isfinite(ledger.epsilon(ledger.delta))
 
 
 def test_a_stage_in_which_nothing_was_read_leaves_no_trace():
