@@ -246,6 +246,9 @@ class DPWGANGP:
             ledger.generators.append(describe_generator(rng))
         if unreviewed:
             fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
+            # A draft chose these in view of the data as well.
+            chosen = [name for name in ("ignored", "missing_words") if getattr(schema, name)]
+            fields += "".join(f"; the table's {name}" for name in chosen)
             ledger.exclude(f"schema fields read off the private data and not reviewed ({fields})")
 
         self.n_, spent = fitting.count_records(records, modelled, options, rng, ledger)

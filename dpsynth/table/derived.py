@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import keyword
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -156,8 +157,12 @@ def parse_formula(text: str, names: Sequence[str]) -> Formula:
         quoted[f"_quoted_{len(quoted)}_"] = match[1]
         return list(quoted)[-1]
 
+    plain = _QUOTED.sub(placeholder, text.strip())
+    reserved = [name for name in names if keyword.iskeyword(name)]  # lambda, say, the light chain
+    if reserved:
+        plain = re.sub(rf"(?<![\w.])({'|'.join(reserved)})(?![\w.])", placeholder, plain)
     try:
-        tree = ast.parse(_QUOTED.sub(placeholder, text.strip()), mode="eval").body
+        tree = ast.parse(plain, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(
             "it cannot be read; write arithmetic such as weight / height ** 2, and names with blanks or "

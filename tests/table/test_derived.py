@@ -213,3 +213,10 @@ def test_select_and_the_modelled_part() -> None:
     assert schema.select(["d", "y", "x"])["d"].derived == "x + y"
     plain = Schema(columns=schema.columns[:2])
     assert plain.modelled is plain
+
+
+def test_columns_that_are_words_of_python():
+    """Catches a light chain that no formula can name."""
+    ratio = parse_formula("kappa / lambda + `lambda` * 0", ("kappa", "lambda"))
+    assert ratio.inputs == ("kappa", "lambda")
+    assert ratio.values({"kappa": np.array([3.0]), "lambda": np.array([2.0])}).tolist() == [1.5]
