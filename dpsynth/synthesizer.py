@@ -436,6 +436,7 @@ class DPWGANGP:
 
     def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
         self.model_, self.history_ = model, history
+        self.ledger_.end_stage()  # what somebody posts now is not covered by what the fit set aside
         return self
 
     def _check_fitted(self) -> None:

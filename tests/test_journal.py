@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from test_pipeline import SCHEMA, config, folder, model
 
 from dpsynth import fitting, pipeline
-from dpsynth.accounting import Ledger
+from dpsynth.accounting import Ledger, Profile
 from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
 from dpsynth.synthesizer import DPWGANGP
@@ -278,3 +279,14 @@ def test_a_file_of_the_users_beside_the_folder_stays(folder: Path) -> None:
     pipeline.run(config(**QUICK), "out", force=True)
     for name in ("out.ledger.json", "out.journal.json", "out.json"):
         assert Path(name).is_file() and Path(name).read_text() == "mine"
+
+
+def test_what_is_posted_after_a_fit_is_no_part_of_it(folder: Path) -> None:
+    """Would catch a release of the user's that costs nothing beside what the fit had set aside for itself."""
+    frame = pd.read_csv("cohort.csv")
+    ledger = pipeline.build_model(config()).fit(frame, schema=SCHEMA.with_n_public(80)).ledger_
+    before = ledger.epsilon(1e-5)
+    ledger.post("deaths", fitting.count_event(8.0), sensitivity="1")
+    assert [entry.stage for entry in ledger.entries] == [1, 2] and ledger.delta == 2e-5
+    alone = Profile([fitting.count_event(8.0)]).epsilon(1e-5)
+    assert ledger.epsilon(2e-5) == pytest.approx(before + alone)

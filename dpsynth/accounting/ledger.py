@@ -155,6 +155,11 @@ class Ledger:
         begun = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
         self._stages = [*begun, stage]
 
+    def end_stage(self) -> None:
+        """Close the stages that are there: what is posted next begins a new one, of the last one's delta."""
+        self._stages = list(self.stages)
+        self._closed = len(self._stages)
+
     def post(
         self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
     ) -> None:
@@ -169,8 +174,8 @@ class Ledger:
         ------
         PrivacyError
             If the event is unknown, cannot be accounted for under this adjacency, the adjacency differs
-            from that of the entries before, or the ledger was loaded or joined and its last stage names no
-            delta that a new one could have.
+            from that of the entries before, or the stages are closed and the last one names no delta that a
+            new one could have.
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
@@ -228,7 +233,7 @@ class Ledger:
         for number, stage in enumerate(other.stages, 1):
             self._take(stage, *other._of(number))
         self._entries.sort(key=lambda entry: entry.stage)
-        self._closed = len(self._stages)
+        self.end_stage()
         for reason in other._excluded:
             self.exclude(reason)
         self.generators += [g for g in other.generators if g not in self.generators]
@@ -396,8 +401,8 @@ class Ledger:
             delta = self._stages[-1].delta
             if delta is None:
                 raise PrivacyError(
-                    "this ledger was loaded or joined, and its last stage names no delta: call "
-                    "begin_stage(delta) before anything more is posted"
+                    "the last stage of this ledger is complete and names no delta: call begin_stage(delta) "
+                    "before anything more is posted"
                 )
             self.begin_stage(delta)
         return len(self._stages)

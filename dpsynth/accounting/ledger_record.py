@@ -73,12 +73,12 @@ def from_record(ledger: Ledger, record: Mapping[str, Any]) -> Ledger:
             ledger._stages = begun[: _in_order(overflow["stage"], 1, len(begun))]
             ledger.charge_overflow(**{key: value for key, value in overflow.items() if key != "stage"})
         ledger._stages = begun
-        ledger._closed = len(begun)
         ledger.generators = [text("generator", name) for name in record["generators"]]
         for reason in record["excluded"]:
             ledger.exclude(reason)
         if ledger.stages != tuple(begun) or ledger.adjacency != record["adjacency"]:
             raise InputError("its stages or its adjacency are not those of its entries")
+        ledger.end_stage()
         if record["tv"] is not None:
             real = _totals(ledger)
             told = {name: record[name] for name in real}
