@@ -67,7 +67,9 @@ def test_one_cell_does_not_decide_how_the_others_are_read(words):
     as_numbers = pd.DataFrame({"age": [999, 5, 999], "code": [9, 1, 2]})
     as_text = pd.DataFrame({"age": ["999", "5", "999.0"], "code": ["9", "1", "2"]})
     as_floats = as_numbers.astype(float)
+    ages = Schema(columns=(age,), missing_words=words)
     for frame in (as_numbers, as_text, as_floats):
+        assert ages.check(frame[["age"]])["age"].isna().tolist() == [True, False, True]
         checked = schema.check(frame)
         assert checked["age"].isna().tolist() == [True, False, True]
         assert checked["code"].isna().tolist() == [True, False, False]
