@@ -79,8 +79,11 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     except OSError as problem:
         raise InputError(f"{folder} cannot be read ({problem.strerror})") from None
     if not force:
+        # A release in another folder knows nothing of this one unless it is told.
+        book = folder / "ledger.json"
+        counted = f" (with --ledger {book}, if it is about the same table)" if book.exists() else ""
         raise InputError(
-            f"{folder} exists and is not empty; name another folder, or add --force to replace it"
+            f"{folder} exists and is not empty; name another folder{counted}, or add --force to replace it"
         )
     if not (folder / mark).exists():
         raise InputError(
