@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 #: With fewer columns that may be missing there is no panel to speak of.
 _FEWEST_COLUMNS = 3
 #: Records drawn for each one that is kept.
-CANDIDATES = 4
+CANDIDATES = 2
 _ROUNDS = 50
 
 
