@@ -31,9 +31,9 @@ from dpsynth.options import FitOptions
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import (
     count_event,
-    default_cells,
     make_grids,
     marginals_event,
+    public_sizes,
     release_count,
     release_marginals,
     sensitivity_squared,
@@ -377,8 +377,8 @@ def train_generator(
 
 def _marginal_noise(schema: Schema, method: str, multiplier: float, n: float) -> str:
     """The noise in the words of somebody who reads a table of counts."""
-    cells = default_cells(n, multiplier * math.sqrt(len(schema)))
-    std = multiplier * math.sqrt(sensitivity_squared(make_grids(schema, cells), method))
+    grids = make_grids(schema, *public_sizes(schema, n, multiplier))
+    std = multiplier * math.sqrt(sensitivity_squared(grids, method))
     return (
         f"{method} of {len(schema)} columns, Gaussian noise: a count is off by about {std:.3g} of {n:,.0f} "
         f"records ({100 * std / n:.2g} %)"

@@ -8,6 +8,7 @@ import pytest
 
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings, fitting
 from dpsynth.mechanism.noise import secure_generator
+from dpsynth.table import marginals
 
 SCHEMA = Schema(
     columns=(
@@ -144,3 +145,13 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
     model = DPWGANGP(epsilon=None, training_steps=0).fit(table(), schema=SCHEMA)
     assert model.ledger_.entries and model.ledger_.not_private
     assert model.guarantee().startswith("NOT PRIVATE")
+
+
+def test_the_ledger_tells_the_noise_that_was_drawn(monkeypatch):
+    """Catches words about other cells than those released: a tree over a cell a value has more levels."""
+    column = Column(name="k", kind="integer", lower=0, upper=400)
+    schema = Schema(columns=(column, Column(name="y", kind="binary", categories=(0, 1))), n_public=20_000)
+    grids = marginals.make_grids(schema, *marginals.public_sizes(schema, 20_000, 5.0))
+    std = 5.0 * np.sqrt(marginals.sensitivity_squared(grids, "hierarchical"))
+    assert grids[0].present == 401  # not the 64 intervals of a column of many values
+    assert f"off by about {std:.3g} of 20,000" in fitting._marginal_noise(schema, "hierarchical", 5.0, 20_000)

@@ -92,7 +92,7 @@ def _present(grid: Grid, noisy: Array, std: float, total: float) -> Array:
     # How well the total is known: by one noisy cell (the missing one) or better, and to a hundredth.
     known = (total, std**2 + 1e-4 * total)
     rough = _rough(noisy, std, total)
-    variance, trust = std**2 + rough, np.ones(len(noisy))
+    variance = std**2 + rough
     fitted = fit(
         design,
         noisy,

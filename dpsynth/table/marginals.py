@@ -155,6 +155,12 @@ def default_values(n: float, noise_std: float) -> int:
     return int(np.clip(n / max(noise_std, 1.0), fewest, MOST_VALUES))
 
 
+def public_sizes(schema: Schema, n: float, noise_multiplier: float) -> tuple[int, int]:
+    """The ``cells`` and ``values`` of `make_grids` that a release of this noise uses."""
+    noise_std = noise_multiplier * float(np.sqrt(len(schema)))
+    return default_cells(n, noise_std), default_values(n, noise_std)
+
+
 def make_grids(schema: Schema, cells: int = MOST_CELLS, values: int = 2 * MOST_CELLS) -> tuple[Grid, ...]:
     """Public grids of all columns.
 
@@ -280,8 +286,7 @@ def release_marginals(
         raise ConfigError(f"n is {n}, but must be greater than 0")
     _check_method(method)
     multiplier = 0.0 if noise_multiplier is None else noise_multiplier
-    flat = multiplier * float(np.sqrt(len(schema)))
-    cells, values = default_cells(n, flat), default_values(n, flat)
+    cells, values = public_sizes(schema, n, multiplier)
     grids = make_grids(schema, cells, values)
     scale = multiplier * np.sqrt(sensitivity_squared(grids, method))
     noisy = [c + scale * rng.standard_normal(c.shape) for c in query(frame, grids, method)]

@@ -127,13 +127,11 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
     [{'column': 'age', 'values': 1, 'step': 1.0, 'unit': None}]
     """
     rows = []
-    for column in schema.columns:
-        if column.resolution is not None and column.name in raw:  # a derived column may be absent
-            numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
-            if off := _off_step(numbers, column):
-                rows.append(
-                    {"column": column.name, "values": off, "step": column.resolution, "unit": column.unit}
-                )
+    for column, numbers in _numeric(raw, schema):
+        if column.resolution is not None and (off := _off_step(numbers, column)):
+            rows.append(
+                {"column": column.name, "values": off, "step": column.resolution, "unit": column.unit}
+            )
     if not rows:
         return Findings()
     kind = "finer_than_declared"
@@ -166,11 +164,8 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
     [{'column': 'rbc', 'values': 1, 'of': 3, 'lower': 1.0, 'upper': 4.0, 'unit': None}]
     """
     rows = []
-    for column in schema.columns:
-        if not column.is_numeric or column.name not in raw:
-            continue
+    for column, numbers in _numeric(raw, schema):
         assert column.lower is not None and column.upper is not None
-        numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
         slack = (column.resolution or 0.0) / 2 + 1e-9 * max(abs(column.lower), abs(column.upper))
         outside = int(((numbers < column.lower - slack) | (numbers > column.upper + slack)).sum())
         if outside:
@@ -180,6 +175,13 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
     if not rows:
         return Findings()
     return Findings((), (Detail("outside_bounds", f"outside_bounds.{table}", True, {"rows": rows}),))
+
+
+def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArray[np.float64]]]:
+    """Numeric columns of a table as it came, NaN where there is no number; a derived one may be absent."""
+    for column in schema.columns:
+        if column.is_numeric and column.name in raw:
+            yield column, np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
 
 
 def _conformity(series: pd.Series, column: Column) -> Conformity:
