@@ -20,7 +20,7 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.datasets.table import Table
-from dpsynth.report.verdicts import verdicts
+from dpsynth.report.findings.verdicts import verdicts
 
 NUMBERS = ("auc_mean", "auc_real_mean", "nn_accuracy_train", "privacy_loss", "membership_auc", "tvd_mean")
 Maker = Callable[[Table, pd.DataFrame, np.random.Generator], pd.DataFrame]

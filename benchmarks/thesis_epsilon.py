@@ -18,7 +18,6 @@ import math
 import numpy as np
 
 import dpsynth
-from dpsynth import presets
 from dpsynth.bounds.domain import Domain
 from dpsynth.bounds.interval import gradient_box
 from dpsynth.bounds.lipschitz import spectral_norm_bound
@@ -26,8 +25,9 @@ from dpsynth.bounds.penalty import penalty_radii, published_penalty_radii
 from dpsynth.gan.training import Trainer, TrainingState, initial_state
 from dpsynth.gan.weights import unflatten
 from dpsynth.mechanism.plan import Plan
+from dpsynth.releases.marginals import release_marginals
+from dpsynth.synthesis import presets
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.marginals import release_marginals
 
 THESIS_STEPS = 5 * 200_000
 

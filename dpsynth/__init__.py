@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, table
-    from dpsynth.budget import Shares
     from dpsynth.evaluation import evaluate
     from dpsynth.gan.settings import TrainingSettings
-    from dpsynth.synthesizer import DPWGANGP, load
+    from dpsynth.synthesis.budget import Shares
+    from dpsynth.synthesis.synthesizer import DPWGANGP, load
     from dpsynth.table.schema import Column, Schema
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "DPWGANGP": "dpsynth.synthesizer",
-    "load": "dpsynth.synthesizer",
+    "DPWGANGP": "dpsynth.synthesis.synthesizer",
+    "load": "dpsynth.synthesis.synthesizer",
     "evaluate": "dpsynth.evaluation",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
     "TrainingSettings": "dpsynth.gan.settings",
-    "Shares": "dpsynth.budget",
+    "Shares": "dpsynth.synthesis.budget",
 }
 _MODULES = ("accounting", "datasets", "errors", "evaluation", "table")
 

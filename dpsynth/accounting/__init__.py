@@ -5,10 +5,8 @@ The papers' own measures and closed forms are in the modules ``tvd``, ``membersh
 the first event is made.
 """
 
-from dpsynth.accounting import approx_tv, identifiability, local, membership, pmp, tvd
-from dpsynth.accounting.calibrate import calibrate, calibrate_training
-from dpsynth.accounting.entries import Entry
-from dpsynth.accounting.events import (
+from dpsynth.accounting.calibration.search import calibrate, calibrate_training
+from dpsynth.accounting.events.events import (
     approx_tv_event,
     epsilon_delta_event,
     gaussian_event,
@@ -16,11 +14,16 @@ from dpsynth.accounting.events import (
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, REPLACE_ONE
+from dpsynth.accounting.ledger.entries import Entry
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.measures import from_parameters, measures
-from dpsynth.accounting.normal_form import ADD_REMOVE, REPLACE_ONE
-from dpsynth.accounting.overflow import capacity_for, overflow_delta, overflow_probability
 from dpsynth.accounting.profile import Profile
+from dpsynth.papers.ghazi_issa import approx_tv, local
+from dpsynth.papers.jia import membership, tvd
+from dpsynth.papers.lowy import pmp
+from dpsynth.papers.mosaicrown import identifiability
+from dpsynth.papers.pedersen.overflow import capacity_for, overflow_delta, overflow_probability
 
 __all__ = [
     "ADD_REMOVE",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from dpsynth.accounting.checks import in_range, positive, whole
-from dpsynth.accounting.events import training_event
-from dpsynth.accounting.identifiability import posterior_belief
-from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
+from dpsynth.checks import in_range, positive, whole
+from dpsynth.papers.mosaicrown.identifiability import posterior_belief
 
 
 def from_parameters(

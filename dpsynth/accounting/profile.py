@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpsynth.accounting.checks import in_range
-from dpsynth.accounting.gaussian import GaussianLoss
-from dpsynth.accounting.identifiability import posterior_belief
-from dpsynth.accounting.normal_form import ADD_REMOVE, check_adjacency, normal_form
-from dpsynth.accounting.pld import NoPrivacy, loss_of
-from dpsynth.accounting.promise import promised_loss
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, check_adjacency, normal_form
+from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.loss.pld import NoPrivacy, loss_of
+from dpsynth.accounting.loss.promise import promised_loss
 from dpsynth.accounting.tradeoff import TradeOff, from_deltas
+from dpsynth.checks import in_range
 from dpsynth.errors import InputError
+from dpsynth.papers.mosaicrown.identifiability import posterior_belief
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -41,10 +41,11 @@ class Profile:
         its noise (its event) may not: for that there are stages, see :class:`~dpsynth.accounting.Ledger`.
     adjacency : {"add/remove", "replace-one"}
         The numbers in events are those under add/remove one record;
-        :mod:`dpsynth.accounting.normal_form` tells how they are read under replace-one.
+        :mod:`dpsynth.accounting.events.normal_form` tells how they are read under replace-one.
     failure_probability : float
         Bound, for each table, on the probability that the run did something other than its events say
-        (see :mod:`dpsynth.accounting.overflow`); adds ``(1 + e^epsilon) * failure_probability`` to delta.
+        (see :mod:`dpsynth.papers.pedersen.overflow`); adds ``(1 + e^epsilon) * failure_probability`` to
+        delta.
     coarseness : float
         1 for results to report; larger for quicker, more pessimistic ones.
 
@@ -63,7 +64,7 @@ class Profile:
 
     Examples
     --------
-    >>> from dpsynth.accounting.events import gaussian_event
+    >>> from dpsynth.accounting.events.events import gaussian_event
     >>> profile = Profile([gaussian_event(1.0)])
     >>> round(profile.tv(), 5), round(profile.attack_accuracy(), 5)
     (0.38292, 0.69146)
@@ -197,7 +198,7 @@ class Profile:
 
         Examples
         --------
-        >>> from dpsynth.accounting.events import gaussian_event
+        >>> from dpsynth.accounting.events.events import gaussian_event
         >>> round(Profile([gaussian_event(1.0)]).fnr(0.05), 4)
         0.7405
         """

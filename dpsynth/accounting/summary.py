@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting import membership, tvd
-from dpsynth.accounting.calibrate import calibrate_training
-from dpsynth.accounting.events import describe_event, training_event
+from dpsynth.accounting.calibration.search import calibrate_training
+from dpsynth.accounting.calibration.target import TargetAfter
+from dpsynth.accounting.events.events import describe_event, training_event
+from dpsynth.accounting.events.mechanisms import mechanism_event
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import explain
+from dpsynth.accounting.ledger.statement import round_up
 from dpsynth.accounting.measures import from_parameters, measures
-from dpsynth.accounting.mechanisms import mechanism_event
-from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.statement import round_up
-from dpsynth.accounting.target import TargetAfter
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.papers.jia import membership, tvd
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.ledger import Ledger
-    from dpsynth.accounting.target import Target
+    from dpsynth.accounting.calibration.target import Target
+    from dpsynth.accounting.ledger.ledger import Ledger
 
 _COLUMNS = (
     ("epsilon", "epsilon"),
@@ -142,7 +142,7 @@ def calibrated(
 
     Examples
     --------
-    >>> from dpsynth.accounting.target import TvTarget
+    >>> from dpsynth.accounting.calibration.target import TvTarget
     >>> cost = calibrated(TvTarget(0.1), 0.002, 10_000, 1e-5)
     >>> round(cost["noise_multiplier"], 3), cost["tv"] <= 0.1
     (1.025, True)

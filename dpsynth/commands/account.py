@@ -11,7 +11,7 @@ from dpsynth.commands import console
 from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.ledger import Ledger
+    from dpsynth.accounting.ledger.ledger import Ledger
 
 DELTA = 1e-5
 
@@ -133,7 +133,7 @@ def figures(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Draw the figures of the papers behind the accounting, as SVG, from this package's own functions."""
-    from dpsynth import figures as drawings
+    from dpsynth.papers import figures as drawings
 
     written = drawings.write(out, names or (), progress=console.say)
     record: dict[str, Any] = {"out": str(out), "files": [path.name for path in written]}
@@ -143,7 +143,7 @@ def figures(
 @app.command("verify")
 def verify(as_json: console.JsonFlag = False) -> None:
     """Compute every published or independently computed golden value again, and print the deviations."""
-    from dpsynth.accounting import golden
+    from dpsynth.papers import golden
 
     checks = golden.check()
     failed = [check.name for check in checks if not check.holds]

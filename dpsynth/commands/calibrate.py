@@ -37,7 +37,7 @@ def calibrate(
     exceeded with probability at most delta. With --ledger, the target is for everything together.
     """
     from dpsynth.accounting import summary
-    from dpsynth.accounting.target import parse_target
+    from dpsynth.accounting.calibration.target import parse_target
 
     aim = parse_target(target, delta=delta, prior=prior)
     earlier = console.read_ledger(ledger) if ledger is not None else None

@@ -17,8 +17,8 @@ import typer
 from dpsynth.errors import OwnerWarning
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.ledger import Ledger
-    from dpsynth.fitting import Progress
+    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.synthesis.fitting import Progress
 
 # A log file gets a line on training this often.
 _LOG_SECONDS = 30.0
@@ -83,22 +83,22 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
     """Read the ledger that ``--ledger`` names, if it names one."""
     if path is None:
         return None
-    from dpsynth.accounting.ledger import Ledger
+    from dpsynth.accounting.ledger.ledger import Ledger
 
     return Ledger.load(path)
 
 
 def read_ledger(path: Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
-    from dpsynth.accounting.ledger import Ledger
-    from dpsynth.storage import check_same_ledger
+    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.files.storage import check_same_ledger
 
     if not path.is_dir():
         return Ledger.load(path)
     if (path / "ledger.json").exists():
         check_same_ledger(path / "ledger.json", path / "model")
         return Ledger.load(path / "ledger.json")
-    from dpsynth.synthesizer import DPWGANGP
+    from dpsynth.synthesis.synthesizer import DPWGANGP
 
     return DPWGANGP.load(path).ledger_
 

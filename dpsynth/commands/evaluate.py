@@ -12,13 +12,13 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import DataError, InputError
-from dpsynth.markdown import inert
-from dpsynth.targets import claimed
+from dpsynth.files.markdown import inert
+from dpsynth.files.targets import claimed
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.records import Evaluation
-    from dpsynth.origin import Origin
     from dpsynth.report.run import RunReport
+    from dpsynth.runs.origin import Origin
     from dpsynth.table.schema import Schema
 
 #: what every folder that is written here holds
@@ -68,9 +68,9 @@ def evaluate(
     or --ledger the page opens with the guarantee, as that of a run does. With RUN, the real table is read and
     split as the run's configuration says, and the run's report is written anew.
     """
-    from dpsynth.config import EvaluateConfig
     from dpsynth.evaluation import evaluate as measure
     from dpsynth.evaluation.evaluate import check_settings
+    from dpsynth.runs.config import EvaluateConfig
 
     asked: dict[str, Any] = {
         "seed": seed,
@@ -124,7 +124,7 @@ def evaluate(
 
 
 def _again(run: Path, asked: dict[str, Any], *, force: bool, as_json: bool) -> None:
-    from dpsynth.reevaluation import evaluate_again
+    from dpsynth.runs.reevaluation import evaluate_again
 
     with console.stage_bar() as stages:
         result = evaluate_again(run, force=force, settings=asked, stages=stages)
@@ -135,7 +135,7 @@ def _known(
     schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
 ) -> tuple[Schema, Origin | None]:
     """The schema of the tables, and what is known of how the synthetic one was made."""
-    from dpsynth.origin import Origin
+    from dpsynth.runs.origin import Origin
     from dpsynth.table.schema import Schema
 
     origin = None
@@ -156,9 +156,9 @@ def _known(
 def _write(
     out: Path, result: Evaluation, origin: Origin | None, report: RunReport | None, *, force: bool
 ) -> None:
-    from dpsynth import storage
+    from dpsynth.files import storage
     from dpsynth.report.load import ReportSource
-    from dpsynth.report.page import write_page
+    from dpsynth.report.page.page import write_page
 
     def fill(folder: Path) -> None:
         (folder / _MARK).write_text(result.to_json() + "\n", encoding="utf-8")
@@ -172,7 +172,7 @@ def _write(
 
 
 def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _FILES) -> None:
-    from dpsynth.report.verdicts import verdicts
+    from dpsynth.report.findings.verdicts import verdicts
 
     found = verdicts(result)
     # the whole is in the folder; a terminal has room for what it means
@@ -183,7 +183,7 @@ def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _
 
 
 def _markdown(result: Evaluation) -> str:
-    from dpsynth.report.verdicts import verdicts
+    from dpsynth.report.findings.verdicts import verdicts
 
     said = [f"- {inert(verdict.sentence)}" for verdict in verdicts(result)]
     return "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])

@@ -9,7 +9,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import InputError
-from dpsynth.targets import claimed, require_free_file
+from dpsynth.files.targets import claimed, require_free_file
 
 
 def fit(
@@ -39,10 +39,10 @@ def fit(
     """Fit a model on a private table; the folder holds no private record and may be shared."""
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
+    from dpsynth.accounting.ledger.journal import journalled
     from dpsynth.datasets import open_table
-    from dpsynth.journal import journalled
-    from dpsynth.preflight import require_table
-    from dpsynth.synthesizer import DPWGANGP
+    from dpsynth.runs.preflight import require_table
+    from dpsynth.synthesis.synthesizer import DPWGANGP
 
     given = {"prior": prior, "training_steps": steps}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
@@ -84,7 +84,7 @@ def sample(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Draw synthetic records from a model, at no further cost, in bounded memory."""
-    from dpsynth.synthesizer import DPWGANGP
+    from dpsynth.synthesis.synthesizer import DPWGANGP
 
     require_free_file(out, force=force)
     folder = model / "model" if (model / "model" / "model.json").exists() else model

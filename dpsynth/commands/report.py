@@ -10,7 +10,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import DataError, InputError
-from dpsynth.targets import require_free_file
+from dpsynth.files.targets import require_free_file
 
 
 class Mode(StrEnum):
@@ -39,7 +39,7 @@ def report(
     records without payment is on the page.
     """
     from dpsynth.report.load import ReportSource
-    from dpsynth.report.page import write_page
+    from dpsynth.report.page.page import write_page
 
     name = "report.html" if mode is Mode.INTERNAL else "release.html"
     path = out if out is not None else folder / name

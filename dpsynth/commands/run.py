@@ -12,8 +12,8 @@ from dpsynth.commands import console
 from dpsynth.errors import ConfigError, InputError, RunError
 
 if TYPE_CHECKING:
-    from dpsynth.config import RunConfig
-    from dpsynth.pipeline import Finished
+    from dpsynth.runs.config import RunConfig
+    from dpsynth.runs.pipeline import Finished
 
 
 def run(
@@ -45,9 +45,9 @@ def run(
     Writes synthetic.csv, model/, ledger.json, report.json, report.md and report.html, all of them or none.
     Half of the records train and half test; a YAML file can change that and everything else.
     """
-    from dpsynth import pipeline
-    from dpsynth.config import RunConfig
-    from dpsynth.journal import journal_file
+    from dpsynth.accounting.ledger.journal import journal_file
+    from dpsynth.runs import pipeline
+    from dpsynth.runs.config import RunConfig
 
     given = {
         "--data": data,
@@ -98,7 +98,7 @@ def run(
 
 def _of_options(given: Mapping[str, Any]) -> RunConfig:
     """The configuration of a run without a YAML file."""
-    from dpsynth.config import RunConfig
+    from dpsynth.runs.config import RunConfig
 
     data, schema, epsilon = (given[name] for name in ("--data", "--schema", "--epsilon"))
     if data is None:

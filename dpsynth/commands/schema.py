@@ -10,7 +10,7 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import DataError
-from dpsynth.targets import require_free_file
+from dpsynth.files.targets import require_free_file
 
 app = typer.Typer(
     help="Draft a schema from a table, or check one.", rich_markup_mode=None, add_completion=False

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from dpsynth.errors import DataError, SchemaError
+from dpsynth.files.yaml_text import load_yaml, one_sentence
 from dpsynth.table.schema import Schema
-from dpsynth.text import load_yaml, one_sentence
 
 
 class Origin(BaseModel):

@@ -15,18 +15,18 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.evaluation.adversarial.closeness import closeness
-from dpsynth.evaluation.adversarial.distances import metric_named
 from dpsynth.evaluation.disclosure.memorisation import memorisation
 from dpsynth.evaluation.estimates import check_level
-from dpsynth.evaluation.prediction.usefulness import usefulness
-from dpsynth.evaluation.prediction.utility import check_outcome
+from dpsynth.evaluation.neighbours.closeness import closeness
+from dpsynth.evaluation.neighbours.distances import metric_named
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.effects import effects as compare_effects
 from dpsynth.evaluation.replication.effects_model import EffectsModel
 from dpsynth.evaluation.similarity.believable import believable
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.likeness import likeness
+from dpsynth.evaluation.utility.usefulness import usefulness
+from dpsynth.evaluation.utility.utility import check_outcome
 from dpsynth.table.conform import round_frame
 from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema

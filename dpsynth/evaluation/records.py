@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpsynth.errors import InputError
-from dpsynth.markdown import inert
+from dpsynth.files.markdown import inert
 
 #: what stands beside an internal number wherever it is printed
 INTERNAL = "internal: not for release"

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
-from dpsynth import storage
 from dpsynth.errors import DataError, InputError
+from dpsynth.files import storage
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.gan.training import TrainingState
 from dpsynth.mechanism.plan import Plan

@@ -108,7 +108,7 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
         self, sample_state: Any, global_state: BoundedSumState
     ) -> tuple[Any, BoundedSumState, Any]:
         """Noisy sum with the centre added back, the same state, and the event."""
-        from dpsynth.accounting.events import gaussian_event
+        from dpsynth.accounting.events.events import gaussian_event
 
         noisy = []
         for total, center, std in zip(tf.nest.flatten(sample_state), *global_state, strict=True):

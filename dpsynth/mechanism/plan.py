@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dpsynth.accounting.events import non_private_event, training_event
+from dpsynth.accounting.events.events import non_private_event, training_event
 from dpsynth.errors import ConfigError
 
 if TYPE_CHECKING:

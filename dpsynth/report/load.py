@@ -13,12 +13,12 @@ from functools import cached_property
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files import read_json
-from dpsynth.storage import check_same_ledger
+from dpsynth.files.atomic import read_json
+from dpsynth.files.storage import check_same_ledger
 
 _RUN, _LEDGER, _EVALUATION = "report.json", "ledger.json", "evaluation.json"
 # What was decided or published before any record was read. A description is free text and may hold anything.

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsynth.accounting.statement import NOT_PRIVATE, is_private, round_up
+from dpsynth.accounting.ledger.statement import NOT_PRIVATE, is_private, round_up
 from dpsynth.evaluation.records import INTERNAL, Evaluation
-from dpsynth.markdown import code_block, inert
-from dpsynth.text import dump_yaml
+from dpsynth.files.markdown import code_block, inert
+from dpsynth.files.yaml_text import dump_yaml
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpsynth.releases.marginals import Marginals, release_marginals
+    from dpsynth.releases.prior import Prior, fit_prior
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
     from dpsynth.table.encoder import Encoder
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from dpsynth.table.infer import infer
     from dpsynth.table.io import read_table, write_table
     from dpsynth.table.layout import Layout
-    from dpsynth.table.marginals import Marginals, release_marginals
-    from dpsynth.table.prior import Prior, fit_prior
     from dpsynth.table.schema import Schema, require_reviewed
 
 _HOMES = {

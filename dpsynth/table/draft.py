@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from dpsynth.files import write_text
+from dpsynth.files.atomic import write_text
 from dpsynth.table.schema import Schema
 
 _HEAD = (

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError
-from dpsynth.files import replaced
+from dpsynth.files.atomic import replaced
 from dpsynth.table.cells import ABSENT
 from dpsynth.table.column import Column
 from dpsynth.table.formulas import escape

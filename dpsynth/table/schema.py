@@ -17,13 +17,13 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
 
 from dpsynth.errors import PrivacyError, SchemaError
-from dpsynth.files import write_text
+from dpsynth.files.atomic import write_text
+from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.table.derived import Formula, add_derived, formulas
 from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Rule, parse_rule
-from dpsynth.text import dump_yaml, load_yaml, one_sentence, read_yaml
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 

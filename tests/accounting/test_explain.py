@@ -6,9 +6,9 @@ import re
 import pytest
 
 from dpsynth.accounting import Profile, measures
-from dpsynth.accounting.events import gaussian_event, non_private_event
+from dpsynth.accounting.events.events import gaussian_event, non_private_event
 from dpsynth.accounting.explain import explain
-from dpsynth.accounting.statement import round_up
+from dpsynth.accounting.ledger.statement import round_up
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from dpsynth.accounting import REPLACE_ONE, Profile
-from dpsynth.accounting.events import (
+from dpsynth.accounting.events.events import (
     epsilon_delta_event,
     gaussian_event,
     laplace_event,

@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpsynth import presets
 from dpsynth.errors import RunError
 from dpsynth.gan.randomness import DrawShapes, GraphDraws, HostDraws
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.gan.training import Trainer, initial_state
 from dpsynth.mechanism.plan import Plan
+from dpsynth.synthesis import presets
 from dpsynth.table.layout import Layout
 from dpsynth.table.schema import Column, Schema
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.errors import ConfigError, DataError
+from dpsynth.releases.marginals import release_marginals
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.marginals import release_marginals
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -23,8 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from dpsynth.evaluation.adversarial.nnaa_sides import TIE_TOLERANCE, tie_band
 from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.neighbours.nnaa_sides import TIE_TOLERANCE, tie_band
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]

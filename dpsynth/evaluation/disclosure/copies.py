@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.adversarial.nnaa_formula import none_kept
 from dpsynth.evaluation.disclosure.exchange import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
+from dpsynth.evaluation.neighbours.nnaa_formula import none_kept
 
 Ids = NDArray[np.int64]
 

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
-from dpsynth.evaluation.prediction.models import CLASSIFIERS
 from dpsynth.evaluation.similarity.importance import over_folds, shuffled_losses
+from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ import statsmodels.api as sm
 import dpsynth.evaluation.similarity.discriminator as module
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.prediction.models import CLASSIFIERS
 from dpsynth.evaluation.similarity.discriminator import BOOSTING, LOGISTIC, discriminate
+from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

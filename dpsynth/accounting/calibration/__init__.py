@@ -1,0 +1,1 @@
+"""The smallest noise that keeps a list of events within a target."""

@@ -1,0 +1,212 @@
+"""Smallest noise multiplier that keeps a list of events within a target.
+
+Epsilon, total variation and the other costs fall almost like a power of the noise multiplier z, so a secant
+in (log z, log cost) inside a bracket finds the root in a few evaluations, first on a coarse grid of the
+privacy-loss distribution, then on the full one. As in dp_accounting's calibration, the root returned lies on
+the private side: its cost was evaluated at full resolution and does not exceed the target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpsynth.accounting.calibration.target import EpsilonTarget, Target
+from dpsynth.accounting.events.events import gaussian_event, training_event
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.profile import Profile
+from dpsynth.checks import in_range
+from dpsynth.errors import InputError, PrivacyError
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+_SMALLEST, _LARGEST = 1e-4, 1e7
+_COARSENESS = 8.0
+#: The search aims this little below the target, so that what is read off later, perhaps by another route to
+#: the same number, is below it too.
+_MARGIN = 1e-6
+
+
+def calibrate(
+    events_of: Callable[[float], Sequence[DpEvent]],
+    target: Target | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    adjacency: str = ADD_REMOVE,
+    failure_probability: float = 0.0,
+    start: float = 1.0,
+    rtol: float = 1e-3,
+) -> float:
+    """Return the smallest noise multiplier whose events meet a target.
+
+    Parameters
+    ----------
+    events_of : callable
+        ``events_of(z)`` is the list of all events of the run when the calibrated part has multiplier ``z``;
+        the cost must fall as ``z`` grows. It is also called with ``z = inf`` (the calibrated part costs
+        nothing) to see whether the rest alone exceeds the target.
+    target : Target, optional
+        See :mod:`dpsynth.accounting.calibration.target`; ``epsilon`` and ``delta`` are short for an
+        EpsilonTarget.
+    epsilon, delta : float, optional
+        Epsilon greater than 0 and finite, delta in [0, 1), where there is no ``target``.
+    adjacency : {"add/remove", "replace-one"}
+        See :class:`~dpsynth.accounting.profile.Profile`.
+    failure_probability : float
+        Probability of leaving the events' description, charged as in ``Profile``.
+    start : float
+        First guess of the multiplier; a good one saves an evaluation or two.
+    rtol : float
+        The result exceeds the smallest multiplier by at most this relative amount; in [1e-5, 1].
+
+    Returns
+    -------
+    float
+        The noise multiplier; ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds for it.
+
+    Raises
+    ------
+    PrivacyError
+        If even infinite noise in the calibrated part exceeds the target, or no multiplier up to 1e7 keeps it.
+    InputError
+        If an argument is out of range or NaN, or the cost does not depend on the multiplier.
+
+    Examples
+    --------
+    >>> from dpsynth.accounting.events.events import gaussian_event
+    >>> z = calibrate(lambda z: [gaussian_event(z, count=4)], epsilon=1.0, delta=1e-5)
+    >>> round(z, 1), Profile([gaussian_event(z, count=4)]).epsilon(1e-5) <= 1.0
+    (7.5, True)
+    >>> from dpsynth.accounting.calibration.target import TvTarget
+    >>> round(calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1)), 2)
+    3.98
+    """
+    given = sum(number is not None for number in (epsilon, delta))
+    if given != (2 if target is None else 0):
+        raise InputError("give either a target, or epsilon and delta")
+    if target is None:
+        target = EpsilonTarget(epsilon, delta)  # type: ignore[arg-type]  # both are numbers here
+    failure = in_range("failure_probability", failure_probability, 0.0, 1.0)
+    start = in_range("start", start, _SMALLEST, _LARGEST)
+    rtol = in_range("rtol", rtol, 1e-5, 1.0)
+    goal = target.goal * (1 - _MARGIN)
+
+    def cost(multiplier: float, coarseness: float = 1.0) -> float:
+        profile = Profile(
+            events_of(multiplier), adjacency=adjacency, failure_probability=failure, coarseness=coarseness
+        )
+        return target.cost(profile)
+
+    rest = cost(math.inf)
+    if rest > goal:
+        if failure > 0.0 and target.cost(Profile([], failure_probability=failure)) > goal:
+            raise PrivacyError(f"a failure probability of {failure:.3g} alone exceeds {target.describe()}")
+        raise PrivacyError(
+            f"the budget, {target.describe()}, is exceeded even without the calibrated noise: the other "
+            f"events alone cost {rest:.6g} of {target.goal:.6g}"
+        )
+    coarse, slope = _smallest(lambda z: cost(z, _COARSENESS), goal, start, rtol, slope=-1.0)
+    return _smallest(cost, goal, coarse, rtol, slope)[0]
+
+
+def calibrate_training(
+    target: Target, sampling_prob: float, steps: int, *, earlier: Sequence[DpEvent] = (), **options: Any
+) -> float:
+    """Return the smallest noise multiplier of a training run that meets a target.
+
+    Parameters
+    ----------
+    target : Target
+        For the run and ``earlier`` together.
+    sampling_prob, steps
+        See :func:`~dpsynth.accounting.events.events.training_event`.
+    earlier : sequence of DpEvent
+        What else read the table.
+    **options
+        ``adjacency``, ``failure_probability`` and ``rtol`` of :func:`calibrate`.
+
+    Examples
+    --------
+    >>> from dpsynth.accounting.calibration.target import TvTarget
+    >>> round(calibrate_training(TvTarget(0.1), 0.002, 10_000), 3)
+    1.025
+    """
+    training_event(1.0, sampling_prob, steps)  # checks both numbers
+
+    def events_of(multiplier: float) -> list[DpEvent]:
+        return [*earlier, training_event(multiplier, sampling_prob, steps)]
+
+    return calibrate(events_of, target, start=_central_limit(target, sampling_prob, steps), **options)
+
+
+def _central_limit(target: Target, sampling_prob: float, steps: int) -> float:
+    """Multiplier that meets the target in the limit of many steps: a guess, from which the search starts."""
+    low, high = 1e-6, 1e3  # of the mu of a single Gaussian release
+    for _ in range(40):
+        mu = math.sqrt(low * high)
+        if target.cost(Profile([gaussian_event(1 / mu)])) <= target.goal:
+            low = mu
+        else:
+            high = mu
+    if sampling_prob == 1.0:
+        multiplier = math.sqrt(steps) / low
+    else:
+        # Dong, Roth and Su 2019, Corollary 5.4: mu = q sqrt(T (e^{1 / z^2} - 1))
+        multiplier = 1 / math.sqrt(math.log1p((low / sampling_prob) ** 2 / steps))
+    return min(max(multiplier, _SMALLEST), _LARGEST)
+
+
+def _smallest(
+    cost: Callable[[float], float], goal: float, start: float, rtol: float, slope: float
+) -> tuple[float, float]:
+    """Smallest z with ``cost(z) <= goal`` to ``rtol``, by a bracketed secant, and the last slope.
+
+    ``slope`` is that of log cost in log z until two points show it.
+    """
+    fails, holds = 0.0, math.inf
+    points: list[tuple[float, float]] = []
+    guess = start
+    for evaluation in range(1, 101):
+        value = cost(guess)
+        if value <= goal:
+            holds = guess
+        else:
+            fails = guess
+        if holds <= fails * (1 + rtol):
+            return holds, slope
+        if fails >= _LARGEST:
+            raise PrivacyError(f"no noise multiplier up to {_LARGEST:g} keeps the cost at {goal:.6g}")
+        if holds <= _SMALLEST:
+            raise InputError(
+                f"the cost of events_of(z) stays below {goal:.6g} for every z: nothing to calibrate"
+            )
+        if 0.0 < value < math.inf:
+            points.append((math.log(guess), math.log(value / goal)))
+            slope = _secant_slope(points, slope)
+        bracketed = fails > 0.0 and holds < math.inf
+        aim = guess * math.exp(_secant_step(points, value, slope))
+        # Test just beyond the estimated root, on the side that would close the bracket.
+        aim *= math.exp(rtol / 3 if value > goal else -rtol / 3)
+        if not bracketed and evaluation >= 3:
+            aim = max(aim, 2 * guess) if value > goal else min(aim, guess / 2)
+        elif bracketed and ((evaluation >= 8 and evaluation % 2 == 0) or not fails < aim < holds):
+            aim = math.sqrt(fails * holds)
+        guess = min(max(aim, _SMALLEST), _LARGEST)
+    raise PrivacyError(f"the cost of events_of(z) is no falling function of z near {guess:.6g}")
+
+
+def _secant_slope(points: list[tuple[float, float]], slope: float) -> float:
+    """Slope between the last two points, kept within what a cost can do; the old one where it is noise."""
+    if len(points) >= 2 and abs(points[-1][0] - points[-2][0]) > 1e-5:
+        slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
+    return min(max(slope, -20.0), -0.05)
+
+
+def _secant_step(points: list[tuple[float, float]], value: float, slope: float) -> float:
+    """Step in log z from the last point to the secant's root."""
+    if value == 0.0 or math.isinf(value):
+        return -math.log(4) if value == 0.0 else math.log(4)
+    return min(max(-points[-1][1] / slope, -math.log(16)), math.log(16))

@@ -1,0 +1,270 @@
+"""Folders of JSON and arrays, written whole or not at all; never pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpsynth.errors import DataError, InputError
+from dpsynth.files.atomic import read_json
+from dpsynth.files.locks import locked
+
+# Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
+_KEPT = ("model.json", "model/model.json", "checkpoint.json")
+
+
+def write_folder(
+    path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, private: bool = False
+) -> Path:
+    """Fill a folder under a temporary name beside ``path`` and rename it when it is complete.
+
+    Two processes never write one folder at a time, and what a killed process left is removed or named: see
+    `clear_leftovers`.
+
+    Parameters
+    ----------
+    path : path
+    fill : callable
+        Writes the folder's files into the path that it is given.
+    replace : bool
+        Whether an existing folder may be replaced; it stays untouched until the new one is complete.
+    private : bool
+        Whether only the owner may read the folder.
+
+    Raises
+    ------
+    InputError
+        If ``path`` exists and may not be replaced, is a file or in use by another process, or a process that
+        wrote it was killed and left something of worth, which is deleted with ``replace``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     folder = write_folder(Path(d) / "new", lambda p: (p / "a.txt").write_text("x") and None)
+    ...     print(sorted(f.name for f in folder.iterdir()))
+    ['a.txt']
+    """
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; name a folder")
+    with parents_made(path), locked(path):
+        if path.is_dir() and any(path.iterdir()) and not replace:
+            raise InputError(f"{path} exists and is not empty")
+        clear_leftovers(path, keep_worthy=replace)
+        _write(path, fill, private)
+        for rest in leftovers(path):
+            shutil.rmtree(rest)
+    return path
+
+
+def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
+    fresh = _temporary(path, "tmp")
+    try:
+        fill(fresh)
+        fresh.chmod(0o700 if private else 0o755)
+        if path.exists():
+            aside = _temporary(path, "old")
+            try:
+                os.replace(path, aside / "old")
+                os.replace(fresh, path)
+            finally:
+                if not path.exists():
+                    os.replace(aside / "old", path)
+                shutil.rmtree(aside)
+        else:
+            os.replace(fresh, path)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _temporary(path: Path, suffix: str) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=f".{suffix}", dir=path.parent))
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+
+
+@contextmanager
+def parents_made(path: Path) -> Iterator[None]:
+    """Make the folders above ``path``; those that are empty in the end are removed again.
+
+    Raises
+    ------
+    InputError
+        If they cannot be made.
+    """
+    made = [folder for folder in path.parents if not folder.exists()]
+    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+        yield
+    finally:
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+
+
+def leftovers(path: Path) -> list[Path]:
+    """Temporary folders that killed processes left when writing ``path``; the caller holds its lock."""
+    # as tempfile writes them, so that a neighbour's (run.2 beside run) are not taken for ours
+    pattern = re.compile(re.escape(f".{path.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")
+    return sorted(entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name))
+
+
+def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
+    """Remove what killed processes left when writing ``path``; the caller holds its lock.
+
+    Parameters
+    ----------
+    path : Path
+    keep_worthy : bool
+        Leave what holds a model or a checkpoint where it is, without a word, until ``path`` is replaced.
+
+    Raises
+    ------
+    InputError
+        If there is such a folder and it is not to be left; a budget was spent for it, so its owner decides.
+    """
+    for rest in leftovers(path):
+        if not any((rest / place / name).exists() for place in ("", "old") for name in _KEPT):
+            shutil.rmtree(rest)
+        elif not keep_worthy:
+            raise InputError(
+                f"an earlier command was killed while it wrote {path}, and what it had paid for is in "
+                f"{rest}: rename that folder to keep it, or add --force to delete it"
+            )
+
+
+def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write ``name.json`` and ``name.npz`` into a folder."""
+    text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    np.savez(folder / f"{name}.npz", **dict(arrays))
+
+
+def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `write_state` wrote.
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged, naming it.
+    """
+    folder = Path(folder)
+    record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
+    try:
+        record = json.loads(record_path.read_text(encoding="utf-8"))
+        with np.load(arrays_path, allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored.files}
+    except NotADirectoryError:
+        raise DataError(f"{folder} is a file; name the folder of a {name}") from None
+    except FileNotFoundError as problem:
+        raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
+    except Exception as problem:  # a damaged file shows itself as one of many exceptions
+        raise damaged(folder, name, problem) from None
+    if not isinstance(record, dict):
+        raise damaged(folder, name, f"{record_path.name} does not hold a record")
+    return record, arrays
+
+
+def damaged(folder: str | Path, name: str, problem: object) -> DataError:
+    """The error for a folder that does not hold what it should, in one sentence."""
+    reason = (
+        f"{problem} is absent"
+        if isinstance(problem, KeyError)
+        else (str(problem) or "unreadable").splitlines()[0]
+    )
+    return DataError(f"{folder} holds a damaged {name}: {reason}")
+
+
+def check_format(folder: str | Path, name: str, found: object, known: int) -> None:
+    """Refuse another format of a folder, saying which of the two is the newer.
+
+    Raises
+    ------
+    DataError
+
+    Examples
+    --------
+    >>> check_format("runs/m", "model", 9, 2)
+    Traceback (most recent call last):
+    dpsynth.errors.DataError: the model in runs/m was written by a newer dpsynth (format 9; this one reads 2)
+    """
+    if found != known:
+        newer = isinstance(found, int) and found > known
+        by = "a newer dpsynth" if newer else "another dpsynth"
+        raise DataError(
+            f"the {name} in {folder} was written by {by} (format {found}; this one reads {known})"
+        )
+
+
+def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of arrays by name.
+
+    Examples
+    --------
+    >>> one, other = {"a": np.zeros(2)}, {"a": np.zeros(2, np.float32)}
+    >>> arrays_digest(one) == arrays_digest(dict(one)), arrays_digest(one) == arrays_digest(other)
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray], digest: str) -> None:
+    """Refuse arrays that hold a number that is not finite, or that are not those of the digest.
+
+    Raises
+    ------
+    DataError
+        Naming the folder.
+    """
+    for key, array in arrays.items():
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+            raise damaged(folder, name, f"its array {key} holds a value that is not a finite number")
+    if arrays_digest(arrays) != digest:
+        raise damaged(folder, name, f"{name}.npz is not the one that {name}.json was written with")
+
+
+def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
+    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours.
+
+    Raises
+    ------
+    DataError
+        Naming both.
+    """
+    record = Path(model) / "model.json"
+    if not (Path(ledger).is_file() and record.is_file()):
+        return
+    inside = read_json(record)
+    if not isinstance(inside, dict) or inside.get("ledger") != read_json(ledger):
+        raise DataError(f"{ledger} is not the ledger of the model in {model}: one of them was changed")
+
+
+def prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays under ``prefix/name``."""
+    return {f"{prefix}/{key}": value for key, value in arrays.items()}
+
+
+def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Inverse of `prefixed`: the arrays of one prefix."""
+    start = f"{prefix}/"
+    return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}

@@ -1,0 +1,132 @@
+"""Figures of the papers on which the accounting rests, drawn from this package's own functions."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpsynth.errors import InputError
+from dpsynth.files.atomic import write_text
+
+if TYPE_CHECKING:
+    from dpsynth.report.drawing.style import Drawing
+
+__all__ = ["drawings", "write"]
+
+#: What the names of a paper's figures begin with, and so, but for the dash, the name of its module.
+_PAPERS = {
+    "jia": 'Jia et al. 2023, "Total variation distance privacy"',
+    "ghazi-issa": 'Ghazi and Issa 2024, "Total variation meets differential privacy"',
+    "mosaicrown": 'MOSAICrOWN deliverable D5.3, "Identifiability bounds"',
+    "lowy": 'Lowy et al. 2024, "Why does differential privacy with large epsilon defend against practical '
+    'membership inference attacks?"',
+}
+_PREFACE = (
+    "Drawn by dpsynth from its own accounting functions. Each caption says what the paper does not state and "
+    "was chosen here."
+)
+
+
+def drawings() -> tuple[Drawing, ...]:
+    """Return every figure that can be drawn, paper by paper.
+
+    Examples
+    --------
+    >>> [drawing.name for drawing in drawings()][:2]
+    ['jia-01-densities', 'jia-02-testing']
+    """
+    return tuple(drawing for paper in _PAPERS for drawing in _of_paper(paper))
+
+
+def write(
+    folder: str | os.PathLike[str],
+    only: Sequence[str] = (),
+    *,
+    progress: Callable[[str], object] | None = None,
+) -> list[Path]:
+    """Draw figures into a folder as SVG, each file wholly or not at all, and the same bytes each time.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there. Its ``README.md`` will show all figures that lie in it, with their captions.
+    only : sequence of str
+        Beginnings of names, such as ``"jia"`` or ``"lowy-01"``; all figures if there is none.
+    progress : callable, optional
+        Called with a line of text once a figure is written.
+
+    Returns
+    -------
+    list of Path
+        Of the figures, then of ``README.md``.
+
+    Raises
+    ------
+    InputError
+        If no figure's name begins with one of ``only``, if the folder is a file, or without matplotlib.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in write(folder, ["jia-08"])]
+    ['jia-08-log-ratio.svg', 'README.md']
+    """
+    chosen = _chosen((only,) if isinstance(only, str) else only)
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("drawing needs matplotlib: pip install matplotlib")
+    from dpsynth.report.drawing.style import save
+
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{folder} cannot be made a folder: it is a file, or a folder above it is") from None
+    written = []
+    for drawing in chosen:
+        started = time.perf_counter()
+        written.append(_file(folder, drawing))
+        save(drawing.figure(), written[-1], drawing.name)
+        if progress is not None:
+            progress(f"{drawing.name}: {time.perf_counter() - started:.1f} s")
+    readme = folder / "README.md"
+    write_text(readme, _readme(folder))
+    return [*written, readme]
+
+
+def _of_paper(paper: str) -> tuple[Drawing, ...]:
+    # loaded late, because each of the modules loads this package first
+    module = importlib.import_module(f"dpsynth.papers.{paper.replace('-', '_')}.figures")
+    found: tuple[Drawing, ...] = module.DRAWINGS
+    return found
+
+
+def _chosen(only: Sequence[str]) -> list[Drawing]:
+    every = drawings()
+    for prefix in only:
+        if not any(drawing.name.startswith(prefix) for drawing in every):
+            raise InputError(f"no figure's name begins with {prefix!r}; the papers are {', '.join(_PAPERS)}")
+    return [drawing for drawing in every if not only or drawing.name.startswith(tuple(only))]
+
+
+def _file(folder: Path, drawing: Drawing) -> Path:
+    return folder / f"{drawing.name}.svg"
+
+
+def _readme(folder: Path) -> str:
+    parts = ["# Figures", _PREFACE]
+    for paper, title in _PAPERS.items():
+        there = [drawing for drawing in _of_paper(paper) if _file(folder, drawing).is_file()]
+        parts += [f"## {title}"] if there else []
+        for drawing in there:
+            parts += [
+                f"### {drawing.name}",
+                drawing.caption,
+                f"![{drawing.name}]({_file(folder, drawing).name})",
+            ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,1 @@
+"""Ghazi and Issa 2024, "Total variation meets differential privacy"."""

@@ -1,0 +1,1 @@
+"""Jia et al. 2023, "Total variation distance privacy"."""

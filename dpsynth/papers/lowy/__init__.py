@@ -1,0 +1,1 @@
+"""Lowy et al. 2024: practical membership privacy (PMP)."""

@@ -1,0 +1,148 @@
+"""What the Gaussian mechanism on a mean costs in the worst case: over a parent set, and over all data.
+
+Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
+inference attacks?", Lemma 10, which is Theorem 8 of Balle and Wang 2018, "Improving the Gaussian mechanism
+for differential privacy". :mod:`dpsynth.papers.lowy.pmp_gaussian` is compared with these two: DP restricted
+to halves of the parent set that differ in one record (the paper's epsilon_X), and DP, both under replace-one
+adjacency.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpsynth.accounting.loss.gaussian import gaussian_deltas
+from dpsynth.checks import in_range, positive, whole
+from dpsynth.papers.lowy.pmp_gaussian import (
+    ROOT_TOLERANCE,
+    finite_sigma,
+    gaussian_pmp_sigma,
+    largest_distance,
+    single_epsilon,
+    values_of,
+)
+
+
+def gaussian_parent_delta(values: Any, sigma: float, epsilon: float) -> float:
+    """Delta of DP restricted to adjacent halves of the parent set, the worst case over its records.
+
+    Parameters
+    ----------
+    values, sigma, epsilon
+        As in :func:`gaussian_pmp_delta`.
+
+    Returns
+    -------
+    float
+        In [0, 1], at least :func:`gaussian_pmp_delta`.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN, naming it.
+
+    Notes
+    -----
+    Lowy and others 2024, Lemma 10 (Balle and Wang 2018, Theorem 8) at the largest D of the parent set.
+
+    Examples
+    --------
+    >>> round(gaussian_parent_delta([0, 0.1, 0.3, 0.35, 0.6, 1], 0.4, 1.0), 6)
+    0.072714
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    return float(gaussian_deltas(largest_distance(values_of(values)) / finite_sigma(sigma), epsilon))
+
+
+def gaussian_parent_epsilon(values: Any, sigma: float, delta: float) -> float:
+    """Smallest epsilon at which :func:`gaussian_parent_delta` is at most ``delta`` (the paper's epsilon_X).
+
+    Parameters and errors are those of :func:`gaussian_pmp_epsilon`.
+
+    Examples
+    --------
+    >>> round(gaussian_parent_epsilon([0, 0.1, 0.3, 0.35, 0.6, 1], 0.4, 1e-5), 4)
+    3.5487
+    """
+    delta = in_range("delta", delta, 0.0, 1.0)
+    return single_epsilon(largest_distance(values_of(values)), finite_sigma(sigma), delta)
+
+
+def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) -> float:
+    """Delta of DP for the mean of n values, the worst case over all data.
+
+    Parameters
+    ----------
+    value_range : float
+        Largest distance between two values g can take, in units of g, finite; twice the clip threshold where
+        norms are clipped.
+    n : int
+        Number of records in the data, half that of the parent set.
+    sigma, epsilon
+        As in :func:`gaussian_pmp_delta`.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN, naming it.
+
+    Notes
+    -----
+    Lowy and others 2024, Lemma 10 (Balle and Wang 2018, Theorem 8) at ``D = value_range / n``.
+
+    Examples
+    --------
+    >>> round(gaussian_dp_delta(1.0, 3, 0.4, 0.25), 6)
+    0.242394
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    return float(gaussian_deltas(_sensitivity(value_range, n) / finite_sigma(sigma), epsilon))
+
+
+def gaussian_dp_epsilon(value_range: float, n: int, sigma: float, delta: float) -> float:
+    """Smallest epsilon at which :func:`gaussian_dp_delta` is at most ``delta`` (in [0, 1]), rounded up.
+
+    Examples
+    --------
+    >>> round(gaussian_dp_epsilon(1.0, 3, 0.4, 0.242394), 4)
+    0.25
+    """
+    delta = in_range("delta", delta, 0.0, 1.0)
+    return single_epsilon(_sensitivity(value_range, n), finite_sigma(sigma), delta)
+
+
+def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) -> float:
+    """Smallest noise on the mean of n values that is (epsilon, delta)-DP under replace-one adjacency.
+
+    Parameters
+    ----------
+    value_range, n
+        As in :func:`gaussian_dp_delta`.
+    epsilon, delta : float
+        The target: epsilon at least 0 and finite, delta in (0, 1).
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise, within 1e-10 of the smallest and on its private side.
+
+    Examples
+    --------
+    >>> sigma = gaussian_dp_sigma(1.0, 3, 1.0, 1e-5)
+    >>> gaussian_dp_delta(1.0, 3, sigma, 1.0) <= 1e-5, round(sigma, 4)
+    (True, 1.2435)
+    """
+    # Corollary 4: with n = 1, PMP is DP, and the mean of one of two values is that value.
+    return gaussian_pmp_sigma([0.0, _sensitivity(value_range, n)], epsilon, delta, rtol=ROOT_TOLERANCE)
+
+
+def _sensitivity(value_range: float, n: int) -> float:
+    return in_range(
+        "value_range", positive("value_range", value_range), 0.0, math.inf, high_open=True
+    ) / whole("n", n)

@@ -1,0 +1,1 @@
+"""MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.)."""

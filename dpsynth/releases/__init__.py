@@ -1,0 +1,1 @@
+"""Every reading of private records, one module a release, with the post-processing that belongs to it."""

@@ -1,0 +1,89 @@
+"""Who is covered: which records trained, which were held out, and what follows for each of them.
+
+Numbers of records are internal; the way of the split and its share are public, as the configuration is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpsynth.accounting.ledger.statement import is_private
+from dpsynth.evaluation.records import Evaluation, shown
+from dpsynth.report.findings.verdict import get, number_of
+from dpsynth.report.page.blocks import Sentence
+
+if TYPE_CHECKING:
+    from dpsynth.report.load import ReportSource
+
+
+def covered(source: ReportSource) -> tuple[Sentence, ...]:
+    """Return who is covered, in sentences; the first one is for the summary. Empty where nothing is known.
+
+    Examples
+    --------
+    >>> from dpsynth.report.load import ReportSource
+    >>> config = {"split": {"method": "independent", "test_fraction": 0.5}}
+    >>> print(covered(ReportSource("A run", config=config))[0].text)
+    About 50 in 100 records of the real table trained the model; nothing was released of the others, which
+    were held out.
+    """
+    evaluation = source.evaluation or Evaluation(())
+    trained, held_out = get(evaluation, "train_records"), get(evaluation, "test_records")
+    split = source.config.get("split")
+    split = split if isinstance(split, Mapping) else {}
+    fraction = split.get("test_fraction")
+    internal = any(measure is not None and measure.internal for measure in (trained, held_out))
+    if trained is not None:
+        of = "" if held_out is None else f" of {shown(int(number_of(trained) + number_of(held_out)))}"
+        text = f"{shown(trained.value)}{of} real records trained the model"
+        if held_out is not None and split:
+            text += (
+                f"; nothing was released of the other {shown(held_out.value)}, which were held out to test it"
+            )
+        elif held_out is not None:
+            text += f", as far as is known, and the other {shown(held_out.value)} had no part in it"
+        first = Sentence(f"{text}.", internal)
+    elif isinstance(fraction, int | float):
+        first = Sentence(
+            f"About {100 * (1 - fraction):.0f} in 100 records of the real table trained the model; nothing "
+            "was released of the others, which were held out."
+        )
+    else:
+        return ()
+    return (first, *_more(source, split, measured=internal))
+
+
+def _more(source: ReportSource, split: Mapping[str, Any], *, measured: bool) -> list[Sentence]:
+    made: list[Sentence] = []
+    private = source.guarantee is not None and is_private(source.guarantee)
+    if split.get("method") == "independent":
+        made.append(
+            Sentence(
+                "Each record was assigned by itself, by a hash of its values, so that nobody's part depends "
+                "on the other records: one record more in the table is at most one more in training."
+            )
+        )
+    elif split.get("method") == "stratified":
+        made.append(
+            Sentence(
+                "The records were divided in exact numbers and in proportion to the outcome, so that one "
+                "record more can move others from one part to the other: the guarantee is about the training "
+                "part as it is."
+            )
+        )
+    if private:
+        made.append(
+            Sentence(
+                "The guarantee is for each training record. It is for each person only if nobody has more "
+                "than one: several records of one person are covered at a much weaker level."
+            )
+        )
+    if measured:
+        made.append(
+            Sentence(
+                "The numbers on this page that are marked internal were computed from the training records "
+                "and from the held-out ones. No guarantee covers these numbers, for either."
+            )
+        )
+    return made

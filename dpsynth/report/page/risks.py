@@ -1,0 +1,118 @@
+"""The section on singling out, linkability and inference.
+
+These are the three risks by which the Article 29 Data Protection Working Party judges a technique of
+anonymisation (Opinion 05/2014, WP216, of 10 April 2014, section 2.2). Of each: what it is, what the guarantee
+says about it, what was tried on this table, and what was not. Nothing here decides what a table is in law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.ledger.statement import is_private, round_up
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.report.findings.verdict import get, told
+from dpsynth.report.load import ReportSource
+from dpsynth.report.page.blocks import Block, Facts, Heading, Section, Sentence, paragraph
+
+_SINGLED = (
+    (
+        "copies_excess",
+        "share of synthetic records that equal a training record, less those that equal a new one",
+    ),
+    ("dcr_closer_to_train", "share of them nearer to a training than to a new record, 0.5 is a coin"),
+)
+_LINKED = (
+    ("membership_auc", "AUC of telling training from new records by distance, 0.5 is a coin"),
+    ("membership_auc_calibrated", "the same with compared distances"),
+    ("membership_tpr_at_1pct", "share of training records named where 1 in 100 new ones is suspected"),
+)
+_INFERRED = (
+    ("privacy_loss", "how much nearer synthetic records are to training than to new ones, 0 or less is best"),
+    ("auc_mean", "AUC of models that learn the outcome from the table, for people who had no part in it"),
+    ("r2_mean", "the same for an outcome that is a number, as a share of its variance"),
+)
+
+
+def risks(source: ReportSource) -> Section:
+    """Return the section."""
+    blocks: list[Block] = [
+        paragraph(
+            "European data protection authorities ask of anonymised data whether a person can still be "
+            "singled out, linked, or have something inferred about them (Article 29 Working Party, Opinion "
+            "05/2014). This page speaks to each; it does not decide whether the table is anonymous in law, "
+            "for which all means that are reasonably likely to be used count, other tables included."
+        )
+    ]
+    bounds = _bounds(source)
+    parts = (
+        (
+            "Singling out",
+            "To isolate the record of one person: here, a synthetic record that is a patient's own, or a "
+            "description that fits one patient alone.",
+            _SINGLED,
+            "Whether few columns together, such as a rare diagnosis and an age, fit one real patient alone; "
+            "single columns are told below, where values occur that one real person alone has.",
+        ),
+        (
+            "Linkability",
+            "To link two records of one person, in one table or in two: here, to tell with a record from "
+            "elsewhere that its owner is among the training records.",
+            _LINKED,
+            "To link two other tables through the synthetic one; to use more than distances between records.",
+        ),
+        (
+            "Inference",
+            "To deduce a value of a person from other values of theirs.",
+            _INFERRED,
+            "An attack that guesses a hidden value of a training record, against the same attack on a new "
+            "one. What holds of patients in general can be inferred of everybody, by design.",
+        ),
+    )
+    evaluation = source.evaluation or Evaluation(())
+    for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
+        facts = [("What it is", Sentence(meaning)), ("The guarantee", Sentence(bound))]
+        if tried := _tried(evaluation, names):
+            facts += [*tried, ("Not tried", Sentence(untried))]
+        blocks += [Heading(title), Facts(tuple(facts))]
+    return Section("risks", "Singling out, linkability, inference", tuple(blocks))
+
+
+def _bounds(source: ReportSource) -> tuple[str, str, str]:
+    """What the guarantee says about each risk."""
+    if source.guarantee is None or source.profile is None:
+        return ("None is known.",) * 3
+    if not is_private(source.guarantee):
+        return ("It is void: nothing is promised.",) * 3
+    profile = source.profile
+    tv, accuracy, found = profile.tv(), profile.attack_accuracy(), float(profile.tpr(0.01))
+    points, right = round_up(100 * tv, 3), round_up(100 * accuracy, 3)
+    added = profile.adjacency == ADD_REMOVE
+    otherwise = f"{'without their record' if added else 'with another record in place of theirs'} in training"
+    but = ""
+    if source.ledger is not None and source.ledger.excluded:
+        but = " That is but for what the guarantee leaves out."
+    return (
+        "Whatever would single a patient out, such as a synthetic record that equals theirs, is more "
+        f"probable by at most {points} points in 100 than {otherwise}.{but}",
+        "Whoever holds a patient's record and asks whether it was among the training records is right at "
+        f"most {right} times in 100 from even odds; a test that suspects 1 in 100 others wrongly finds at "
+        f"most {round_up(100 * found, 3)} in 100 of those who were.{but}",
+        "No deduction about a patient becomes more probable by more than "
+        f"{points} points in 100 through their own record. What follows from the other records, about this "
+        f"patient as about any other, is not limited.{but}",
+    )
+
+
+def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:
+    known = [(get(evaluation, name), what) for name, what in names]
+    said = [
+        Sentence(f"{what}: {told(measure)}", measure.internal)
+        for measure, what in known
+        if measure is not None
+    ]
+    if not said:
+        return []
+    text = ". ".join(sentence.text[:1].upper() + sentence.text[1:] for sentence in said)
+    return [("Tried on this table", Sentence(f"{text}.", any(sentence.internal for sentence in said)))]

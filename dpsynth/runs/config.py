@@ -1,0 +1,234 @@
+"""A run, written down: which table, how it is split, which model, how much is sampled and measured.
+
+A configuration is frozen and validated as a whole before anything runs, and is saved as YAML beside what it
+made. Every mistake is one sentence that names the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dpsynth.errors import ConfigError
+from dpsynth.files.atomic import write_text
+from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+
+
+class _Section(BaseModel):
+    # strict: a delta in quotes or a seed of `true` is a slip of the pen
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class DataConfig(_Section):
+    """A table of one's own.
+
+    Attributes
+    ----------
+    path : str
+        A CSV or Parquet file. A relative path is taken from the configuration's folder.
+    schema_path : str
+        Written ``schema``: the YAML file of its schema, likewise.
+    accept_unreviewed : bool
+        Go on although bounds or categories were read off the records; the ledger then says so.
+    """
+
+    # the YAML key is `schema`, a name that pydantic's models have taken; only that spelling is accepted
+    path: str = Field(min_length=1)
+    schema_path: str = Field(alias="schema", min_length=1)
+    accept_unreviewed: bool = False
+
+
+class SplitConfig(_Section):
+    """The test part: records that the model never sees.
+
+    Attributes
+    ----------
+    method : {"independent", "stratified"}
+        ``independent`` decides each record by itself, so that the guarantee is about the whole table;
+        ``stratified`` splits in exact numbers and in proportion to the outcome, as experiments want it, and
+        the guarantee is then about the training part as it is, which the ledger says.
+    test_fraction : float
+    seed : int
+    """
+
+    method: Literal["independent", "stratified"] = "independent"
+
+    test_fraction: float = Field(default=0.5, gt=0, lt=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class ModelConfig(_Section):
+    """The generator: keyword arguments of :class:`dpsynth.DPWGANGP`, with its defaults.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        The whole budget. It must be written: ``null`` asks for a run without privacy, and every output
+        then says so.
+    training : dict, optional
+        Fields of :class:`dpsynth.TrainingSettings`.
+    shares : dict, optional
+        Fields of :class:`dpsynth.Shares`.
+    """
+
+    epsilon: float | None = Field(gt=0)
+    delta: float | None = Field(default=None, gt=0, lt=1)
+    preset: Literal["healthgan"] | None = None
+    prior: Literal["auto", "tan", "tree", "none"] = "auto"
+    training_steps: int = Field(default=200, ge=0)
+    batch_size: int | None = Field(default=None, ge=1)
+    noise_shape: Literal["optimal", "layerwise", "spherical", "proportional"] = "optimal"
+    centred: bool = True
+    numeric: Literal["copula", "minmax"] = "copula"
+    categorical: Literal["onehot", "sdv"] = "onehot"
+    marginals: Literal["histogram", "hierarchical", "none"] = "histogram"
+    match_marginals: bool = True
+    random_state: int | None = Field(default=None, ge=0)
+    training: dict[str, Any] | None = None
+    shares: dict[str, float] | None = None
+
+
+class SampleConfig(_Section):
+    """How many records are made; as many as the training table's public number by default."""
+
+    n: int | None = Field(default=None, ge=1)
+
+
+class EvaluateConfig(_Section):
+    """What :func:`dpsynth.evaluation.evaluate` is given, and whether it is called at all.
+
+    Attributes
+    ----------
+    effects : list of str, optional
+        Regressions to replicate, such as ``"logistic: death ~ age + sex"``; one of the outcome on everything
+        else if left out, none if the list is empty.
+    constraints : list of str
+        Rules that records should obey, such as ``"diastolic <= systolic"``.
+    metric : {"euclidean", "gower", "hamming"}
+        Distance of nearest-neighbour accuracy.
+    level : float
+        Of the confidence intervals.
+    """
+
+    enabled: bool = True
+    seed: int | None = Field(default=None, ge=0)
+    reference: bool = True
+    neighbour_records: int = Field(default=10_000, ge=2)
+    utility_records: int = Field(default=50_000, ge=2)
+    effects: list[str] | None = None
+    constraints: list[str] = []
+    metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
+    level: float = Field(default=0.95, gt=0, lt=1)
+
+
+class RunConfig(_Section):
+    """A whole run.
+
+    Parameters
+    ----------
+    dataset : str, optional
+        The name of a data set with a card; this or ``data`` is required.
+    data : DataConfig, optional
+        Files of one's own.
+    split : SplitConfig
+    model : ModelConfig
+    sample : SampleConfig
+    evaluate : EvaluateConfig
+    description : str, optional
+
+    Raises
+    ------
+    ConfigError
+        If a key is unknown, absent, of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> config = RunConfig.from_dict({"dataset": "flchain", "model": {"epsilon": 3, "delta": 1e-5}})
+    >>> config.split.test_fraction, config.model.epsilon
+    (0.5, 3.0)
+    >>> RunConfig.from_dict({"dataset": "flchain", "model": {"epsilon": -1}})
+    Traceback (most recent call last):
+    dpsynth.errors.ConfigError: model.epsilon must be greater than 0, got -1
+    """
+
+    description: str | None = None
+    dataset: str | None = None
+    data: DataConfig | None = None
+    split: SplitConfig = SplitConfig()
+    model: ModelConfig
+    sample: SampleConfig = SampleConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            raise ConfigError(one_sentence(problem, tuple(type(self).model_fields))) from None
+
+    @model_validator(mode="after")
+    def _one_table(self) -> RunConfig:
+        if (self.dataset is None) == (self.data is None):
+            said = "neither is" if self.dataset is None else "both are"
+            raise ValueError(f"one of dataset and data is required, and {said} given")
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every key with its value, defaults written out, keys without a value left out."""
+        # not exclude_none, which would also drop an option that is set to null
+        dumped = self.model_dump(mode="json", by_alias=True)
+        plain = {
+            key: _without_none(value) if isinstance(value, dict) else value
+            for key, value in _without_none(dumped).items()
+        }
+        # Left out, an epsilon of null would be a missing one.
+        plain["model"] = {"epsilon": self.model.epsilon, **plain["model"]}
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunConfig:
+        """Build a configuration from nested mappings; raise ConfigError with one sentence otherwise."""
+        if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
+            raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
+        if "columns" in data:
+            raise ConfigError(
+                "this is a schema, not a run's configuration, which names one under data: schema"
+            )
+        return cls(**data)
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the configuration as YAML text, and write it to ``path`` if one is given."""
+        text = dump_yaml(self.to_dict())
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> RunConfig:
+        """Read a YAML file.
+
+        Raises
+        ------
+        ConfigError
+            If it cannot be read or is not a configuration; the message starts with the file's name.
+        """
+        return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
+
+    def located(self, folder: str | Path) -> RunConfig:
+        """Return the configuration with the paths of ``data`` absolute, relative ones taken from ``folder``.
+
+        Absolute, so that the copy saved beside a run's results still names the same files.
+        """
+        if self.data is None:
+            return self
+        paths = {
+            "path": str((Path(folder) / self.data.path).resolve()),
+            "schema_path": str((Path(folder) / self.data.schema_path).resolve()),
+        }
+        return self.model_copy(update={"data": self.data.model_copy(update=paths)})
+
+
+def _without_none(section: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in section.items() if value is not None}

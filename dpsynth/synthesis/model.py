@@ -1,0 +1,192 @@
+"""A fitted generator: what may be released and sampled without the data, and without TensorFlow.
+
+Everything here is a function of releases that the ledger has been charged for, so sampling any number of
+records is post-processing and costs nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.files.storage import prefixed, under
+from dpsynth.gan.generator import ArrayOps, generator_pass
+from dpsynth.gan.weights import Weights, flatten, unflatten
+from dpsynth.releases.prior import Prior
+from dpsynth.synthesis.postprocess import calibrate, draw_groups
+from dpsynth.synthesis.rejection import Acceptance, fulfilling, obeying
+from dpsynth.table.derived import add_derived
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.rules import Rule
+from dpsynth.table.schema import Schema
+
+# Rows of a block when sampling: calibrated against the released marginals together.
+BLOCK = 100_000
+# Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
+SMALLEST_BLOCK = 2_000
+
+
+@dataclass(frozen=True)
+class GeneratorModel:
+    """The released parts of a fitted synthesizer.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the released table, with its derived columns and constraints.
+    encoder : Encoder
+        Of the modelled columns, with the released marginals, if there are any.
+    prior : Prior or None
+    weights : list of (W, b) or None
+        The generator; None samples the prior, or independent columns where there is none either.
+    latent : int
+    latent_law : {"normal", "uniform"}
+    match_marginals : bool
+        Whether samples are made to agree with the released marginals.
+    """
+
+    schema: Schema
+    encoder: Encoder
+    prior: Prior | None
+    weights: Weights | None
+    latent: int
+    latent_law: str
+    match_marginals: bool = True
+
+    def base_points(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Encoded draws of the prior, or of independent columns where there is none, shape (n, dim)."""
+        if self.prior is not None:
+            return self.prior.sample_points(n, self.encoder, rng)
+        return independent_points(self.encoder, n, rng)
+
+    def points(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim)."""
+        if self.weights is None:
+            return self.base_points(n, rng)
+        shape = (n, self.latent)
+        latent = rng.random(shape) if self.latent_law == "uniform" else rng.standard_normal(shape)
+        base = self.prior.sample_points(n, self.encoder, rng) if self.prior is not None else None
+        return generator_pass(self.weights, latent, base, self.encoder.layout, ArrayOps)
+
+    def blocks(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        block: int = BLOCK,
+        where: Sequence[Rule] = (),
+        record: Acceptance | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """Frames that together hold ``n`` synthetic records; memory is bounded by ``block`` rows.
+
+        Every record obeys the schema's constraints, and fulfils the conditions of ``where``
+        (`dpsynth.synthesis.rejection`); ``record`` counts how many candidates that took.
+
+        Raises
+        ------
+        RejectionError
+            If a constraint or condition is nearly impossible under the model.
+        """
+        count = max(-(-n // block), 1)
+        sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
+        rules = self.schema.rules
+        formulas = self.schema.formulas
+        found = Acceptance() if record is None else record
+        limits = {"least": min(SMALLEST_BLOCK, block), "most": block}
+
+        def made(size: int) -> pd.DataFrame:
+            frame = self._made(size, rng)
+            return add_derived(frame, formulas, self.schema.columns) if formulas else frame
+
+        def lawful(size: int) -> pd.DataFrame:
+            if not rules or not size:
+                return made(size)
+            kept = self.encoder if self.match_marginals else None
+            frame = obeying(made, max(size, SMALLEST_BLOCK), rules, kept, rng, found, **limits)
+            return frame.iloc[:size]
+
+        if where:
+            yield from fulfilling(lawful, sizes, where, rng, found, **limits)
+        else:
+            yield from map(lawful, sizes)
+
+    def _made(self, size: int, rng: np.random.Generator) -> pd.DataFrame:
+        """``size`` records of the modelled columns, as the generator makes them."""
+        made = max(size, SMALLEST_BLOCK)
+        points = self.points(made, rng)
+        if self.match_marginals:
+            points = calibrate(points, self.encoder, rng)
+        else:
+            points = draw_groups(points, self.encoder.layout, rng)
+        if made > size:
+            points = points[rng.permutation(made)[:size]]
+        return self.encoder.inverse_transform(points, rng)
+
+    def sample(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        where: Sequence[Rule] = (),
+        record: Acceptance | None = None,
+    ) -> pd.DataFrame:
+        """``n`` synthetic records in the schema's dtypes."""
+        return pd.concat(list(self.blocks(n, rng, where=where, record=record)), ignore_index=True)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON-able record and arrays."""
+        encoder, encoder_arrays = self.encoder.to_state()
+        record: dict[str, Any] = {
+            "schema": self.schema.to_dict(),
+            "encoder": encoder,
+            "latent": self.latent,
+            "latent_law": self.latent_law,
+            "match_marginals": self.match_marginals,
+        }
+        arrays = prefixed("encoder", encoder_arrays)
+        if self.prior is not None:
+            record["prior"], prior_arrays = self.prior.to_state()
+            arrays |= prefixed("prior", prior_arrays)
+        if self.weights is not None:
+            flat = [np.asarray(a) for a in flatten(self.weights)]
+            arrays |= prefixed("generator", {f"{i:02d}": a for i, a in enumerate(flat)})
+        return record, arrays
+
+    @classmethod
+    def from_state(cls, record: dict[str, Any], arrays: dict[str, np.ndarray]) -> GeneratorModel:
+        """Inverse of `to_state`."""
+        schema = Schema.from_dict(record["schema"])
+        modelled = schema.modelled
+        encoder = Encoder.from_state(modelled, record["encoder"], under("encoder", arrays))
+        prior = (
+            Prior.from_state(modelled, record["prior"], under("prior", arrays)) if "prior" in record else None
+        )
+        stored = under("generator", arrays)
+        flat = [stored[key] for key in sorted(stored)]
+        weights = unflatten(flat, output_bias=True) if flat else None
+        return cls(
+            schema,
+            encoder,
+            prior,
+            weights,
+            latent=int(record["latent"]),
+            latent_law=str(record["latent_law"]),
+            match_marginals=bool(record["match_marginals"]),
+        )
+
+
+def independent_points(encoder: Encoder, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Points with independent coordinates: uniform numbers, categories by their released probabilities.
+
+    Made without private records beyond the released marginals (uniform categories where there are none).
+    """
+    layout = encoder.layout
+    points = np.zeros((n, layout.dim), np.float32)
+    points[:, : layout.n_numeric] = rng.random((n, layout.n_numeric))
+    for (start, stop), p in zip(layout.groups, encoder.group_probabilities(), strict=True):
+        points[np.arange(n), start + rng.choice(stop - start, size=n, p=p)] = 1.0
+    return points

@@ -1,0 +1,482 @@
+"""DPWGANGP: a private synthetic table in scikit-learn's manner (fit, sample, save, load)."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger.statement import WARNING, write_warning
+from dpsynth.errors import InputError, NotFittedError
+from dpsynth.files import storage
+from dpsynth.gan.quiet import load_tensorflow_quietly
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.mechanism.noise import describe_generator, secure_generator
+from dpsynth.mechanism.plan import NoiseShape
+from dpsynth.synthesis import fitting
+from dpsynth.synthesis.budget import Shares
+from dpsynth.synthesis.fitting import Progress
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.options import FitOptions, check_count, from_plain
+from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.table.io import write_table
+from dpsynth.table.possible import combinations
+from dpsynth.table.rules import Where, parse_where
+from dpsynth.table.schema import Schema, require_reviewed
+
+_FORMAT = 2
+
+
+class DPWGANGP:
+    """Differentially private WGAN-GP for tables, with or without a private prior of marginals.
+
+    Parameters
+    ----------
+    epsilon : float or None, default 3.0
+        Total budget of ``fit``; None trains without noise and marks every output NOT PRIVATE.
+    delta : float, optional
+        Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no public number of records.
+    prior : {"auto", "tan", "tree", "none"}
+        The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
+        parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
+        else ``tree``.
+    training_steps : int
+        Critic steps, rounded up to whole generator iterations; 0 samples the prior alone.
+    batch_size : int, optional
+        Expected records in a Poisson sample; default a quarter of n, at most 1024.
+    noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
+        Covariance of the noise (Theorem 3.1.2 is ``proportional``).
+    centred : bool
+        Whether encoded points and the released sum are centred, which halves the sensitivity.
+    numeric : {"copula", "minmax"}
+        Numeric columns through their private CDF, or by their public bounds.
+    categorical : {"onehot", "sdv"}
+        One coordinate a category, or the Synthetic Data Vault's intervals.
+    marginals : {"histogram", "hierarchical", "none"}
+        How one-way marginals are released.
+    match_marginals : bool
+        Whether samples are made to agree with the released marginals (post-processing, free of cost).
+    training : TrainingSettings
+        Architecture and optimiser.
+    shares : Shares
+        How the budget is shared.
+    preset : {"healthgan"}, optional
+        The thesis's baseline: overrides architecture, optimiser and encoding; needs ``epsilon=None``.
+    accept_unreviewed : bool
+        Fit although the schema holds fields read off the data; the ledger then excludes them.
+    random_state : int, optional
+        Seeds everything, the noise too; the ledger then says that the result is not private by seed.
+        By default all randomness comes from the operating system.
+
+    Attributes
+    ----------
+    ledger_ : Ledger
+        What was released and what it cost; a second ``fit`` adds to it. Its ``delta`` is that of all fits.
+    delta_ : float
+        Of this fit.
+    history_ : list of dict
+        Noise scale, noisy-gradient norm and critic score of generated records, by training chunk.
+    model_ : GeneratorModel
+    n_ : float
+        Public or privately counted number of records.
+    acceptance_ : Acceptance
+        After sampling: how many candidates obeyed the schema's constraints and the conditions of ``where``.
+
+    References
+    ----------
+    Pedersen (2022), Algorithm 1, with the corrections listed in the modules of ``bounds`` and ``gan``.
+
+    Examples
+    --------
+    >>> import dpsynth, numpy as np, pandas as pd
+    >>> from dpsynth.table import Column, Schema
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
+    ...                          Column(name="died", kind="binary", categories=("no", "yes"))),
+    ...                 outcome="died", n_public=400)
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(18, 91, 400), "died": rng.choice(["no", "yes"], 400)})
+    >>> model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    >>> model = model.fit(frame, schema=schema)
+    >>> bool(model.ledger_.epsilon(1e-5) <= 1.0), model.sample(5).shape
+    (True, (5, 2))
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = 3.0,
+        delta: float | None = None,
+        *,
+        prior: str = "auto",
+        training_steps: int = 200,
+        batch_size: int | None = None,
+        noise_shape: NoiseShape = "optimal",
+        centred: bool = True,
+        numeric: str = "copula",
+        categorical: str = "onehot",
+        marginals: str = "histogram",
+        match_marginals: bool = True,
+        training: TrainingSettings | None = None,
+        shares: Shares | None = None,
+        preset: str | None = None,
+        accept_unreviewed: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.prior = prior
+        self.training_steps = training_steps
+        self.batch_size = batch_size
+        self.noise_shape = noise_shape
+        self.centred = centred
+        self.numeric = numeric
+        self.categorical = categorical
+        self.marginals = marginals
+        self.match_marginals = match_marginals
+        self.training = training
+        self.shares = shares
+        self.preset = preset
+        self.accept_unreviewed = accept_unreviewed
+        self.random_state = random_state
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments (scikit-learn's convention)."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self)).parameters
+        given = {k: v for k, v in self.get_params().items() if v != signature[k].default}
+        return f"DPWGANGP({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise InputError(f"{name} is not a parameter of DPWGANGP (parameters: {', '.join(known)})")
+            setattr(self, name, value)
+        return self
+
+    def validate(self) -> FitOptions:
+        """Check the constructor's arguments, as ``fit`` does first.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            For an argument that is out of range or contradicts another, naming it.
+        """
+        return FitOptions(**self.get_params())
+
+    def fit(
+        self,
+        frame: pd.DataFrame,
+        y: None = None,
+        *,
+        schema: Schema,
+        ledger: Ledger | None = None,
+        accept_n_public: bool = False,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Self:
+        """Train on a private table.
+
+        Adjacency: add or remove one record. Every release states its sensitivity in ``ledger_``.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, columns)
+            Private records; numeric values outside the schema's bounds are clipped.
+        y : None
+            Ignored.
+        schema : Schema
+            Public description of the table.
+        ledger : Ledger, optional
+            What has been released about the same table before; this fit is added to it. By default the
+            ledger of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is
+            written before anything is read.
+        accept_n_public : bool
+            Fit although the schema's ``n_public`` is far from the number of rows.
+        checkpoint : path, optional
+            A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
+        progress : callable, optional
+            Called with a `Progress` after every chunk of steps.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError, DataError, SchemaError
+            For a bad argument, table or schema.
+        PrivacyError
+            If the schema holds unreviewed fields, or if the budget cannot pay for the run.
+
+        Warns
+        -----
+        OwnerWarning
+            If ``n_public`` is not near the number of rows, see
+            :func:`dpsynth.synthesis.fitting.check_n_public`.
+        """
+        options = self.validate()
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+        if not isinstance(schema, Schema):
+            raise InputError(
+                f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
+            )
+        unreviewed = require_reviewed(schema, options.accept_unreviewed)
+        modelled, records = _modelled(schema, frame)
+        fitting.check_n_public(records, schema, accept=accept_n_public)
+        if checkpoint is not None and options.training_steps:
+            load_tensorflow_quietly()
+            from dpsynth.gan.checkpoint import check_target
+
+            check_target(checkpoint)
+        # A second fit reads the same records again, so it adds to the ledger that is there.
+        earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
+        ledger = self.ledger_ = earlier if earlier is not None else Ledger()
+        rng = self._generator(len(ledger.entries))
+        if options.random_state is not None:
+            ledger.seeded = True
+        if options.epsilon is not None and describe_generator(rng) not in ledger.generators:
+            ledger.generators.append(describe_generator(rng))
+        if unreviewed:
+            fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
+            # A draft chose these in view of the data as well.
+            chosen = [name for name in ("ignored", "missing_words") if getattr(schema, name)]
+            fields += "".join(f"; the table's {name}" for name in chosen)
+            ledger.exclude(f"schema fields read off the private data and not reviewed ({fields})")
+
+        self.n_, spent = fitting.count_records(records, modelled, options, rng, ledger)
+        blueprint = fitting.draw_up(modelled, self.n_, options)
+        self.delta_ = blueprint.delta
+        budget = fitting.share_out(blueprint, options, spent, ledger)
+        model = fitting.release_model(records, blueprint, budget, options, rng, ledger)
+        model = dataclasses.replace(model, schema=schema)
+        history: list[dict[str, float]] = []
+        if blueprint.steps:
+            model, history = fitting.train_generator(
+                records,
+                model,
+                blueprint.training,
+                fitting.plan_training(blueprint, budget, options, ledger),
+                rng,
+                initial_rng=self._public_generator(),
+                record=self._record(),
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+        return self._finish(model, history)
+
+    @classmethod
+    def resume(
+        cls,
+        checkpoint: str | Path,
+        frame: pd.DataFrame,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> DPWGANGP:
+        """Go on with an interrupted ``fit`` on the same table; the ledger holds its whole cost already.
+
+        A checkpoint can be used once: two continuations would release more than the ledger says.
+
+        Parameters
+        ----------
+        checkpoint : path
+            The folder that the interrupted ``fit`` wrote.
+        frame : DataFrame
+            The same private table.
+        progress : callable, optional
+
+        Raises
+        ------
+        DataError
+            If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
+        """
+        load_tensorflow_quietly()
+        from dpsynth.gan.checkpoint import take_checkpoint
+
+        def conform(record: dict[str, Any]) -> pd.DataFrame:
+            return _modelled(Schema.from_dict(record["model"]["schema"]), frame)[1]
+
+        record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
+        self = cls._restore(record, checkpoint)
+        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
+        trained = fitting.train_generator(
+            records,
+            model,
+            settings,
+            plan,
+            self._generator(len(self.ledger_.entries), state.step),
+            initial_rng=self._public_generator(),
+            state=state,
+            record=self._record(),
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        return self._finish(*trained)
+
+    def sample(
+        self, n_samples: int, *, where: Where | None = None, random_state: int | None = None
+    ) -> pd.DataFrame:
+        """``n_samples`` synthetic records; post-processing, free of cost.
+
+        Every record obeys the schema's constraints, and ``acceptance_`` then says how many candidates that
+        took.
+
+        Parameters
+        ----------
+        n_samples : int
+            At least 0.
+        where : str, sequence of str, or mapping, optional
+            Conditions that every record fulfils: rules such as ``"age >= 65"``, or for each column a value, a
+            range ``(low, high)``, a list of values, or None for missing.
+        random_state : int, optional
+            Seed of the sampling only.
+
+        Returns
+        -------
+        DataFrame (n_samples, columns) in the schema's dtypes
+
+        Raises
+        ------
+        InputError
+            If a condition cannot be read.
+        RejectionError
+            If a constraint or condition is nearly impossible under the model, naming it.
+        """
+        return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
+
+    def sample_to(
+        self,
+        path: str | Path,
+        n_samples: int,
+        *,
+        where: Where | None = None,
+        random_state: int | None = None,
+        escape_formulas: bool = True,
+    ) -> Path:
+        """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically.
+
+        ``escape_formulas``: see :func:`dpsynth.table.io.write_table`.
+        """
+        write_table(self._blocks(n_samples, where, random_state), path, escape_formulas=escape_formulas)
+        write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
+        return Path(path)
+
+    def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
+        self._check_fitted()
+        check_count("n_samples", n_samples)
+        conditions = parse_where(where, self.model_.schema)
+        for rule in conditions:
+            every = combinations(rule, self.model_.schema)
+            if every is not None and not rule.selected(every).any():
+                raise InputError(f"condition {rule.text!r}: no declared values fulfil it")
+        self.acceptance_ = Acceptance()
+        return self.model_.blocks(
+            int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_
+        )
+
+    def save(self, path: str | Path, *, replace: bool = False) -> Path:
+        """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
+        self._check_fitted()
+        record, arrays = self.model_.to_state()
+        stored = storage.prefixed("model", arrays)
+        full = {**self._record(), "history": self.history_, "model": record}
+        full["arrays_sha256"] = storage.arrays_digest(stored)
+        # Whoever has the seed has the noise.
+        full["params"] = {**full["params"], "random_state": None}
+
+        def fill(folder: Path) -> None:
+            storage.write_state(folder, "model", full, stored)
+            write_warning(folder / WARNING, self.guarantee())
+
+        return storage.write_folder(path, fill, replace=replace)
+
+    @classmethod
+    def load(cls, path: str | Path) -> DPWGANGP:
+        """Read a folder written by `save`; needs no TensorFlow.
+
+        Raises
+        ------
+        DataError
+            If the folder holds no model, a damaged one or one of a newer dpsynth, if its arrays are not those
+            that it was written with or not finite, or if the run's ledger beside it is not its own.
+        """
+        path = Path(path)
+        record, arrays = storage.read_state(path, "model")
+        try:
+            self = cls._restore(record, path)
+            storage.check_arrays(path, "model", arrays, record["arrays_sha256"])
+            if path.name == "model":  # of a run
+                storage.check_same_ledger(path.with_name("ledger.json"), path)
+            model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
+            return self._finish(model, record["history"])
+        except (KeyError, TypeError, IndexError, AttributeError) as problem:
+            raise storage.damaged(path, "model", problem) from None
+
+    def guarantee(self) -> str:
+        """The privacy guarantee of ``ledger_`` in one plain sentence."""
+        self._check_fitted()
+        return self.ledger_.guarantee()
+
+    def _generator(self, *place: int) -> np.random.Generator:
+        """Of noise and samples; a seed gives another stream at another place: no noise comes twice."""
+        if self.random_state is None:
+            return secure_generator()
+        return np.random.Generator(np.random.PCG64DXSM([self.random_state, *place]))
+
+    def _public_generator(self) -> np.random.Generator:
+        """Of what may be read off a released model: the initial weights."""
+        return np.random.default_rng(None if self.random_state is None else [self.random_state])
+
+    def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
+        self.model_, self.history_ = model, history
+        self.ledger_.end_stage()  # what somebody posts now is not covered by what the fit set aside
+        return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this DPWGANGP is not fitted; call fit first")
+
+    def _record(self) -> dict[str, Any]:
+        """Parameters and ledger as JSON-able values."""
+        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items()}
+        for name in ("training", "shares"):
+            params[name] = dataclasses.asdict(params[name]) if params[name] is not None else None
+        return {
+            "format": _FORMAT,
+            "params": params,
+            "n": self.n_,
+            "delta": self.delta_,
+            "guarantee": self.ledger_.guarantee(),
+            "ledger": self.ledger_.to_dict(),
+        }
+
+    @classmethod
+    def _restore(cls, record: dict[str, Any], path: str | Path) -> DPWGANGP:
+        storage.check_format(path, "model", record["format"], _FORMAT)
+        self = cls(**from_plain(record["params"]))
+        self.n_, self.delta_ = float(record["n"]), float(record["delta"])
+        self.ledger_ = Ledger.from_dict(record["ledger"])
+        if not self.ledger_.entries:
+            raise storage.damaged(path, "model", "its ledger is empty, so nothing is known of what it cost")
+        return self
+
+
+def _modelled(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, pd.DataFrame]:
+    """The part of a schema and of a private table that is modelled; derived columns are never read."""
+    derived = {column.name for column, _ in schema.formulas}
+    own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
+    return schema.modelled, schema.modelled.conform(own).frame
+
+
+def load(path: str | Path) -> DPWGANGP:
+    """Read a fitted model from a folder; the same as ``DPWGANGP.load``."""
+    return DPWGANGP.load(path)

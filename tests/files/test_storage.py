@@ -1,0 +1,160 @@
+"""Folders are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpsynth.errors import DataError, InputError
+from dpsynth.files import storage
+
+
+def fail_midway(folder):
+    (folder / "half.txt").write_text("half")
+    raise RuntimeError("disk full")
+
+
+def test_a_failure_leaves_the_old_folder_and_no_rest(tmp_path):
+    """Catches a half-written result, or an old one lost to a failed new one."""
+    target = tmp_path / "run"
+    storage.write_folder(target, lambda f: (f / "old.txt").write_text("old") and None)
+    with pytest.raises(RuntimeError):
+        storage.write_folder(target, fail_midway, replace=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert (target / "old.txt").read_text() == "old"
+
+
+def test_replacing_is_asked_for(tmp_path):
+    """Catches an earlier result overwritten without a word."""
+    target = tmp_path / "run"
+    storage.write_folder(target, lambda f: (f / "a").write_text("1") and None)
+    with pytest.raises(InputError, match="not empty"):
+        storage.write_folder(target, lambda f: None)
+    storage.write_folder(target, lambda f: (f / "b").write_text("2") and None, replace=True)
+    assert [p.name for p in target.iterdir()] == ["b"] and len(list(tmp_path.iterdir())) == 1
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="is a file"):
+        storage.write_folder(tmp_path / "file", lambda f: None, replace=True)
+
+
+def test_state_round_trip_and_no_pickle(tmp_path):
+    """Catches arrays that change type, and a loader that would unpickle what it is given."""
+    storage.write_state(tmp_path, "s", {"a": [1, None]}, {"x/y": np.arange(3, dtype=np.int32)})
+    record, arrays = storage.read_state(tmp_path, "s")
+    assert record == {"a": [1, None]} and arrays["x/y"].dtype == np.int32
+    assert list(storage.under("x", arrays)) == ["y"]
+    np.savez(tmp_path / "s.npz", evil=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DataError, match="damaged s"):
+        storage.read_state(tmp_path, "s")
+
+
+def test_infinite_numbers_are_not_written(tmp_path):
+    """Catches JSON that other readers refuse."""
+    with pytest.raises(ValueError, match="JSON"):
+        storage.write_state(tmp_path, "s", {"a": float("inf")}, {})
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dpsynth import storage
+
+def kill(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def fill(folder):
+    (folder / "half.txt").write_text("half")
+    if worth:
+        (folder / "model").mkdir()
+        (folder / "model/model.json").write_text("{}")
+    if when == "filling":
+        kill()
+
+out, when, worth = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "worth"
+if when == "renaming":
+    os.replace, replaced = (lambda *a: kill() if a[1] == out else replaced(*a)), os.replace
+storage.write_folder(out, fill, replace=True)
+"""
+
+
+def killed(out, when, worth):
+    words = [sys.executable, "-c", KILLED, str(out), when, "worth" if worth else "nothing"]
+    assert subprocess.run(words).returncode == -signal.SIGKILL
+
+
+def say(text):
+    return lambda folder: (folder / "a.txt").write_text(text) and None
+
+
+@pytest.mark.parametrize("when", ["filling", "renaming"])
+def test_what_a_killed_process_left_is_removed(tmp_path, when):
+    """Catches half-written tables that pile up in folders that nobody sees."""
+    out = tmp_path / "run"
+    killed(out, when, worth=False)
+    (tmp_path / ".run.2.abcdefgh.tmp").mkdir()  # another's: of run.2
+    (tmp_path / ".run.notes.tmp").mkdir()
+    assert len(storage.leftovers(out)) == 1
+    storage.write_folder(out, say("new"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".run.2.abcdefgh.tmp", ".run.notes.tmp", "run"]
+
+
+def test_what_a_killed_process_had_paid_for_is_named(tmp_path):
+    """Catches a release that cost a budget and lies unseen in a hidden folder, or is deleted unasked."""
+    out = tmp_path / "run"
+    killed(out, "renaming", worth=True)
+    (rest,) = storage.leftovers(out)
+    with pytest.raises(InputError, match=re.escape(str(rest))):
+        storage.write_folder(out, say("new"))
+    assert (rest / "model/model.json").exists() and not out.exists()
+    with pytest.raises(RuntimeError):
+        storage.write_folder(out, fail_midway, replace=True)
+    assert rest.exists()  # until something is there in its place
+    storage.write_folder(out, say("new"), replace=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_an_earlier_result_survives_a_kill_between_two_renames(tmp_path):
+    """Catches an earlier result that --force has put aside and that nobody is told of."""
+    out = tmp_path / "run"
+    storage.write_folder(out, lambda f: (f / "model.json").write_text("old") and None)
+    killed(out, "renaming", worth=False)
+    assert not out.exists()
+    with pytest.raises(InputError, match=r"\.old: rename that folder"):
+        storage.write_folder(out, say("new"))
+    (old,) = [rest for rest in storage.leftovers(out) if rest.suffix == ".old"]
+    assert (old / "old/model.json").read_text() == "old"
+
+
+def test_an_interrupt_between_two_renames_puts_the_earlier_result_back(tmp_path, monkeypatch):
+    """Catches Ctrl-C that makes an earlier result disappear."""
+    out = tmp_path / "run"
+    storage.write_folder(out, say("old"))
+    replace = os.replace
+
+    def interrupted(source, target):
+        if target == out and Path(source).name != "old":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        storage.write_folder(out, say("new"), replace=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["run"] and (out / "a.txt").read_text() == "old"
+
+
+def test_folders_above_are_made_and_not_left_behind(tmp_path):
+    """Catches empty folders left by a command that failed."""
+    with pytest.raises(RuntimeError):
+        storage.write_folder(tmp_path / "a/b/run", fail_midway)
+    assert list(tmp_path.iterdir()) == []
+    storage.write_folder(tmp_path / "a/b/run", say("new"))
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        storage.write_folder(tmp_path / "file/run", say("new"))

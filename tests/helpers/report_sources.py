@@ -1,0 +1,254 @@
+"""Sources of pages, made by code: every kind of detail, hostile names, and unmistakable internal numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from dpsynth.accounting import Ledger, gaussian_event, non_private_event
+from dpsynth.accounting.events.events import training_event
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.report.load import ReportSource
+
+DELTA = 1e-5
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a|b",
+    "say \"no\" & 'yes'",
+    "Größe µ",
+    "年齢",
+    "$x_1$",
+    "$\\foo$",
+    "x" * 70,
+)
+MODELS = ("logistic_regression", "random_forest", "hist_gradient_boosting")
+
+
+def ledger_of(entries: int = 4) -> Ledger:
+    ledger = Ledger()
+    long = "one count in each of 31 columns, and every word of this is meant to be read on paper as well"
+    ledger.post("one-way marginals", gaussian_event(3.1), sensitivity=f"sqrt(31), {long}", detail=long)
+    for place in range(entries - 2):
+        ledger.post(f"release {place}", gaussian_event(6.0 + place), sensitivity="1")
+    if entries > 1:
+        ledger.post("critic steps", training_event(4.0, 0.05, 200), sensitivity="proved each step")
+    return ledger
+
+
+def bare_ledger() -> Ledger:
+    """One reading with noise and one without, so that epsilon is infinite from there on."""
+    ledger = Ledger()
+    ledger.post("counts", gaussian_event(3.0), sensitivity="1")
+    ledger.post("fit without noise", non_private_event(), sensitivity="unbounded")
+    return ledger
+
+
+class Numbers:
+    """Internal numbers that are found again: 0.73 followed by digits that nothing else has.
+
+    ``planted`` lists every number given out.
+    """
+
+    def __init__(self) -> None:
+        self.planted: list[float] = []
+        self._places = count(1)
+
+    def __call__(self, near: float = 0.5) -> float:
+        """Return a number near ``near`` whose digits occur once."""
+        value = math.floor(near * 100) / 100 + 0.0071 + 0.0000137 * next(self._places)
+        self.planted.append(value)
+        return value
+
+
+def column_names(columns: int, hostile: bool) -> tuple[str, ...]:
+    names = tuple(f"column {place} of the table" for place in range(columns))
+    return (*HOSTILE, *names)[:columns] if hostile else names
+
+
+def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+    """One detail of each kind and table; those of real tables hold planted numbers."""
+    rng = np.random.default_rng(0)
+    for place, name in enumerate(columns):
+        for table in ("synthetic", "train"):
+            internal = table == "train"
+            raw = rng.dirichlet(np.full(20 if place % 3 else 5, 2.0)).tolist()
+            share = [numbers(0.2) for _ in raw] if internal else raw
+            data: dict[str, Any] = {
+                "column": name,
+                "table": table,
+                "share": share,
+                "unit": None,
+                "log": False,
+            }
+            data["missing"] = (numbers(0.1) if internal else 0.125) if place % 2 else None
+            if place % 3:
+                edges = np.geomspace if place % 3 == 1 else np.linspace
+                data |= {"type": "numeric", "edges": edges(1, 1000, len(raw) + 1).tolist()}
+                data |= {"unit": 'mg/"dl"', "log": place % 3 == 1}
+            else:
+                data |= {"type": "categories", "labels": [f"<b>{i}</b> of {name}" for i in range(len(raw))]}
+            yield Detail("marginal", f"marginal[{name}].{table}", internal, data)
+    for table in ("synthetic", "train"):
+        matrix = np.abs(np.corrcoef(rng.normal(size=(len(columns), len(columns) + 9)))).clip(0, 1)
+        rows = [[numbers(0.3) for _ in row] for row in matrix] if table == "train" else matrix.tolist()
+        data = {"table": table, "columns": list(columns), "matrix": rows, "kinds": []}
+        yield Detail("association", f"association.{table}", table == "train", data)
+    for model in MODELS:
+        for table in ("synthetic", "train"):
+            fpr = np.linspace(0, 1, 50)
+            data = {"trained_on": table, "model": model, "fpr": fpr.tolist(), "auc": numbers(0.8)}
+            data["tpr"] = [numbers(float(f ** (0.4 if table == "train" else 0.55)) * 0.98) for f in fpr]
+            yield Detail("roc", f"roc.{table}.{model}", True, data)
+            data = {"trained_on": table, "model": model, "count": [30] * 8}
+            data |= {"predicted": [numbers(p) for p in np.linspace(0.05, 0.9, 8)]}
+            data |= {"observed": [numbers(p) for p in np.linspace(0.1, 0.8 if table == "train" else 0.7, 8)]}
+            yield Detail("calibration", f"calibration.{table}.{model}", True, data)
+    effects = [
+        {
+            "term": name,
+            "real": {"estimate": numbers(1.2), "lower": numbers(1.05), "upper": numbers(1.5)},
+            "synthetic": None
+            if place == 1
+            else {"estimate": numbers(1.1), "lower": numbers(0.8), "upper": numbers(1.4)},
+            "same_sign": None if place == 1 else bool(place % 3),
+            "overlap": None if place == 1 else numbers(0.6),
+            "standardised_difference": None if place == 1 else numbers(0.4),
+        }
+        for place, name in enumerate(columns)
+    ]
+    data = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": effects}
+    yield Detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
+    yield from believable_details(columns, numbers)
+    data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
+    data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
+    data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
+    yield Detail("distances", "distances.euclidean", True, data)
+
+
+def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+    """Tails, point masses, single columns and steps: everything in them was read off real records."""
+
+    def estimate(near: float) -> dict[str, float]:
+        return {"value": numbers(near), "lower": numbers(near - 0.1), "upper": numbers(near + 0.1)}
+
+    def percentile(near: float) -> dict[str, Any]:
+        return {"real": numbers(near), "synthetic": numbers(3 * near), "error": estimate(2.0)}
+
+    tails = [
+        {
+            "column": name,
+            "unit": "<i>mg</i>" if place % 2 else None,
+            "deviation_real": numbers(1.5),
+            "deviation_synthetic": numbers(4.5),
+            "spread": estimate(3.0),
+            "spread_baseline": numbers(1.0),
+            "low": percentile(0.2),
+            "low_baseline": numbers(0.1),
+            "high": percentile(9.0),
+            "high_baseline": numbers(0.1),
+            "masses": [
+                {"value": "<u>none</u>", "real": numbers(0.7), "synthetic": numbers(0.36),
+                 "difference": estimate(-0.34), "surely": numbers(4.8)}
+            ],
+            "surely": numbers(5.0 + place),
+        }
+        for place, name in enumerate(columns)
+    ]  # fmt: skip
+    yield Detail("tails", "tails", True, {"rows": tails})
+    single = [
+        {"column": name, "auc": estimate(0.8), "last_digits": numbers(0.75), "beyond_chance": True,
+         "baseline": numbers(0.5), "size": 7133}
+        for name in columns
+    ]  # fmt: skip
+    yield Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": single})
+    data = {"train": numbers(1.9), "synthetic": numbers(1.1), "ratio": estimate(0.6)}
+    yield Detail("missing_cells", "missing_cells", True, data)
+    for table, values in (("train", 7134), ("synthetic", 12)):
+        rows = [{"column": columns[0], "values": values, "step": 0.1, "unit": None}]
+        yield Detail("finer_than_declared", f"finer_than_declared.{table}", table == "train", {"rows": rows})
+
+
+def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]:
+    def real(group: str, name: str, near: float, detail: str = "") -> Measure:
+        detail = f"{detail} (of {numbers(0.9)})"
+        return Measure(group, name, numbers(near), True, detail, numbers(near - 0.05), numbers(near + 0.05))
+
+    yield Measure("Records", "synthetic_records", 500, False, "rows of the synthetic table")
+    yield Measure("Records", "train_records", 7131, True, "real rows it was made from")
+    yield Measure("Records", "test_records", 7132, True, "real rows held out")
+    utility = "Utility: predicting death"
+    yield Measure(utility, "positive_rate_synthetic", 0.25, False, "share of death = 'yes', synthetic")
+    yield real(utility, "positive_rate_train", 0.3)
+    for name in ("mean", *MODELS):
+        yield real(utility, f"auc_{name}", 0.7, "train on synthetic, test on real")
+        yield real(utility, f"auc_real_{name}", 0.75, "train on real, test on real")
+    yield real(utility, "positive_rate_test", 0.4)
+    for name, near in (("brier_mean", 0.12), ("brier_real_mean", 0.03), ("brier_difference_mean", 0.09)):
+        yield real(utility, name, near)
+    yield real(utility, "calibration_intercept_mean", 1.4)
+    yield Measure(utility, "auc_undefined", None, True, "one outcome only")
+    looks = "Resemblance to the training records"
+    yield real(looks, "tvd_mean", 0.1)
+    yield real(looks, "discriminator_auc", 0.6)
+    for place, name in enumerate(columns):
+        yield real(looks, f"discriminator_loss[{name}]", 0.1 + 0.02 * place)
+        yield real("Memorisation", f"lone_values_train[{name}]", 0.6)
+        yield real(looks, f"tvd[{name}]", 0.1)
+        yield Measure(looks, f"constraint_violations[{name}]", 0, False, "out of bounds")
+    for name in columns[:2]:
+        yield real("Tails and point masses", f"spread_ratio[{name}]", 3.0)
+        yield real("Single columns", f"single_column_auc[{name}]", 0.8)
+    yield real("Tails and point masses", "spread_ratio_worst", 3.0, f"of the worst column, {columns[0]}")
+    close = "Closeness to real records"
+    for name in ("train", "train_real", "train_synthetic", "test"):
+        yield real(close, f"nn_accuracy_{name}", 0.55, "nearest-neighbour accuracy")
+    yield real(close, "privacy_loss", 0.01)
+    yield real("Memorisation", "membership_auc", 0.52)
+    yield real("Memorisation", "membership_tpr_at_1pct", 0.02)
+    yield real("Memorisation", "dcr_closer_to_train", 0.51)
+    yield real("Memorisation", "copies_excess", -0.02)
+    yield real("An unknown group", "something_new", 0.4)
+
+
+def full_source(
+    columns: int = 8, *, hostile: bool = True, entries: int = 4
+) -> tuple[ReportSource, list[float]]:
+    """A source with everything in it, and the internal numbers that were planted."""
+    numbers = Numbers()
+    names = column_names(columns, hostile)
+    evaluation = Evaluation(
+        tuple(measures_of(names, numbers)),
+        {"outcome": "death", "seed": 73310171, "level": 0.95, "neighbour_records": 73420},
+        tuple(details_of(names, numbers)),
+    )
+    ledger = ledger_of(entries)
+    source = ReportSource(
+        title="Synthetic table: <cohort> & more",
+        guarantee=ledger.guarantee(DELTA),
+        ledger=ledger,
+        delta=DELTA,
+        table={
+            "name": "<cohort> & more",
+            "synthetic_records": 500,
+            "columns": columns,
+            "outcome": "death",
+            "schema_sha256": "ab" * 32,
+            "clip_counts": 73530,
+        },
+        config={
+            "description": "made from 7131 records of SECRETWARD",
+            "data": {"path": "/secretfolder/secretfile.csv", "schema": "/secretfolder/schema.yaml"},
+            "split": {"method": "independent", "test_fraction": 0.5, "seed": 73640},
+            "model": {"epsilon": 3.0, "random_state": 73750, "shares": {"n": numbers(0.1)}},
+            "evaluate": {"seed": 73860, "enabled": True},
+        },
+        evaluation=evaluation,
+        versions={"python": "3.11", "dpsynth": "0.1.0"},
+        seconds={"fit": numbers(12.3), "evaluate": numbers(4.5)},
+        created="2026-03-04T05:06:07+00:00",
+    )
+    return source, numbers.planted

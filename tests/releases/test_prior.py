@@ -1,0 +1,379 @@
+import itertools
+
+import dp_accounting
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dpsynth.accounting.events.events import epsilon_delta_event
+from dpsynth.errors import ConfigError
+from dpsynth.releases import prior as module
+from dpsynth.releases.binning import Binning, default_bins
+from dpsynth.releases.marginals import release_marginals
+from dpsynth.releases.prior import Prior, fit_prior, prior_events
+from dpsynth.releases.structure import count_table, grow_tree, n_choices, pair_scores
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=99),
+        Column(name="lab", kind="continuous", lower=0.1, upper=50, scale="log", cells=60, missing=True),
+        Column(name="group", kind="categorical", categories=("a", "b", "c")),
+        Column(name="died", kind="binary", categories=(0, 1)),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3, 4)),
+    ),
+    outcome="died",
+    n_public=4000,
+)
+OUTCOME = 3
+
+
+def table(n, rng):
+    age = rng.integers(0, 100, n)
+    died = (rng.random(n) < 0.1 + 0.006 * age).astype(int)
+    lab = np.exp(rng.normal(0.5 + died, 0.7)).clip(0.1, 50)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "lab": np.where(rng.random(n) < 0.1 + 0.3 * died, np.nan, lab),
+            "group": np.array(["a", "b", "c"], dtype=object)[np.minimum(age // 40, 2)],
+            "died": died,
+            "stage": 1 + np.minimum(rng.integers(0, 3, n) + died, 3),
+        }
+    )
+    return SCHEMA.conform(frame).frame
+
+
+def fitted(kind, frame=None, schema=SCHEMA, seed=0, noise=2.0, epsilon=0.5, **more):
+    rng = np.random.default_rng(seed)
+    frame = table(4000, rng) if frame is None else frame
+    released = release_marginals(frame, schema, noise_multiplier=noise, n=max(len(frame), 1), rng=rng)
+    prior = fit_prior(
+        frame, schema, released, kind=kind, noise_multiplier=noise, selection_epsilon=epsilon, rng=rng, **more
+    )
+    return prior, released
+
+
+def random_binnings(rng, sizes):
+    return [Binning(np.arange(k), rng.dirichlet(np.ones(k))) for k in sizes]
+
+
+def test_scores_against_loops():
+    """A score that is not the L1 distance of its definition."""
+    rng = np.random.default_rng(0)
+    sizes = (2, 3, 4)
+    binnings = random_binnings(rng, sizes)
+    bins = np.stack([rng.integers(0, k, 30) for k in sizes], axis=1)
+    scores = pair_scores(bins, binnings, 33.0, [0, 1, 2])
+    for a, b in itertools.permutations(range(3), 2):
+        naive = 0.0
+        for i in range(sizes[a]):
+            for j in range(sizes[b]):
+                count = sum(1 for row in bins if row[a] == i and row[b] == j)
+                naive += abs(count - 33.0 * binnings[a].probabilities[i] * binnings[b].probabilities[j])
+        assert scores[a, b] == pytest.approx(naive)
+    assert not pair_scores(bins, binnings, 33.0, [0, 2])[1].any()
+
+
+def test_scores_have_sensitivity_one():
+    """A score that one record moves by more than 1, by brute force over neighbours."""
+    rng = np.random.default_rng(1)
+    sizes = (2, 3, 4, 2)
+    largest = 0.0
+    for _ in range(30):
+        binnings = random_binnings(rng, sizes)
+        rows = rng.integers(1, 12)
+        bins = np.stack([rng.integers(0, k, rows) for k in sizes], axis=1)
+        full = pair_scores(bins, binnings, 9.0, range(4))
+        for row in range(len(bins)):
+            less = pair_scores(np.delete(bins, row, axis=0), binnings, 9.0, range(4))
+            largest = max(largest, np.abs(full - less).max())
+    assert 0.99 < largest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_tables_have_the_declared_sensitivity(kind, monkeypatch):
+    """Counts that one record moves by more than sqrt(number of tables), the released parts held fixed."""
+    seen = {}
+
+    def spy(bins, binnings, families, std, rng):
+        seen.update(bins=bins, binnings=binnings, families=families)
+        return noisy(bins, binnings, families, std, rng)
+
+    noisy = module._noisy_tables
+    monkeypatch.setattr(module, "_noisy_tables", spy)
+    fitted(kind, frame=table(40, np.random.default_rng(2)))
+
+    def query(bins):
+        exact = noisy(bins, seen["binnings"], seen["families"], 0.0, np.random.default_rng(0))
+        return np.concatenate([t.ravel() for t in exact])
+
+    full = query(seen["bins"])
+    moved = [np.linalg.norm(full - query(np.delete(seen["bins"], row, axis=0))) for row in range(40)]
+    assert max(moved) == pytest.approx(np.sqrt(len(SCHEMA) - 1)) == np.sqrt(len(seen["families"]))
+
+
+def noise_of(monkeypatch, fit):
+    """What ``fit()`` adds to the cells of each table."""
+    draws = []
+    noisy = module._noisy_tables
+
+    def spy(bins, binnings, families, std, rng):
+        tables = noisy(bins, binnings, families, std, rng)
+        exact = noisy(bins, binnings, families, 0.0, np.random.default_rng(0))
+        draws.extend((a - b).ravel() for a, b in zip(tables, exact, strict=True))
+        return tables
+
+    monkeypatch.setattr(module, "_noisy_tables", spy)
+    fit()
+    monkeypatch.setattr(module, "_noisy_tables", noisy)
+    return draws
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_every_cell_has_noise_of_the_stated_scale(kind, monkeypatch):
+    """Table noise of another scale than multiplier times sensitivity, or a cell without, each by itself."""
+    frame, times, scale = table(500, np.random.default_rng(3)), 40, 1.5 * np.sqrt(len(SCHEMA) - 1)
+    runs = [
+        noise_of(monkeypatch, lambda seed=seed: fitted(kind, frame=frame, seed=seed, noise=1.5, n_bins=6))
+        for seed in range(times)
+    ]
+    noise = np.concatenate([cells for run in runs for cells in run]) / scale
+    assert stats.kstest(noise, "norm").pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(wrong * noise, "norm").pvalue < 1e-6
+    # bins differ from run to run, so that only the first and the last cells are the same ones
+    for place in (0, -1):
+        for number in range(len(SCHEMA) - 1):
+            squares = sum(run[number][place] ** 2 for run in runs) / scale**2
+            law = stats.chi2(times)
+            assert min(law.cdf(squares), law.sf(squares)) > 1e-6
+    assert all(len(np.unique(cells)) == len(cells) for run in runs for cells in run)
+
+
+def test_noise_is_the_generators_own_in_float64(monkeypatch):
+    """Noise of a seed that nobody gave, the same for every table, or in float32 with its short tails."""
+    released = release_marginals(
+        table(60, np.random.default_rng(4)), SCHEMA, noise_multiplier=None, n=60, rng=np.random.default_rng(0)
+    )
+
+    def fit():
+        fit_prior(
+            table(60, np.random.default_rng(4)),
+            SCHEMA,
+            released,
+            kind="tree",
+            noise_multiplier=2.0,
+            selection_epsilon=None,
+            rng=np.random.default_rng(31),
+        )
+
+    noise = np.concatenate(noise_of(monkeypatch, fit))
+    expected = 4.0 * np.random.default_rng(31).standard_normal(len(noise))
+    np.testing.assert_allclose(noise, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_selection_runs_as_often_as_posted(monkeypatch):
+    """More exponential mechanisms than the ledger is charged for."""
+    calls = []
+    monkeypatch.setattr(
+        "dpsynth.releases.structure.choose",
+        lambda scores, epsilon, rng: calls.append(epsilon) or int(np.argmax(scores)),
+    )
+    frame = table(200, np.random.default_rng(4))
+    for names, kind in itertools.product(
+        (SCHEMA.names, ("age", "group", "died"), ("age", "died")), ("tree", "tan")
+    ):
+        schema = SCHEMA.select(names)
+        calls.clear()
+        fitted(kind, frame=frame[list(names)], schema=schema, epsilon=0.25)
+        posted = [event for name, event, _ in prior_events(schema, kind, 2.0, 0.25) if name == "prior edges"]
+        expected = [epsilon_delta_event(0.25, count=len(calls))] if calls else []
+        assert posted == expected and set(calls) <= {0.25}
+    assert [n_choices(m) for m in (1, 2, 5)] == [0, 0, 4]
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+@pytest.mark.parametrize("seed", range(5))
+def test_structure_spans_and_starts_at_the_outcome(kind, seed):
+    """A column left out or drawn twice, a parent after its child, or an outcome that is not the root."""
+    prior, _ = fitted(kind, frame=table(50, np.random.default_rng(seed)), seed=seed, epsilon=0.05)
+    assert prior.root == OUTCOME
+    known = {OUTCOME}
+    for parents, child, values in prior.factors:
+        assert set(parents) <= known and child not in known
+        assert values.shape == tuple(prior.binnings[c].size for c in (*parents, child))
+        if kind == "tan":
+            assert parents[0] == OUTCOME and len(parents) <= 2
+        known.add(child)
+    assert known == set(range(len(SCHEMA)))
+    assert sum(len(p) == (2 if kind == "tan" else 1) for p, _, _ in prior.factors) >= len(SCHEMA) - 2
+
+
+def test_tree_without_noise_is_the_maximum_spanning_tree():
+    """Prim's algorithm gone wrong: compare with the best of all spanning trees of five columns."""
+    rng = np.random.default_rng(5)
+    scores = rng.random((5, 5))
+    scores += scores.T
+    edges = grow_tree(scores, 2, range(5), None, rng)
+    pairs = list(itertools.combinations(range(5), 2))
+    best = 0.0
+    for chosen in itertools.combinations(pairs, 4):
+        reached = {0}
+        for _ in range(4):
+            reached |= {v for e in chosen for v in e if set(e) & reached}
+        if len(reached) == 5:
+            best = max(best, sum(scores[e] for e in chosen))
+    assert sum(scores[e] for e in edges) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_tables_agree_with_released_marginals(kind):
+    """A fit that leaves a table with other one-way marginals than the released ones."""
+    prior, released = fitted(kind)
+    for parents, child, values in prior.factors:
+        for axis, column in enumerate((*parents, child)):
+            others = tuple(a for a in range(values.ndim) if a != axis)
+            assert values.sum(axis=others) / released.n == pytest.approx(
+                prior.binnings[column].probabilities, abs=2e-3
+            )
+        assert np.all(values >= 0)
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_exact_prior_reproduces_its_tables(kind):
+    """Sampling from the wrong axis or group: without noise each family's counts must come back."""
+    frame = table(4000, np.random.default_rng(6))
+    prior, released = fitted(kind, frame=frame, noise=None, epsilon=None)
+    bins = np.stack(
+        [
+            b.labels[g.encode(frame[g.column.name])]
+            for g, b in zip(released.grids, prior.binnings, strict=True)
+        ],
+        axis=1,
+    )
+    drawn = prior.sample(40_000, np.random.default_rng(0))
+    sizes = [b.size for b in prior.binnings]
+    for parents, child, _ in prior.factors:
+        family = (*parents, child)
+        gap = count_table(bins, family, sizes) / 4000 - count_table(drawn, family, sizes) / 40_000
+        # Three-way families of a two-way parent chain meet their tables exactly only where the chain does.
+        assert np.abs(gap).sum() < (0.02 if kind == "tree" else 0.1)
+    assert np.abs(np.bincount(drawn[:, OUTCOME]) - 40_000 * released.probabilities[OUTCOME]).max() <= 1
+
+
+def test_sampled_cells_and_points_follow_the_released_marginals():
+    """Cells outside their bin, or fine distributions lost between bins and cells."""
+    prior, released = fitted("tan")
+    rng = np.random.default_rng(7)
+    cells = prior.sample_cells(50_000, rng)
+    for j, p in enumerate(released.probabilities):
+        assert np.abs(np.bincount(cells[:, j], minlength=len(p)) / 50_000 - p).sum() / 2 < 0.02
+    encoder = Encoder(SCHEMA, released)
+    points = prior.sample_points(2000, encoder, rng)
+    assert points.shape == (2000, encoder.layout.dim) and points.dtype == np.float32
+    SCHEMA.conform(encoder.inverse_transform(points, rng))
+    assert prior.sample_points(0, encoder, rng).shape == (0, encoder.layout.dim)
+
+
+def test_only_the_released_count_matters():
+    """The frame's length used where the public or noisy number belongs."""
+    frame = table(300, np.random.default_rng(8))
+    released = release_marginals(frame, SCHEMA, noise_multiplier=None, n=900, rng=np.random.default_rng(0))
+    prior = fit_prior(
+        frame,
+        SCHEMA,
+        released,
+        kind="tree",
+        noise_multiplier=1.0,
+        selection_epsilon=1.0,
+        rng=np.random.default_rng(0),
+    )
+    assert all(values.sum() == pytest.approx(900, rel=1e-3) for _, _, values in prior.factors)
+
+
+def test_bins_follow_from_what_is_released():
+    """Bins, or their number, read off the records: neighbours would have tables of other shapes."""
+    released = release_marginals(
+        table(300, np.random.default_rng(8)),
+        SCHEMA,
+        noise_multiplier=2.0,
+        n=300,
+        rng=np.random.default_rng(0),
+    )
+    labels = []
+    for n in (20, 3000):
+        prior = fit_prior(
+            table(n, np.random.default_rng(n)),
+            SCHEMA,
+            released,
+            kind="tree",
+            noise_multiplier=2.0,
+            selection_epsilon=1.0,
+            rng=np.random.default_rng(0),
+        )
+        labels.append([binning.labels.tolist() for binning in prior.binnings])
+    assert labels[0] == labels[1]
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_tiny_tables_under_noise(kind, n):
+    """NaN tables or a crash where noise exceeds all counts."""
+    prior, _ = fitted(kind, frame=table(n, np.random.default_rng(9)), noise=5.0)
+    bins = prior.sample(20, np.random.default_rng(0))
+    assert np.all(bins >= 0) and np.all(bins < [b.size for b in prior.binnings])
+
+
+def test_small_schemas():
+    """One column, two columns, no outcome."""
+    frame = table(60, np.random.default_rng(10))
+    one, _ = fitted("tree", frame=frame[["age"]], schema=SCHEMA.select(["age"]))
+    assert one.factors == () and one.sample(5, np.random.default_rng(0)).shape == (5, 1)
+    assert prior_events(SCHEMA.select(["age"]), "tree", 1.0, 0.1) == []
+    two, _ = fitted("tree", frame=frame[["age", "group"]], schema=SCHEMA.select(["age", "group"]))
+    assert two.edges == ((0, 1),)
+    with pytest.raises(ConfigError, match="needs a schema with an outcome"):
+        fitted("tan", frame=frame[["age", "group"]], schema=SCHEMA.select(["age", "group"]))
+    only, _ = fitted("tan", frame=frame[["died"]], schema=SCHEMA.select(["died"]))
+    assert only.factors == ()
+
+
+def test_events():
+    """Exact releases posted as private ones, or a Gaussian event that is not the mechanism's."""
+    edges, tables = prior_events(SCHEMA, "tan", 3.0, 0.2)
+    assert edges[1] == epsilon_delta_event(0.2, count=3)
+    assert tables[1] == dp_accounting.GaussianDpEvent(3.0) and "sqrt(4)" in tables[2]
+    for _, event, _ in prior_events(SCHEMA, "tree", None, None):
+        assert isinstance(event, dp_accounting.NonPrivateDpEvent)
+
+
+def test_default_bins():
+    """A rule that is not monotone or leaves its range."""
+    values = [default_bins(n, 10.0, 2) for n in (10, 1000, 10_000, 1e6)]
+    assert values == sorted(values) and values[0] == 3 and values[-1] == 24
+    assert default_bins(5000, 5.0, 2) >= default_bins(5000, 50.0, 2) >= default_bins(5000, 50.0, 4)
+    assert default_bins(4096, 0.0) == 16
+
+
+def test_state_round_trip():
+    """A saved prior that draws other records."""
+    prior, _ = fitted("tan")
+    meta, arrays = prior.to_state()
+    again = Prior.from_state(SCHEMA, meta, arrays)
+    draws = [p.sample_cells(100, np.random.default_rng(0)) for p in (prior, again)]
+    assert np.array_equal(*draws) and again.edges == prior.edges
+
+
+def test_bad_arguments():
+    """Values that would pass as private or sample nonsense."""
+    with pytest.raises(ConfigError, match="kind is 'forest'"):
+        fitted("forest")
+    with pytest.raises(ConfigError, match="n_bins is 0"):
+        fitted("tree", n_bins=0)
+    with pytest.raises(ConfigError, match="selection_epsilon is -1"):
+        fitted("tree", epsilon=-1.0)
+    with pytest.raises(ConfigError, match="n is -3"):
+        fitted("tree")[0].sample(-3, np.random.default_rng(0))

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+from dpsynth.errors import ConfigError
+from dpsynth.releases.selection import choose
+
+
+def test_law_of_the_exponential_mechanism():
+    """A Gumbel scale other than 2 / epsilon: the exact law must fit, those of 2/3 and 3/2 epsilon not."""
+    scores, epsilon, draws = np.array([0.0, 1.0, 2.5, 4.0]), 0.9, 30_000
+    rng = np.random.default_rng(0)
+    counts = np.bincount([choose(scores, epsilon, rng) for _ in range(draws)], minlength=4)
+
+    def chi_squared(eps):
+        law = np.exp(eps * scores / 2)
+        expected = draws * law / law.sum()
+        return ((counts - expected) ** 2 / expected).sum()
+
+    assert chi_squared(epsilon) < 21  # 3 degrees of freedom, p = 1e-4
+    assert min(chi_squared(epsilon * 2 / 3), chi_squared(epsilon * 3 / 2)) > 100
+
+
+def test_privacy_loss_is_at_most_epsilon():
+    """A law whose ratio between neighbouring scores exceeds exp(epsilon)."""
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        scores = rng.normal(0, 5, 6)
+        moved = scores + rng.uniform(-1, 1, 6)
+        laws = [np.exp(0.7 * s / 2) / np.exp(0.7 * s / 2).sum() for s in (scores, moved)]
+        assert np.abs(np.log(laws[0] / laws[1])).max() <= 0.7 + 1e-9
+
+
+def test_bad_arguments():
+    """Noise of scale zero, or a choice among nothing."""
+    rng = np.random.default_rng(0)
+    assert choose([3.0, 9.0], None, rng) == 1
+    with pytest.raises(ConfigError, match="selection_epsilon is 0"):
+        choose([1.0], 0.0, rng)
+    with pytest.raises(ConfigError, match="no candidate"):
+        choose([], 1.0, rng)

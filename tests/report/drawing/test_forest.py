@@ -1,0 +1,195 @@
+"""The forest plot: what it draws, and that it stays readable and narrow."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from dpsynth.errors import InputError
+from dpsynth.report.drawing.forest import forest
+
+
+def side(estimate: float, lower: float, upper: float) -> dict[str, float]:
+    return {"estimate": estimate, "lower": lower, "upper": upper, "p_value": 0.5}
+
+
+def detail(rows, measure="odds ratio", **others):
+    named = [{"term": term, "real": real, "synthetic": made} for term, real, made in rows]
+    return {"measure": measure, "outcome": "death", "level": 0.95, "rows": named, **others}
+
+
+ROWS = [
+    ("age (years)", side(1.1, 1.05, 1.15), side(1.2, 1.0, 1.4)),
+    ("sex: M vs F", side(0.5, 0.25, 1.0), None),
+    ("dose", side(2.0, 1.0, 4.0), side(1.5, 0.9, 2.5)),
+]
+
+
+def drawn(data, **options):
+    """Return the axis of a figure that has been rendered, as its places are known only then."""
+    figure = forest(data, **options)
+    FigureCanvasAgg(figure).draw()
+    assert figure.get_figwidth() <= 4.5
+    return figure, figure.axes[0]
+
+
+def words(figure) -> list[str]:
+    from matplotlib.text import Text
+
+    return [text for artist in figure.findobj(Text) if (text := artist.get_text())]
+
+
+def test_points_and_intervals_are_the_datas() -> None:
+    """Estimates in the wrong row, on the wrong side, or an interval drawn as plus and minus."""
+    _, axis = drawn(detail(ROWS))
+    lines = [line for line in axis.lines if len(line.get_xdata())]
+    spans = {tuple(line.get_xdata()): line for line in lines if len(line.get_xdata()) == 2}
+    points = [float(line.get_xdata()[0]) for line in lines if len(line.get_xdata()) == 1]
+    assert {(1.05, 1.15), (1.0, 1.4), (0.25, 1.0), (1.0, 4.0), (0.9, 2.5)} <= set(spans)
+    assert sorted(points) == [0.5, 1.1, 1.2, 1.5, 2.0]
+    first, second = spans[1.05, 1.15], spans[0.25, 1.0]
+    assert first.get_ydata()[0] < second.get_ydata()[0]  # the axis runs downwards: the first term on top
+    assert axis.yaxis_inverted()
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["age (years)", "sex: M vs F", "dose"]
+
+
+def test_the_two_tables_differ_in_three_ways() -> None:
+    """Real and synthetic that differ by colour alone."""
+    figure, axis = drawn(detail(ROWS))
+    handles, labels = axis.get_legend_handles_labels()
+    assert labels == ["real records", "synthetic records"]
+    real, made = handles
+    for look in ("get_marker", "get_color", "get_linestyle", "get_markerfacecolor"):
+        assert getattr(real, look)() != getattr(made, look)(), look
+    assert {"real records", "synthetic records"} <= set(words(figure))
+
+
+@pytest.mark.parametrize(
+    ("measure", "scale", "place"), [("hazard ratio", "log", 1.0), ("difference", "linear", 0.0)]
+)
+def test_scale_and_reference(measure: str, scale: str, place: float) -> None:
+    """A ratio on a linear axis, or a reference line where there is an effect."""
+    _, axis = drawn(detail(ROWS, measure))
+    assert axis.get_xscale() == scale
+    assert any(list(line.get_xdata()) == [place, place] for line in axis.lines)
+    assert axis.get_xlabel() == f"{measure} for death, 95 % interval"
+    low, high = axis.get_xlim()
+    assert low < place < high
+
+
+def test_a_missing_side_is_said() -> None:
+    """A term without an estimate that looks forgotten."""
+    figure, _ = drawn(detail(ROWS))
+    assert "synthetic: no estimate" in words(figure) and "real: no estimate" not in words(figure)
+    figure, _ = drawn(detail([(term, real, None) for term, real, _ in ROWS]))
+    # what concerns every term is said once
+    assert "synthetic records: no estimate" in words(figure)
+    assert "synthetic: no estimate" not in words(figure)
+
+
+@pytest.mark.parametrize("rows", [[("age", None, None)] * 3, []])
+def test_nothing_to_draw(rows) -> None:
+    """An empty axis in place of the reason."""
+    note = "No estimate from the real records: no event is observed. A further sentence."
+    figure = forest(detail(rows, note=note))
+    text = " ".join(words(figure)).replace("\n", " ")
+    assert f"No odds ratio for death could be estimated ({len(rows)} terms)." in text
+    assert "No estimate from the real records: no event is observed." in text
+    assert "further sentence" not in text
+
+
+def test_many_terms() -> None:
+    """Labels that overlap, or terms that vanish without a word."""
+    rows = [
+        (f"a_rather_long_name_of_a_column_{k} (per 10 mmHg)", side(1.1, 0.9, 1.4), side(1, 0.8, 1.3))
+        for k in range(50)
+    ]
+    figure, axis = drawn(detail(rows))
+    labels = axis.get_yticklabels()
+    assert len(labels) == 40 and "10 further terms are not drawn" in axis.get_xlabel()
+    renderer = figure.canvas.get_renderer()
+    boxes = [label.get_window_extent(renderer) for label in labels]
+    assert all(above.y0 >= below.y1 - 1 for above, below in pairwise(boxes))
+    # the labels leave room for the intervals
+    assert axis.get_window_extent(renderer).width > 0.5 * figure.get_figwidth() * figure.dpi
+    assert len(drawn(detail(rows), most=3)[1].get_yticklabels()) == 3
+
+
+def test_text_is_large_enough() -> None:
+    """Letters too small to read on a phone."""
+    from matplotlib.text import Text
+
+    figure, _ = drawn(detail(ROWS))
+    assert min(artist.get_fontsize() for artist in figure.findobj(Text) if artist.get_text()) >= 8
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(0.998, 1.003), (0.8, 1.3), (0.3, 4.0), (0.01, 90.0), (1e-4, 3e5), (1e-200, 1e250), (1.4, 1.6)],
+)
+def test_ticks_of_ratios_have_room(lower: float, upper: float) -> None:
+    """Numbers on the axis that run into one another, or an axis without any."""
+    middle = float(np.sqrt(lower) * np.sqrt(upper))
+    figure, axis = drawn(detail([("x", side(middle, lower, upper), None)]))
+    renderer = figure.canvas.get_renderer()
+    low, high = axis.get_xlim()
+    shown = [
+        label.get_window_extent(renderer)
+        for tick, label in zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+        if low <= tick <= high and label.get_text()
+    ]
+    assert len(shown) >= 2
+    shown.sort(key=lambda box: box.x0)
+    assert all(left.x1 < right.x0 for left, right in pairwise(shown))
+
+
+def test_a_wide_interval_ends_in_an_arrow() -> None:
+    """One interval of a near-separated term that presses all others into a line."""
+    rows = [(f"x{k}", side(1.2, 1.0, 1.5), side(1.1, 0.9, 1.4)) for k in range(20)]
+    _, axis = drawn(detail([*rows, ("wild", side(3.0, 1e-9, 1e12), side(1e6, 1e4, 1e8))]))
+    low, high = axis.get_xlim()
+    assert 1e-3 < low < 0.9 and 1.5 < high < 1e3
+    markers = [line.get_marker() for line in axis.lines]
+    assert markers.count("<") == 1 and markers.count(">") == 2
+    assert all(
+        low <= place <= high for line in axis.lines for place in np.asarray(line.get_xdata(), float) if place
+    )
+
+
+def test_the_strongest_term_keeps_its_point() -> None:
+    """A precise estimate apart from the others, the one that matters most, that is drawn as a mere arrow."""
+    rows = [(f"x{k}", side(0.1, 0.0, 0.2), side(0.0, -0.2, 0.2)) for k in range(20)]
+    _, axis = drawn(detail([*rows, ("strong", side(1.5, 1.4, 1.6), side(1.4, 1.3, 1.5))], "difference"))
+    assert axis.get_xlim()[1] > 1.5
+    assert 1.5 in [line.get_xdata()[0] for line in axis.lines if len(line.get_xdata()) == 1]
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_intervals_without_length(value: float) -> None:
+    """An axis from a number to itself, of which matplotlib warns."""
+    drawn(detail([("x", side(value, value, value), None)], "difference"))
+    drawn(detail([("x", side(np.exp(value), np.exp(value), np.exp(value)), None)]))
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [({"rows": []}, {}, "lacks 'measure'"), (detail(ROWS), {"most": 0}, "most must be at least 1, got 0")],
+)
+def test_wrong_arguments(data, options, message) -> None:
+    """A detail of another kind that ends in a KeyError."""
+    with pytest.raises(InputError, match=message):
+        forest(data, **options)
+
+
+def test_names_are_no_formulas():
+    """Would catch a column's name read as mathematics, which fails where it is none."""
+    side = {"estimate": 1.4, "lower": 1.2, "upper": 1.6}
+    rows = [{"term": r"$\foo$", "real": side, "synthetic": side}]
+    figure = forest({"measure": "odds ratio", "outcome": r"$\bar{", "rows": rows})
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    assert buffer.getvalue()

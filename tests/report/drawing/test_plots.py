@@ -1,0 +1,191 @@
+"""The drawings: small, repeatable, harmless whatever columns are called, and true to their numbers."""
+
+from __future__ import annotations
+
+import base64
+import math
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+import report_sources as sources
+
+from dpsynth.accounting import Ledger, gaussian_event, non_private_event
+from dpsynth.evaluation.records import Measure
+from dpsynth.report.drawing import marginals, plots, svg
+from dpsynth.report.drawing import privacy_curves as curves
+
+PREFIX = "data:image/svg+xml;base64,"
+
+
+def decoded(plot) -> str:
+    assert plot.uri.startswith(PREFIX) and plot.alt and plot.caption
+    text = base64.b64decode(plot.uri[len(PREFIX) :]).decode()
+    ElementTree.fromstring(text)
+    return text
+
+
+def marginal_data(table: str = "synthetic", **changes) -> dict:
+    data = {"column": "age", "table": table, "type": "numeric", "edges": [0.0, 10.0, 100.0]}
+    data |= {"share": [0.25, 0.75], "missing": 0.125, "unit": "years", "log": False}
+    return data | changes
+
+
+def test_a_drawing_is_small_and_comes_out_the_same():
+    """Catches dates, random identifiers, outlines of letters, or references to other files."""
+    first, again = (marginals.marginal([marginal_data()], internal=False) for _ in range(2))
+    assert first == again
+    text = decoded(first)
+    assert len(text) < 20_000
+    assert "<metadata" not in text and "<!--" not in text and ">share by width</text>" in text
+    assert "DejaVu" not in text.replace("'DejaVu Sans',sans-serif", "")
+    assert "http" not in text.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("name", sources.HOSTILE)
+def test_any_name_can_be_drawn(name):
+    """Catches names that matplotlib reads as formulas, letters its font lacks, and markup in the SVG."""
+    data = marginal_data(type="categories", labels=[name, f"{name} 2"], column=name, unit=name)
+    data.pop("edges")
+    text = decoded(marginals.marginal([data, data | {"table": "train"}], internal=True))
+    assert "<script" not in text
+    matrix = [[1.0, None], [None, 1.0]]
+    decoded(plots.heat_map(matrix, [name, "b"], what="w", caption="c", internal=False))
+    rows = [(name, "synthetic", Measure("g", "m", 0.5, True))]
+    decoded(plots.intervals(rows, what="w", caption="c", reference=0.5, axis_label="x"))
+
+
+def test_words_beside_a_marginal():
+    """Catches an alternative text that tells another bin, or a caption without the missing values."""
+    real = marginal_data("train", share=[0.6, 0.4], missing=0.25)
+    plot = marginals.marginal([marginal_data(), real], internal=True)
+    assert plot.internal
+    assert (
+        "synthetic records: 10 to 100 (75.0 %)" in plot.alt and "real records: 0 to 10 (60.0 %)" in plot.alt
+    )
+    assert plot.caption == "age (years); missing: synthetic records 12.5 %, real records 25.0 %"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"share": [0.0, 0.0]},
+        {"type": "categories", "labels": ["only"], "share": [1.0]},
+        {"type": "categories", "labels": [f"c{i}" for i in range(60)], "share": [1 / 60] * 60},
+        {"log": True},
+        {"edges": [1e-3, 1.0, 1e6], "log": True},
+        {"edges": [5.0, 5.5], "share": [1.0]},
+        {"missing": None, "unit": None},
+    ],
+)
+def test_odd_columns_are_drawn(changes):
+    """Catches a crash on constant, all-missing, many-valued columns or log scales from 0."""
+    decoded(marginals.marginal([marginal_data(**changes)], internal=False))
+
+
+def test_uneven_bins_are_drawn_by_width():
+    """Catches notches in an even distribution of ages, some of whose bins hold one year and some two."""
+    even = marginals._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
+    assert even.tolist() == [1, 1, 1]
+    edges = np.array([0.0, 2.0, 4.0, 5.0, 7.0])
+    share = np.diff(edges) / 7
+    drawn = share * marginals._to_equal_widths(edges)
+    assert drawn == pytest.approx([2 / 7] * 4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 11, 31])
+def test_heat_maps_of_all_sizes(size):
+    """Catches labels or an alternative text that fail for one column, or undefined associations."""
+    matrix = np.eye(size).tolist()
+    matrix[0][-1] = matrix[-1][0] = None
+    names = [f"column {i}" for i in range(size)]
+    plot = plots.heat_map(matrix, names, what="Association", caption="c", internal=False, signed=True)
+    assert ("No pair" in plot.alt) == (size <= 2)
+    assert ">column 0<" in decoded(plot) or size > plots.MOST_NAMES
+
+
+def test_intervals_tell_all_their_numbers():
+    """Catches an interval that is left out of the words, and a badge that is lost."""
+    rows = [
+        ("forest", "synthetic", Measure("g", "auc_forest", 0.7, True, lower=0.6, upper=0.8)),
+        ("forest", "train", Measure("g", "auc_real_forest", 0.75, True)),
+        ("linear", "synthetic", Measure("g", "auc_linear", None, True)),
+    ]
+    plot = plots.intervals(rows, what="AUC", caption="c", reference=0.5, axis_label="AUC")
+    assert plot.internal
+    assert "forest, synthetic records: 0.7000 (0.6000 to 0.8000); forest, real records: 0.7500." in plot.alt
+    assert "linear" not in plot.alt
+
+
+@pytest.mark.parametrize("entries", [1, 4, 10, 11, 60])
+def test_waterfall_shows_every_entry(entries):
+    """Catches entries that are left out of a long ledger, or bars that do not reach the total."""
+    ledger = sources.ledger_of(entries)
+    summary = ledger.summary(sources.DELTA)
+    drawn = curves.waterfall(summary)
+    assert len(drawn) == math.ceil(entries / 25)
+    texts = [decoded(plot) for plot in drawn]
+    words = " ".join(plot.alt for plot in drawn)
+    for place, entry in enumerate(ledger.entries, start=1):
+        assert f"{place}, {entry.name}: from" in words
+        assert any(f">{place}</text>" in text for text in texts)
+    assert f"to {curves.epsilon_text(summary['epsilon'])}." in words
+    assert not any(plot.internal for plot in drawn)
+
+
+def test_waterfall_without_a_guarantee():
+    """Catches a crash or a finite bar where epsilon is infinite, and an empty drawing of an empty ledger."""
+    (plot,) = curves.waterfall(sources.bare_ledger().summary(sources.DELTA))
+    assert "∞" in decoded(plot) and "to ∞" in plot.alt
+    alone = Ledger()
+    alone.post("all of it", non_private_event(), sensitivity="unbounded")
+    (plot,) = curves.waterfall(alone.summary(sources.DELTA))
+    assert "from 0 to ∞" in plot.alt
+    assert curves.waterfall(Ledger().summary(sources.DELTA)) == ()
+
+
+def test_curves_of_a_profile():
+    """Catches curves of another profile in the words, and curves where nothing is guaranteed."""
+    ledger = Ledger()
+    ledger.post("release", gaussian_event(1.0), sensitivity="1")
+    drawn = curves.curves(ledger.profile(), sources.DELTA)
+    assert len(drawn) == 4
+    for plot in drawn:
+        decoded(plot)
+    # total variation of a Gaussian release with mu = 1 is 2 Phi(1/2) - 1
+    assert "0.383" in drawn[2].alt
+    assert "at most 9.24 % of members" in drawn[0].alt
+    assert "epsilon 4.378" in drawn[3].alt
+    assert curves.curves(sources.bare_ledger().profile(), sources.DELTA) == ()
+
+
+def test_curves_at_delta_zero():
+    """Catches a crash where epsilon is infinite although there is noise."""
+    ledger = Ledger()
+    ledger.post("release", gaussian_event(1.0), sensitivity="1")
+    assert len(curves.curves(ledger.profile(), 0.0)) == 3
+
+
+def test_users_settings_do_not_show():
+    """Catches a user's matplotlib settings in the drawing, or ours left behind."""
+    import matplotlib as mpl
+
+    plain = marginals.marginal([marginal_data()], internal=False)
+    with mpl.rc_context({"font.size": 30.0, "svg.fonttype": "path"}):
+        assert marginals.marginal([marginal_data()], internal=False) == plain
+        assert mpl.rcParams["font.size"] == 30.0
+
+
+def test_coordinates_are_shortened_and_words_are_not():
+    """Catches a number in a label that loses its digits."""
+
+    def draw():
+        from dpsynth.report.drawing import style
+
+        figure, (axis,) = style.panels()
+        axis.set_xlabel("1.23456789")
+        return figure
+
+    with svg.drawing():
+        text = svg.to_svg(draw())
+    assert ">1.23456789</text>" in text

@@ -1,0 +1,159 @@
+"""The page in a real browser: drawn, quiet, accessible, and fit for a phone and for paper."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_sources as sources
+
+from dpsynth.report.page import page
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_BROWSER = next((path for name in _NAMES if (path := shutil.which(name))), None)
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(_BROWSER is None, reason="there is no chromium on this machine")
+
+
+@dataclass
+class Opened:
+    """A page in the browser, with what it complained about and asked for."""
+
+    tab: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    # Playwright warns on standard error, not by warnings; its driver must not look for updates
+    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=_BROWSER, args=list(_FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    source, _ = sources.full_source()
+    folder = tmp_path_factory.mktemp("pages")
+    for mode in page.MODES:
+        page.write_page(source, folder / f"{mode}.html", mode)
+    return {mode: folder / f"{mode}.html" for mode in page.MODES}
+
+
+@pytest.fixture(
+    scope="module", params=[(mode, screen) for mode in page.MODES for screen in SCREENS], ids="-".join
+)
+def opened(request, browser, files) -> Iterator[Opened]:
+    mode, screen = request.param
+    tab = browser.new_page(viewport=SCREENS[screen])
+    made = Opened(tab)
+    tab.on("console", lambda message: made.complaints.append(message.text))
+    tab.on("pageerror", lambda error: made.complaints.append(str(error)))
+    tab.on("requestfailed", lambda asked: made.complaints.append(f"failed: {asked.url[:80]}"))
+    tab.on("request", lambda asked: made.requests.append(asked.url[:80]))
+    tab.goto(files[mode].as_uri())
+    yield made
+    tab.close()
+
+
+def test_quiet_and_offline(opened):
+    """Catches console errors, breaches of the page's own policy, and requests for anything outside it."""
+    assert opened.complaints == []
+    asked = [url for url in opened.requests if not url.startswith("data:")]
+    assert len(asked) == 1 and asked[0].startswith("file:")
+
+
+def test_all_plots_are_drawn(opened):
+    """Catches an SVG that the browser refuses, and one of no size."""
+    images = opened.tab.evaluate(
+        "[...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, i.alt])"
+    )
+    assert len(images) >= 10
+    assert all(complete and width > 100 and height > 50 and alt for complete, width, height, alt in images)
+
+
+def test_no_sideways_scrolling(opened):
+    """Catches a table, a long name or a figure that makes the whole page scroll sideways."""
+    wide = opened.tab.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide[0] <= wide[1]
+    # unfolded too
+    opened.tab.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    wide = opened.tab.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide[0] <= wide[1]
+
+
+def test_contents_lead_somewhere(opened):
+    """Catches a line in the table of contents that leads nowhere."""
+    dead = opened.tab.evaluate(
+        "[...document.querySelectorAll('a[href^=\"#\"]')]"
+        ".filter(a => !document.getElementById(a.getAttribute('href').slice(1))).map(a => a.href)"
+    )
+    assert dead == []
+    opened.tab.click("nav a >> nth=1")
+    assert opened.tab.url.endswith("#guarantee")
+
+
+def test_names_do_nothing(opened):
+    """Catches a column's name that becomes an element."""
+    assert opened.tab.evaluate("document.querySelectorAll('script, main b').length") == 0
+
+
+def test_accessible(opened):
+    """Catches what axe-core finds: contrast, names, roles, landmarks, headings, scrolling regions."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    opened.tab.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    result = axe.Axe().run(opened.tab)
+    assert result.violations_count == 0, result.generate_report()
+
+
+def test_badges(opened):
+    """Catches an internal page without badges, and a release page with one."""
+    badges = opened.tab.evaluate("document.querySelectorAll('.badge').length")
+    mode = opened.tab.evaluate("document.title").rsplit("(", 1)[1].rstrip(")")
+    assert badges == 0 if mode == "release" else badges > 50
+
+
+@pytest.mark.parametrize("mode", page.MODES)
+def test_print(browser, files, mode):
+    """Catches folded parts that paper does not show, and figures or tables cut off at the margin."""
+    # the width between the margins of A4
+    tab = browser.new_page(viewport={"width": 688, "height": 1000})
+    try:
+        tab.goto(files[mode].as_uri())
+        assert tab.evaluate("[...document.querySelectorAll('details')].every(d => !d.open)")
+        tab.emulate_media(media="print")
+        heights = tab.evaluate(
+            "[...document.querySelectorAll('details > :not(summary)')]"
+            ".map(e => e.checkVisibility() ? e.getBoundingClientRect().height : 0)"
+        )
+        assert heights and all(height > 0 for height in heights)
+        cut = tab.evaluate(
+            "[...document.querySelectorAll('img, table, pre')]"
+            ".filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"
+            ".map(e => e.tagName + ' ' + (e.alt || e.innerText).slice(0, 60))"
+        )
+        assert cut == []
+        paper = tab.pdf(prefer_css_page_size=True)
+        assert paper.startswith(b"%PDF") and len(paper) > 20_000
+    finally:
+        tab.close()

@@ -1,0 +1,165 @@
+"""Who is covered, and the three risks: each bound is the profile's, each measured number is marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import report_sources as sources
+
+from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.report.load import ReportSource
+from dpsynth.report.page import page
+from dpsynth.report.page.blocks import Facts, Heading
+from dpsynth.report.page.coverage import covered
+from dpsynth.report.page.plain import risk, unluckiest
+from dpsynth.report.page.risks import risks
+
+SPLIT = {"split": {"method": "independent", "test_fraction": 0.3}}
+SIZES = Evaluation(
+    (
+        Measure("Records", "train_records", 700, True),
+        Measure("Records", "test_records", 310, True),
+        Measure("Memorisation", "copies_excess", 0.012, True, "", 0.001, 0.023),
+        Measure("Memorisation", "membership_auc", 0.523, True, "", 0.501, 0.545),
+        Measure("Memorisation", "membership_auc_calibrated", None, True),
+        Measure("Utility", "auc_mean", 0.81, True, "", 0.79, 0.83),
+    ),
+    {"outcome": "death"},
+)
+
+
+def run(**changes) -> ReportSource:
+    ledger = sources.ledger_of()
+    guarantee = ledger.guarantee(sources.DELTA)
+    made = ReportSource("t", guarantee, ledger, sources.DELTA, config=SPLIT, evaluation=SIZES)
+    return replace(made, **changes)
+
+
+def told(source: ReportSource) -> str:
+    return " ".join(sentence.text for sentence in covered(source))
+
+
+def test_who_is_covered() -> None:
+    """Catches a page that keeps silent about those who are in no synthetic record but in its numbers."""
+    first, *more = covered(run())
+    assert first.text.startswith("700 of 1,010 real records trained") and "other 310" in first.text
+    assert first.internal and not any(sentence.internal for sentence in more)
+    assert risk(run())[0] == first
+    text = told(run())
+    assert "by a hash of its values" in text and "each training record" in text
+    assert "computed from the training records and from the held-out ones" in text
+
+
+def test_numbers_of_records_are_not_released() -> None:
+    """Catches a release page that tells how many records there are, or says nothing of the split."""
+    released = run().released()
+    text = told(released)
+    assert text.startswith("About 70 in 100 records") and "700" not in text and "310" not in text
+    assert not any(sentence.internal for sentence in covered(released))
+    assert "computed from the training records and" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "silent"),
+    [
+        ({"config": {"split": {"method": "stratified", "test_fraction": 0.5}}}, "exact numbers", "by a hash"),
+        ({"config": {}}, "as far as is known", "nothing was released"),
+        (
+            {"config": {}, "guarantee": None, "ledger": None, "delta": None},
+            "700 of 1,010",
+            "guarantee is for",
+        ),
+    ],
+)
+def test_nothing_is_said_that_is_not_known(changes, words, silent) -> None:
+    """Catches a promise to held-out records of a table whose making nobody knows."""
+    text = told(run(**changes))
+    assert words in text and silent not in text
+
+
+def test_nothing_known_nothing_said() -> None:
+    """Catches an empty heading on the page of a table of unknown origin."""
+    assert covered(ReportSource("t")) == ()
+    assert "Who is covered" not in page.render(ReportSource("t"), "internal")
+
+
+def facts_of(source: ReportSource) -> dict[str, dict[str, str]]:
+    blocks = risks(source).blocks
+    titles = [block.text for block in blocks if isinstance(block, Heading)]
+    facts = [block for block in blocks if isinstance(block, Facts)]
+    return {
+        title: {name: sentence.text for name, sentence in block.items}
+        for title, block in zip(titles, facts, strict=True)
+    }
+
+
+def test_three_risks_are_named_with_what_the_guarantee_says() -> None:
+    """Catches a bound that is told smaller than it is, or one of another measure."""
+    source = run()
+    found = facts_of(source)
+    assert list(found) == ["Singling out", "Linkability", "Inference"]
+    profile = source.profile
+    for title, word, bound in (
+        ("Singling out", "at most ", profile.tv()),
+        ("Linkability", "right at most ", profile.attack_accuracy()),
+        ("Linkability", "finds at most ", float(profile.tpr(0.01))),
+        ("Inference", "by more than ", profile.tv()),
+    ):
+        value = float(found[title]["The guarantee"].split(word)[1].split()[0])
+        assert 100 * bound <= value < 100 * bound + 0.2, (title, word)
+    assert all("Not tried" in facts for facts in found.values())
+    assert "singling out, linkability and inference" in risk(source)[-1].text
+
+
+def test_measures_stand_with_the_risk_that_they_speak_to() -> None:
+    """Catches a measured number without its interval or mark, under another risk, or without a value."""
+    found = facts_of(run())
+    assert "0.012 (0.001 to 0.023)" in found["Singling out"]["Tried on this table"]
+    assert "0.523 (0.501 to 0.545)" in found["Linkability"]["Tried on this table"]
+    assert "0.810 (0.790 to 0.830)" in found["Inference"]["Tried on this table"]
+    assert "n/a" not in str(found) and "compared distances" not in str(found)
+    for block in risks(run()).blocks:
+        if isinstance(block, Facts):
+            for name, sentence in block.items:
+                assert sentence.internal == (name == "Tried on this table")
+    # a page for release tells of no attack, and so of none that is lacking either
+    assert not any({"Tried on this table", "Not tried"} & set(f) for f in facts_of(run().released()).values())
+
+
+def test_no_promise_without_a_guarantee() -> None:
+    """Catches bounds of a ledger that is void or unknown, and a hole that is passed over."""
+    for source in (ReportSource("t"), run(ledger=None, guarantee=None, delta=None)):
+        assert {facts["The guarantee"] for facts in facts_of(source).values()} == {"None is known."}
+    bare = sources.bare_ledger()
+    void = run(ledger=bare, guarantee=bare.guarantee(sources.DELTA))
+    assert all("void" in facts["The guarantee"] for facts in facts_of(void).values())
+    ledger = sources.ledger_of()
+    ledger.exclude("bounds of age")
+    hole = run(ledger=ledger, guarantee=ledger.guarantee(sources.DELTA))
+    assert all("leaves out" in facts["The guarantee"] for facts in facts_of(hole).values())
+
+
+def test_average_and_unluckiest_are_told_together() -> None:
+    """Catches 64 % and 95 % on one page that seem to contradict each other, or a belief told too small."""
+    source = run()
+    text = unluckiest(source.profile, sources.DELTA)
+    belief = float(text.split("up to ")[1].split()[0])
+    allowed = 100 * source.profile.belief(sources.DELTA)
+    assert allowed <= belief < allowed + 0.1
+    times = int(text.split("once in ")[1].split()[0].replace(",", ""))
+    exceeded = source.profile.exceedance(source.profile.epsilon(sources.DELTA))
+    assert exceeded <= 1 / times < 1.02 * exceeded
+    assert any("a coin is right 50 times. That is an average" in sentence.text for sentence in risk(source))
+    assert page.render(source, "release").count("after the unluckiest of all releases") == 2
+
+
+@pytest.mark.parametrize("multiplier", [0.3, 0.1, 0.02])
+def test_a_guarantee_of_nothing_is_no_number(multiplier) -> None:
+    """Catches "right at most 100 times in 100", "at most inf times" and "100 % sure"."""
+    ledger = Ledger()
+    ledger.post("release", gaussian_event(multiplier), sensitivity="1")
+    source = run(ledger=ledger, guarantee=ledger.guarantee(sources.DELTA))
+    text = " ".join(sentence.text for sentence in risk(source))
+    assert not any(word in text for word in ("inf ", "100 times in 100", "100 % sure"))

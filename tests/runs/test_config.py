@@ -1,0 +1,133 @@
+"""Run configurations."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsynth import DPWGANGP
+from dpsynth.datasets import names
+from dpsynth.errors import ConfigError
+from dpsynth.files.yaml_text import load_yaml
+from dpsynth.runs.config import RunConfig
+
+CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_shipped_configs(path: Path, tmp_path: Path) -> None:
+    """A shipped configuration that does not load, names no data set, or changes when it is saved."""
+    config = RunConfig.from_yaml(path)
+    assert config.dataset in names()
+    config.to_yaml(tmp_path / "again.yaml")
+    assert RunConfig.from_yaml(tmp_path / "again.yaml") == config
+
+
+def test_shipped_configs_are_there() -> None:
+    """An empty folder would make the test above pass without looking."""
+    stems = {path.stem for path in CONFIGS}
+    assert {"breast_cancer", "flchain", "support2", "healthgan_baseline"} <= stems
+
+
+@given(
+    epsilon=st.none() | st.floats(1e-6, 1e6),
+    delta=st.none() | st.floats(1e-300, 0.5),
+    n=st.none() | st.integers(1, 10**9),
+    seed=st.integers(0, 2**40),
+    fraction=st.floats(0.01, 0.99),
+    training=st.dictionaries(
+        st.text(max_size=5), st.text(max_size=5) | st.booleans() | st.integers() | st.none()
+    ),
+)
+def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
+    """A delta of 1e-300, or an option called `no`, that the saved copy gives back as something else."""
+    config = RunConfig.from_dict(
+        {
+            "dataset": "flchain",
+            "split": {"test_fraction": fraction, "seed": seed},
+            "model": {"epsilon": epsilon, "delta": delta, "prior": "tan", "training": training},
+            "sample": {"n": n},
+        }
+    )
+    assert RunConfig.from_dict(load_yaml(config.to_yaml())) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("dataset: a\nmodel: {epsilon: -1}", "model.epsilon must be greater than 0, got -1"),
+        ("dataset: a\nmodel: {epsilon: 0}", "model.epsilon must be greater than 0, got 0"),
+        ("dataset: a\nmodel: {epsilon: .inf}", "model.epsilon must be a finite number, got inf"),
+        ("dataset: a\nmodel: {epsilon: .nan}", "model.epsilon must be a finite number, got nan"),
+        ("dataset: a\nmodel: {epsilon: '3'}", "model.epsilon must be a valid number, got '3'"),
+        ("dataset: a\nmodel: {delta: 1}", "model.delta must be less than 1, got 1"),
+        (
+            "dataset: a\nmodel: {prior: forest}",
+            "model.prior must be 'auto', 'tan', 'tree' or 'none', got 'forest'",
+        ),
+        ("dataset: a\nmodel: {eps: 3}", "model.eps is not a known key"),
+        ("dataset: a\nmodel: 3", "model must be a mapping of keys, got 3"),
+        ("dataset: a\nmodle: {}", "modle is not a known key (known keys: description, dataset, data, split"),
+        ("dataset: a\nsplit: {test_fraction: 1}", "split.test_fraction must be less than 1, got 1"),
+        ("dataset: a\nsplit: {seed: true}", "split.seed must be a valid integer, got True"),
+        ("dataset: a\nsample: {n: 0}", "sample.n must be greater than or equal to 1, got 0"),
+        ("dataset: a\nevaluate: {enabled: maybe}", "evaluate.enabled must be a valid boolean, got 'maybe'"),
+        ("data: {path: a.csv}\nmodel: {epsilon: 1}", "data.schema is required"),
+        (
+            "dataset: a\nmodel: {epsilon: 1}\ndata: {path: a.csv, schema: a.yaml}",
+            "one of dataset and data is required, and both",
+        ),
+        ("{}", "model is required"),
+        ("dataset: a\nmodel: {prior: tan}", "model.epsilon is required"),
+        ("model: {epsilon: 1}", "one of dataset and data is required, and neither is given"),
+        ("", "a mapping of keys is required, got None"),
+        ("[1]", "a mapping of keys is required, got [1]"),
+        ("1: 2", "a mapping of keys is required"),
+        ("dataset: [", "not valid YAML"),
+        ("dataset: a\ndataset: b", "the key 'dataset' is given twice"),
+    ],
+)
+def test_errors_name_file_and_key(text: str, words: str, tmp_path: Path) -> None:
+    """A mistake that is not named by file and key in one sentence, or that passes unseen."""
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        RunConfig.from_yaml(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_file(tmp_path: Path) -> None:
+    """A file that is not there must not end in a traceback."""
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read"):
+        RunConfig.from_yaml(tmp_path / "none.yaml")
+
+
+def test_own_data_is_found_from_the_configs_folder(tmp_path: Path) -> None:
+    """Paths taken from the current folder, or lost when the copy is saved elsewhere."""
+    (tmp_path / "x.yaml").write_text("model: {epsilon: 1}\ndata: {path: a.csv, schema: ../s.yaml}")
+    config = RunConfig.from_yaml(tmp_path / "x.yaml")
+    assert config.data is not None
+    assert config.data.path == str(tmp_path.resolve() / "a.csv")
+    assert config.data.schema_path == str(tmp_path.resolve().parent / "s.yaml")
+    (tmp_path / "run").mkdir()
+    config.to_yaml(tmp_path / "run" / "x.yaml")
+    assert RunConfig.from_yaml(tmp_path / "run" / "x.yaml") == config
+
+
+def test_frozen() -> None:
+    """A configuration changed after validation is not the one that was checked."""
+    config = RunConfig(dataset="flchain", model={"epsilon": 1.0})
+    with pytest.raises(Exception, match="frozen"):
+        config.model.epsilon = -1  # type: ignore[misc]
+
+
+def test_defaults_are_the_synthesizers() -> None:
+    """A default that the configuration and the class give differently."""
+    config = RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 3.0}}).model.model_dump()
+    params = DPWGANGP(epsilon=3.0).get_params()
+    assert config == {name: value for name, value in params.items() if name != "accept_unreviewed"}

@@ -1,0 +1,697 @@
+"""One run from a configuration to a folder: everything or nothing, private or said not to be."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsynth.accounting import Ledger
+from dpsynth.cli import main
+from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
+from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.files.locks import locked
+from dpsynth.report.load import ReportSource
+from dpsynth.report.page.page import Mode, render
+from dpsynth.runs import pipeline
+from dpsynth.runs.config import RunConfig
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.io import read_table, write_table
+from dpsynth.table.schema import Schema
+
+SCHEMA = Schema.from_dict(
+    {
+        "name": "cohort",
+        "n_public": 80,
+        "outcome": "died",
+        "columns": [
+            {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
+            {"name": "crea", "kind": "continuous", "lower": 0.1, "upper": 10, "decimals": 1, "missing": True},
+            {"name": "died", "kind": "binary", "categories": [0, 1]},
+        ],
+    }
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a table of 80 records and its schema."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{20 + (i * 13) % 65},{'' if i % 7 == 0 else 0.5 + i % 12 / 10},{i % 2}" for i in range(80)]
+    Path("cohort.csv").write_text("\n".join(["age,crea,died", *rows]) + "\n")
+    SCHEMA.to_yaml("cohort.yaml")
+    return tmp_path
+
+
+def config(**changes: Any) -> RunConfig:
+    """A run of the independent marginals alone, which takes no training."""
+    fields: dict[str, Any] = {
+        "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
+        "model": {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0},
+        "evaluate": {"seed": 0, "reference": False},
+    }
+    return RunConfig.from_dict(fields | changes)
+
+
+def model(**changes: Any) -> dict[str, Any]:
+    return {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0} | changes
+
+
+def failing(problem: BaseException) -> Any:
+    """A function that raises, whatever it is given."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise problem
+
+    return fail
+
+
+def measured_at_once(*args: Any, **kwargs: Any) -> Evaluation:
+    """In place of an evaluation, which takes seconds."""
+    return Evaluation((Measure("Records", "synthetic_records", 40, False, "rows"),), {"outcome": "died"}, ())
+
+
+def names(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()}
+
+
+def test_a_run_writes_everything(folder: Path) -> None:
+    """Would catch a missing file, a budget overspent, or files that tell different stories."""
+    lines: list[str] = []
+    done = pipeline.run(config(sample={"n": 50}), "runs/first", log=lines.append)
+    assert (
+        names(done.out)
+        == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"}
+        == set(done.files)
+    )
+    ledger = Ledger.load(done.out / "ledger.json")
+    assert 2.5 < ledger.epsilon(1e-5) <= 3.0
+    report = json.loads((done.out / "report.json").read_text())
+    assert report["ledger"]["epsilon"] == pytest.approx(ledger.epsilon(1e-5))
+    assert report["guarantee"] == ledger.guarantee(1e-5) and report["private"] is True
+    assert report["guarantee"] in (done.out / "report.md").read_text()
+    assert RunConfig.from_dict(report["config"]) == config(sample={"n": 50})
+    assert report["table"]["schema_sha256"] == SCHEMA.with_n_public(40).digest()
+    synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
+    assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
+    assert DPWGANGP.load(done.out / "model").guarantee() == report["guarantee"]
+    assert len(lines) == 3
+    assert names(folder / "runs") == {"first"}
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (MemoryError("no room"), 1, "the evaluation failed (MemoryError: no room)"),
+        (KeyboardInterrupt(), 130, "the evaluation was interrupted"),
+    ],
+)
+def test_what_was_paid_for_outlives_a_failing_evaluation(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+    said: str,
+) -> None:
+    """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
+    config().to_yaml("run.yaml")
+    with monkeypatch.context() as patched:
+        patched.setattr("dpsynth.runs.pipeline.evaluate", failing(raised))
+        assert main(["run", "run.yaml", "--out", "out"]) == status
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert said in last and "the table, the model and the ledger are in out" in last
+    assert {"synthetic.csv", "model", "ledger.json", "report.json"} <= names(folder / "out")
+    assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
+    assert DPWGANGP.load(folder / "out/model").guarantee()
+    assert "`dpsynth evaluate out`" in last
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    assert main(["evaluate", "out"]) == 0
+    assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
+
+
+@pytest.mark.parametrize(("raised", "status"), [(OSError("disk full"), 1), (KeyboardInterrupt(), 130)])
+def test_what_was_paid_for_outlives_failing_sampling(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+) -> None:
+    """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
+    config().to_yaml("run.yaml")
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "_sample_to", failing(raised))
+        assert main(["run", "run.yaml", "--out", "out"]) == status
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "sampling" in last and not (folder / "out/synthetic.csv").exists()
+    assert main(["evaluate", "out"]) == 2
+    assert "holds no synthetic.csv" in capsys.readouterr().err
+    advised = [command.split()[1:] for command in re.findall("`([^`]+)`", last)]
+    assert [command[0] for command in advised] == ["sample", "evaluate"]
+    for command in advised:
+        assert main([word.replace("N", "40") for word in command]) == 0
+    report = json.loads((folder / "out/report.json").read_text())
+    assert report["evaluation"] is not None and report["table"]["synthetic_records"] == 40
+
+
+def test_a_run_evaluated_again_measures_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch another split or table, a changed model or ledger, and options that are not kept."""
+    first = pipeline.run(config(), "out")
+    before = {
+        path: path.read_bytes()
+        for path in first.out.rglob("*")
+        if path.is_file() and "report" not in path.name
+    }
+    old = json.loads((folder / "out/report.json").read_text())
+    assert main(["evaluate", "out"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["evaluate", "out", "--force"]) == 0
+    new = json.loads((folder / "out/report.json").read_text())
+    del old["seconds"], new["seconds"]
+    assert new == old
+    effects = "logistic: died ~ age"
+    words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(
+        "dpsynth.runs.pipeline.evaluate", lambda *a, **k: given.update(k) or measured_at_once()
+    )
+    assert main(words) == 0
+    new = json.loads((folder / "out/report.json").read_text())
+    assert (given["effects"], given["constraints"], given["seed"]) == ([effects], ["age >= 30"], 3)
+    assert new["config"]["evaluate"]["effects"] == [effects]
+    assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
+    assert effects in (folder / "out/report.html").read_text()
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch the word that stands in the seed's place taken for a wrong option."""
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
+    assert main(["evaluate", "out"]) == 0
+    report = json.loads((folder / "out/report.json").read_text())
+    assert report["config"]["model"]["random_state"] == "given, not kept"
+    assert report["evaluation"] is not None
+
+
+def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a table measured against another split, or against bounds that are not its own."""
+    pipeline.run(config(evaluate={"enabled": False}), "out")
+    (folder / "half.checkpoint").mkdir()
+    (folder / "half.checkpoint/checkpoint.json").write_text("{}")
+    SCHEMA.with_n_public(90).to_yaml("cohort.yaml")
+    for words, said in (
+        ("evaluate half", "go on with `dpsynth run --resume`"),
+        ("evaluate .", "not the folder of a run"),
+        ("evaluate out --train cohort.csv", "--train does not go with the folder of a run"),
+        ("evaluate out --metric manhattan", "evaluate.metric"),
+        ("evaluate out --constraint weight>=3", "'weight'"),
+        ("evaluate out", "another schema"),
+    ):
+        assert main(words.split()) == 2
+        assert said in capsys.readouterr().err
+    assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
+
+
+def test_what_was_paid_for_outlives_rules_that_refuse_everything(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a budget spent on a model that is thrown away because a rule was written wrongly."""
+    monkeypatch.setattr("dpsynth.synthesis.rejection.CANDIDATES", 10_000)
+    monkeypatch.setattr("dpsynth.synthesis.rejection.RAREST", 2.0)
+    Schema(**{**dict(SCHEMA), "constraints": ("age > 80",)}).to_yaml("cohort.yaml")
+    config().to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 1
+    said = capsys.readouterr().err
+    assert "age > 80 is nearly impossible" in said and "; the model and the ledger are in out" in said
+    assert {"model", "ledger.json", "report.json", "report.md", "report.html"} == names(folder / "out")
+    assert json.loads((folder / "out/report.json").read_text())["table"]["synthetic_records"] == 0
+    assert (
+        DPWGANGP.load(folder / "out/model").ledger_.to_dict()
+        == Ledger.load(folder / "out/ledger.json").to_dict()
+    )
+
+
+def test_a_run_under_rules_says_how_many_records_obey(folder: Path) -> None:
+    """Would catch a run that forgets its schema's constraints when sampling or when evaluating."""
+    Schema(**{**dict(SCHEMA), "constraints": ("age < 70 or died = 1",)}).to_yaml("cohort.yaml")
+    lines: list[str] = []
+    done = pipeline.run(
+        config(evaluate={"seed": 0, "reference": False, "effects": []}), "out", log=lines.append
+    )
+    assert any("of the model's records obey age < 70 or died = 1" in line for line in lines)
+    evaluation = done.report.evaluation
+    assert evaluation is not None
+    assert evaluation["constraint_violations_synthetic[age < 70 or died = 1]"].value == 0
+    assert evaluation["constraint_violations_train[age < 70 or died = 1]"].internal
+    assert evaluation.settings["constraints"] == ["age < 70 or died = 1"]
+
+
+def test_default_number_of_records_is_the_public_one(folder: Path) -> None:
+    """Would catch a synthetic table as long as the private one, whose length is not public."""
+    (folder / "cohort.csv").write_text((folder / "cohort.csv").read_text() + "50,1.0,1\n50,1.0,0\n")
+    done = pipeline.run(config(evaluate={"enabled": False}), "out")
+    assert done.report.table["synthetic_records"] == 40
+    assert done.report.evaluation is None
+
+
+def test_a_run_without_epsilon_is_not_private_everywhere(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an output of an unprotected run that does not say so."""
+    config(model=model(epsilon=None)).to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+    out = folder / "out"
+    assert "NOT PRIVATE" in (out / "NOT_PRIVATE.txt").read_text()
+    assert "**NOT PRIVATE.**" in (out / "report.md").read_text()
+    report = json.loads((out / "report.json").read_text())
+    assert report["private"] is False and report["ledger"]["epsilon"] is None
+    assert DPWGANGP.load(out / "model").guarantee().startswith("NOT PRIVATE")
+
+
+def test_a_seeded_run_repeats_and_is_not_private(folder: Path) -> None:
+    """Would catch randomness outside the seed, and noise that can be drawn again passed off as private."""
+    seeded = config(model=model(random_state=5), evaluate={"enabled": False})
+    first, second = (pipeline.run(seeded, name) for name in ("a", "b"))
+    assert (first.out / "synthetic.csv").read_bytes() == (second.out / "synthetic.csv").read_bytes()
+    assert "NOT_PRIVATE.txt" in first.files
+
+
+def test_unreviewed_fields_are_refused_or_excluded(folder: Path) -> None:
+    """Would catch bounds read off the data that the guarantee silently covers."""
+    text = SCHEMA.to_yaml().replace("upper: 90", "upper: 90\n  unreviewed: [upper]")
+    (folder / "cohort.yaml").write_text(text)
+    with pytest.raises(PrivacyError, match=r"age \(upper\)"):
+        pipeline.run(config(), "out")
+    data = {"path": "cohort.csv", "schema": "cohort.yaml", "accept_unreviewed": True}
+    done = pipeline.run(config(data=data), "out")
+    assert "does not cover" in done.report.guarantee
+    assert any("age" in reason for reason in done.report.ledger["excluded"])
+
+
+def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a half-written folder, or a temporary one left behind; what was posted has to stay."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise RunError("the disk is full")
+
+    before = names(folder)
+    monkeypatch.setattr(DPWGANGP, "save", fail)
+    with pytest.raises(RunError):
+        pipeline.run(config(), "out")
+    assert names(folder) - before == {".out.journal.json"}
+    assert [entry.name for entry in Ledger.load(".out.journal.json").entries] == ["one-way marginals"]
+
+
+def test_force_keeps_the_old_run_until_the_new_one_is_complete(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch --force that deletes first and fails afterwards."""
+    quick = config(evaluate={"enabled": False})
+    pipeline.run(quick, "out")
+    old = (folder / "out" / "synthetic.csv").read_bytes()
+    with pytest.raises(InputError, match="exists and is not empty"):
+        pipeline.run(quick, "out")
+    with monkeypatch.context() as patched:
+        patched.setattr(DPWGANGP, "save", lambda *a, **k: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            pipeline.run(quick, "out", force=True)
+    assert (folder / "out" / "synthetic.csv").read_bytes() == old
+    pipeline.run(quick, "out", force=True)
+    assert (folder / "out" / "synthetic.csv").read_bytes() != old
+    assert "out" in names(folder) and not any(name.startswith(".out") for name in names(folder))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_from_its_checkpoint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
+    small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
+    # more steps than the trainer takes in one chunk
+    run = config(model=model(training_steps=2000, training=small), evaluate={"enabled": False})
+    run.to_yaml("run.yaml")
+    run = RunConfig.from_yaml("run.yaml")
+
+    def interrupt(progress: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.run(run, "out", progress=interrupt)
+    checkpoint = folder / "out.checkpoint"
+    assert (checkpoint / "checkpoint.json").exists() and not (folder / "out").exists()
+
+    assert main(["run", "run.yaml", "--out", "out"]) == 2
+    assert "--resume" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="another configuration"):
+        pipeline.run(config(), "out", resume=True)
+
+    assert main(["run", "run.yaml", "--out", "out", "--resume", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ledger"]["epsilon"] <= 3.0
+    assert [entry["name"] for entry in report["ledger"]["entries"]][-1] == "critic steps"
+    assert not checkpoint.exists()
+    with pytest.raises(DataError, match="no checkpoint to resume"):
+        pipeline.run(run, "second", resume=True)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
+    "effects": (
+        {"evaluate": {"effects": ["logistic: died ~ weight"]}},
+        "out",
+        "~ weight': 'weight' is not a column",
+    ),
+    "kind of effects": ({"evaluate": {"effects": ["linear: died ~ age"]}}, "out", "must be numeric"),
+    "formula": (
+        {"evaluate": {"effects": ["died on age"]}},
+        "out",
+        "evaluate: effects 'died on age': a model is written",
+    ),
+    "constraint": ({"evaluate": {"constraints": ["weight > 3"]}}, "out", "evaluate: constraint 'weight > 3'"),
+    "table": ({"data": {"path": "absent.csv", "schema": "cohort.yaml"}}, "out", "absent.csv: there is no"),
+    "table a folder": ({"data": {"path": ".", "schema": "cohort.yaml"}}, "out", " is a folder; name a CSV"),
+    "schema": ({"data": {"path": "cohort.csv", "schema": "absent.yaml"}}, "out", "absent.yaml"),
+    "schema a table": ({"data": {"path": "cohort.csv", "schema": "cohort.csv"}}, "out", "cohort.csv"),
+    "parent a file": ({}, "cohort.csv/out", "cannot be written"),
+    "target a file": ({}, "cohort.csv", "is a file"),
+    "target in use": ({}, "held", "in use by process"),
+    "left by a kill": ({}, "killed", "was killed while it wrote killed"),
+    "checkpoint left by a kill": ({}, "stopped", "was killed while it wrote stopped.checkpoint"),
+    "ledger": ({}, "out --ledger absent.json", "absent.json"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_found_before_a_record_is_read(
+    case: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a slip of the pen told after the budget is spent, or a refused run that leaves files."""
+    changes, words, said = WRONG[case]
+    config(**changes).to_yaml("run.yaml")
+    for name in (".killed", ".stopped.checkpoint"):
+        (folder / f"{name}.abcdefgh.tmp/model").mkdir(parents=True)
+        (folder / f"{name}.abcdefgh.tmp/model/model.json").write_text("{}")
+    monkeypatch.setattr("dpsynth.runs.pipeline.load_table", failing(AssertionError("records were read")))
+    before = sorted(folder.rglob("*"))
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked("held"):
+            ready.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        ready.wait()
+        assert main(["run", "run.yaml", "--out", *words.split()]) == 2
+    finally:
+        done.set()
+        thread.join()
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder: Path) -> None:
+    """Would catch a table without a usable outcome refused although nothing is evaluated."""
+    only = SCHEMA.to_yaml().replace("[0, 1]", "[0]").replace("binary", "categorical")
+    rows = (folder / "cohort.csv").read_text().splitlines()
+    (folder / "cohort.csv").write_text("\n".join([rows[0], *(f"{row[:-1]}0" for row in rows[1:])]) + "\n")
+    (folder / "cohort.yaml").write_text(only.replace("- 0\n  - 1\n", "- 0\n"))
+    with pytest.raises(InputError, match="evaluate: outcome 'died' has the category 0 only"):
+        pipeline.run(config(), "out")
+    assert pipeline.run(config(evaluate={"enabled": False}), "out").problem is None
+
+
+KILLED = """
+import os, signal, sys
+from dpsynth import pipeline
+from dpsynth.runs.config import RunConfig
+
+pipeline.evaluate = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
+"""
+
+
+def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
+    config(evaluate={"seed": 0}).to_yaml("run.yaml")
+    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
+    assert main(["run", "run.yaml", "--out", "out"]) == 2
+    told = capsys.readouterr().err
+    (rest,) = folder.glob(".out.*.tmp")
+    assert rest.name in told and "rename that folder to keep it" in told
+    rest.rename(folder / "rescued")
+    assert len(read_table("rescued/synthetic.csv", SCHEMA)) == 40
+    assert main(["sample", "rescued", "-n", "5", "--out", "s.csv"]) == 0
+    assert main(["account", "--ledger", "rescued"]) == 0
+    config(evaluate={"enabled": False}).to_yaml("run.yaml")
+    assert main(["run", "run.yaml", "--out", "out"]) == 0
+    assert not [name for name in names(folder) if name.startswith(".out")]
+
+
+def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
+    """Would catch private checkpoints and paid-for models that stay in hidden folders for ever."""
+    for name in (".out", ".out.checkpoint"):
+        (folder / f"{name}.abcdefgh.tmp/model").mkdir(parents=True)
+        (folder / f"{name}.abcdefgh.tmp/model/model.json").write_text("{}")
+    quick = config(evaluate={"enabled": False})
+    before = names(folder)
+    with pytest.raises(InputError, match="rename that folder to keep it"):
+        pipeline.run(quick, "out")
+    assert names(folder) == before
+    pipeline.run(quick, "out", force=True)
+    assert names(folder) == {"cohort.csv", "cohort.yaml", "out"}
+
+
+def test_a_run_of_ones_own_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    command = (
+        "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
+    )
+    assert main([*command.split(), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ledger"]["epsilon"] <= 2 and report["ledger"]["delta"] == 1e-6
+    written = report["config"]
+    assert written["data"]["path"] == str(folder / "cohort.csv")
+    assert (written["model"]["prior"], written["model"]["training_steps"]) == ("none", 0)
+    for words, said in (
+        ("run --out c", "give a YAML file, or --data"),
+        ("run --data cohort.csv --out c", "dpsynth schema infer cohort.csv"),
+        ("run --data cohort.csv --schema cohort.yaml --out c", "--epsilon, or --not-private"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon -1 --out c", "--epsilon must be greater"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --steps -1 --out c", "--steps must be"),
+        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --prior x --out c", "--prior must be"),
+        ("run cohort.yaml --epsilon 1 --out c", "--epsilon does not go with cohort.yaml"),
+    ):
+        assert main(words.split()) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1
+    assert names(folder) == {"cohort.csv", "cohort.yaml", "a"}
+
+
+def by_hand(done: pipeline.Finished, run: RunConfig) -> list[str]:
+    """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
+    train, test = pipeline.split_table(run, pipeline.load_table(run))
+    Path("parts").mkdir()
+    write_table(train.frame, "parts/cohort.csv")  # of the same name, which a page for release leaves out
+    write_table(test.frame, "test.csv")
+    train.schema.to_yaml("train.yaml")
+    tables = f"--synthetic {done.out}/synthetic.csv --train parts/cohort.csv --test test.csv --seed 0"
+    return ["evaluate", *tables.split()]
+
+
+def page(folder: Path, mode: Mode) -> str:
+    """A page but for its times, the files' places and the split, of which only a run knows."""
+    source = ReportSource.from_run(folder)
+    shared = {name: source.config[name] for name in ("model", "evaluate")}
+    return render(replace(source, config=shared, seconds={}), mode)
+
+
+def test_an_evaluation_by_hand_has_the_page_of_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a page without guarantee, curves and card for whoever goes step by step by hand."""
+    run = config(model=model(random_state=5), evaluate={"seed": 0})
+    done = pipeline.run(run, "out")
+    command = by_hand(done, run)
+    assert main([*command, "--model", "out", "--out", "hand"]) == 0
+    theirs, ours = (json.loads((folder / where / "report.json").read_text()) for where in ("hand", "out"))
+    for key in ("guarantee", "private", "ledger", "table", "evaluation", "versions"):
+        assert theirs[key] == ours[key], key
+    assert theirs["config"]["model"] == ours["config"]["model"]
+    assert theirs["config"]["evaluate"] == ours["config"]["evaluate"]
+    assert page(folder / "hand", "internal") == page(folder / "out", "internal")
+    assert page(folder / "hand", "release") == page(folder / "out", "release")
+    assert main(["report", "hand", "--mode", "release"]) == 0
+    released = (folder / "hand/release.html").read_text()
+    assert "cohort.csv" not in released and str(folder) not in released
+
+    # a ledger tells the same but for the model's options
+    monkeypatch.setattr("dpsynth.evaluation.evaluate", measured_at_once)
+    told = [*command, "--schema", "train.yaml", "--ledger", "out/ledger.json"]
+    assert main([*told, "--out", "ledger"]) == 0
+    theirs = json.loads((folder / "ledger/report.json").read_text())
+    assert theirs["guarantee"] == ours["guarantee"] and "model" not in theirs["config"]
+    assert "None is known" not in (folder / "ledger/report.html").read_text()
+    capsys.readouterr()
+    SCHEMA.select(["age", "died"]).to_yaml("small.yaml")
+    for options, said in (
+        ("--schema train.yaml --delta 1e-5", "--delta goes with --ledger"),
+        ("--schema small.yaml --model out", "small.yaml is not the schema"),
+        ("--model out --ledger out/ledger.json", "--ledger does not go with --model"),
+        ("--ledger out/ledger.json", "--schema is needed, or --model"),
+        ("--model absent", "absent holds no model"),
+        ("--schema train.yaml --constraint weight>3", "'weight'"),
+    ):
+        assert main([*command, *options.split(), "--out", "no"]) == 2
+        assert said in capsys.readouterr().err
+    assert not (folder / "no").exists()
+
+
+def test_ctrl_c_exits_130_with_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback at Ctrl-C, or a checkpoint that nobody is told of."""
+    config().to_yaml("run.yaml")
+
+    def interrupted(self: DPWGANGP, frame: object, **kwargs: Any) -> None:
+        if leaves_checkpoint:
+            kwargs["checkpoint"].mkdir()
+            (kwargs["checkpoint"] / "checkpoint.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DPWGANGP, "fit", interrupted)
+    leaves_checkpoint = False
+    assert main(["run", "run.yaml", "--out", "out"]) == 130
+    assert capsys.readouterr().err == "dpsynth: interrupted: nothing was written\n"
+    leaves_checkpoint = True
+    assert main(["run", "run.yaml", "--out", "out"]) == 130
+    said = capsys.readouterr().err
+    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint; go on with --resume\n"
+    assert (folder / "out.checkpoint" / "run.json").exists() and not (folder / "out").exists()
+
+
+def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch commands that do not fit together, or a cost that changes on the way."""
+    fit = (
+        "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --out model --json"
+    )
+    assert main(fit.split()) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert fitted["epsilon"] <= 2.0 and fitted["delta"] == 1e-6
+    assert main(["account", "--ledger", "model", "--delta", "1e-6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"] == pytest.approx(fitted["epsilon"])
+    for target in ("s.csv", "s.parquet"):
+        assert main(["sample", "model", "-n", "30", "--out", target, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["guarantee"] == fitted["guarantee"]
+        assert len(read_table(target, SCHEMA)) == 30
+    assert main(["sample", "model", "-n", "30", "--out", "s.csv"]) == 2
+    assert main(["sample", "model", "-n", "0", "--out", "s.csv", "--force"]) == 0
+    assert len(read_table("s.csv", SCHEMA)) == 0
+    assert main(["sample", "model", "-n", "3", "--out", "s.xlsx"]) == 2
+    capsys.readouterr()
+    assert main(fit.replace("--epsilon 2", "--not-private").replace("--json", "--force").split()) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+    assert main(["sample", "model", "-n", "3", "--seed", "1", "--out", "t.csv"]) == 0
+    assert capsys.readouterr().out.startswith("NOT PRIVATE")
+
+
+def test_sample_takes_the_folder_of_a_run(folder: Path) -> None:
+    """Would catch a user sent back to find model/ inside the folder that the run wrote."""
+    pipeline.run(config(evaluate={"enabled": False}), "out")
+    assert main(["sample", "out", "-n", "5", "--out", "s.csv"]) == 0
+    assert len(read_table("s.csv", SCHEMA)) == 5
+
+
+def test_a_long_table_is_evaluated_on_its_first_records(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a table of millions of rows held in memory."""
+    monkeypatch.setattr(pipeline, "EVALUATED_ROWS", 60)
+    monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
+    evaluated: list[int] = []
+    original = pipeline.evaluate
+
+    def count(frame: Any, **kwargs: Any) -> Any:
+        evaluated.append(len(frame))
+        return original(frame, **kwargs)
+
+    monkeypatch.setattr(pipeline, "evaluate", count)
+    done = pipeline.run(config(sample={"n": 200}), "out")
+    assert evaluated == [100]
+    assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accept_unreviewed": True}, r"model\.accept_unreviewed is not a known key"),
+        ({"depth": 3}, r"model\.depth is not a known key"),
+        ({"training": {"depth": 3}}, "depth"),
+        ({"training": 3}, r"model\.training"),
+        ({"training": {"latent": "wide"}}, "latent must be a number"),
+        ({"shares": {"training": 0.5}}, "shares must be a mapping of count, marginals"),
+        ({"training_steps": "many"}, "many"),
+        ({"noise_shape": "round"}, r"model\.noise_shape must be"),
+        ({"batch_size": "all"}, r"model\.batch_size"),
+    ],
+)
+def test_wrong_options_are_configuration_errors(options: dict[str, Any], message: str) -> None:
+    """Would catch an option that is ignored, or a TypeError with a traceback after the data is read."""
+    with pytest.raises(ConfigError, match=message):
+        pipeline.build_model(config(model=model(**options)))
+
+
+def test_options_reach_the_model() -> None:
+    """Would catch an option that is read but not used."""
+    options = {"training_steps": 7, "training": {"critic_hidden": [8, 8]}, "shares": {"tables": 0.3}}
+    built = pipeline.build_model(config(model=model(prior="tree", **options)))
+    assert (built.epsilon, built.delta, built.prior, built.training_steps) == (3.0, 1e-5, "tree", 7)
+    assert built.training is not None and built.training.critic_hidden == (8, 8)
+    assert built.shares is not None and built.shares.tables == 0.3
+
+
+def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
+    """Would catch a guarantee about the whole table where one record can reshuffle the training part."""
+    done = pipeline.run(config(split={"method": "stratified"}, evaluate={"enabled": False}), "out")
+    assert "stratified split" in done.report.guarantee
+    assert json.loads((done.out / "report.json").read_text())["private"] is False
+    assert "stratified split" in DPWGANGP.load(done.out / "model").guarantee()
+
+
+def test_a_run_goes_on_from_a_ledger(folder: Path) -> None:
+    """Would catch a second run on the same table that forgets the first."""
+    first = pipeline.run(config(evaluate={"enabled": False}), "a")
+    second = pipeline.run(config(evaluate={"enabled": False}), "b", ledger=first.out / "ledger.json")
+    assert len(second.report.ledger["entries"]) == 2 * len(first.report.ledger["entries"])
+    assert second.report.ledger["epsilon"] > first.report.ledger["epsilon"]
+
+
+def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:
+    """Would catch a seed in a file that may be shared: with it the noise can be taken away."""
+    done = pipeline.run(config(model=model(random_state=987654321), evaluate={"enabled": False}), "out")
+    for path in done.out.rglob("*"):
+        assert path.is_dir() or b"987654321" not in path.read_bytes(), path

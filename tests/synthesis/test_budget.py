@@ -1,0 +1,113 @@
+"""The total budget is met, never exceeded, and shared as told."""
+
+from __future__ import annotations
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.accounting import Profile
+from dpsynth.accounting.events.events import training_event
+from dpsynth.errors import PrivacyError
+from dpsynth.releases.marginals import marginals_event
+from dpsynth.releases.prior import prior_events
+from dpsynth.synthesis.budget import Shares, gaussian_mu, plan_budget
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=tuple(Column(name=f"x{i}", kind="binary", categories=(0, 1)) for i in range(6)), outcome="x0"
+)
+
+
+def spent(budget, *, prior, q, steps):
+    events = []
+    if budget.marginals is not None:
+        events.append(marginals_event(SCHEMA, budget.marginals))
+    if budget.tables is not None:
+        events += [e for _, e, _ in prior_events(SCHEMA, prior, budget.tables, budget.selection_epsilon)]
+    if budget.training is not None:
+        events.append(training_event(budget.training, q, steps))
+    return events
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    epsilon=st.floats(0.2, 12),
+    delta=st.sampled_from([1e-4, 1e-6]),
+    prior=st.sampled_from(["none", "tree", "tan"]),
+    steps=st.sampled_from([0, 50, 400]),
+    q=st.sampled_from([0.02, 0.3, 1.0]),
+)
+def test_total_is_met_and_never_exceeded(epsilon, delta, prior, steps, q):
+    """Catches a run that costs more than asked for, or wastes a tenth of its budget."""
+    budget = plan_budget(
+        SCHEMA,
+        epsilon=epsilon,
+        delta=delta,
+        prior=prior,
+        marginal_method="histogram",
+        with_marginals=True,
+        sampling_prob=q,
+        steps=steps,
+        shares=Shares(),
+    )
+    total = Profile(spent(budget, prior=prior, q=q, steps=steps)).epsilon(delta)
+    assert 0.97 * epsilon <= total <= epsilon
+
+
+def test_nothing_to_release_is_refused():
+    """Catches a run that releases nothing and calls it a success."""
+    with pytest.raises(PrivacyError, match="nothing to release"):
+        plan_budget(
+            SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            prior="none",
+            marginal_method="histogram",
+            with_marginals=False,
+            sampling_prob=0.1,
+            steps=0,
+            shares=Shares(),
+        )
+
+
+def test_gaussian_mu_solves_the_dual():
+    """Catches a wrong sign in the (epsilon, delta) curve of Gaussian DP, against mpmath."""
+    mpmath.mp.dps = 40
+    for epsilon, delta in ((1e-9, 1e-6), (1e-4, 1e-6), (0.1, 1e-6), (1, 1e-5), (10, 1e-9), (50, 1e-5)):
+        mu = mpmath.mpf(gaussian_mu(epsilon, delta))
+        value = mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.e**epsilon * mpmath.ncdf(-epsilon / mu - mu / 2)
+        assert abs(value / delta - 1) < 1e-6
+
+
+@pytest.mark.parametrize("shares", [{"marginals": 0}, {"tables": 1.5}, {"tables": 0.6, "selection": 0.5}])
+def test_shares_that_do_not_add_up_are_refused(shares):
+    """Catches shares that leave nothing for training."""
+    with pytest.raises(PrivacyError, match="shares"):
+        Shares(**shares)
+
+
+def plan(**changes):
+    given = {"epsilon": 2.94, "delta": 9.8e-7, "prior": "tan", "steps": 200, "sampling_prob": 0.25}
+    fixed = {"marginal_method": "histogram", "with_marginals": True, "shares": Shares()}
+    return plan_budget(SCHEMA, **{**given, **fixed, **changes})
+
+
+def test_what_a_count_decides_stays_within_what_was_promised_before_it():
+    """Catches a total variation that is promised by one count and exceeded by another."""
+    plans = {q: plan(sampling_prob=q, counted=True) for q in (0.003, 0.02, 0.1, 0.25, 0.7, 1.0)}
+    assert len({budget.tv for budget in plans.values()}) == 1
+    for q, budget in plans.items():
+        profile = Profile(spent(budget, prior="tan", q=q, steps=200))
+        assert profile.tv() <= budget.tv and 2.9 < profile.epsilon(9.8e-7) <= 2.94
+    assert budget.tv < 0.75  # epsilon and delta alone allow 0.9
+    assert plan(counted=True, steps=0).tv is None is plan().tv  # noise that no count enters
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 1e4])
+@pytest.mark.parametrize("counted", [False, True])
+def test_extreme_epsilons_are_planned(epsilon, counted):
+    """Catches the text of a root finder that has no bracket, or a total variation of 1 as a target."""
+    budget = plan(epsilon=epsilon, delta=1e-6, steps=4, sampling_prob=1.0, prior="none", counted=counted)
+    assert Profile(spent(budget, prior="none", q=1.0, steps=4)).epsilon(1e-6) <= epsilon

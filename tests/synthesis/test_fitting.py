@@ -1,0 +1,158 @@
+"""Every reading of the records stands in the ledger before it is made, and n is never a length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth.mechanism.noise import secure_generator
+from dpsynth.releases import marginals
+from dpsynth.synthesis import fitting
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="group", kind="categorical", categories=("a", "b", "c")),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3)),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=300,
+)
+SMALL = TrainingSettings(
+    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+)
+
+
+def table(n=300):
+    rng = np.random.default_rng(n)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 91, n),
+            "group": rng.choice(list("abc"), n),
+            "stage": rng.integers(1, 4, n),
+            "died": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+class Stopped(Exception):
+    """Raised in place of a reading."""
+
+
+@pytest.mark.parametrize(
+    ("reading", "posted"),
+    [
+        ("release_count", ["number of records"]),
+        ("release_marginals", ["number of records", "one-way marginals"]),
+        ("fit_prior", ["number of records", "one-way marginals", "prior edges", "prior tables"]),
+        (
+            "train_generator",
+            ["number of records", "one-way marginals", "prior edges", "prior tables", "critic steps"],
+        ),
+    ],
+)
+def test_nothing_is_read_before_it_is_posted(monkeypatch, reading, posted):
+    """Catches a reading that a crash, or a look at its result, could keep out of the ledger."""
+
+    def stop(*args, **options):
+        raise Stopped
+
+    monkeypatch.setattr(fitting, reading, stop)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=4, training=SMALL)
+    with pytest.raises(Stopped):
+        model.fit(table(), schema=SCHEMA.with_n_public(None))
+    assert [entry.name for entry in model.ledger_.entries] == posted
+
+
+def test_releases_use_the_public_number_of_records(monkeypatch):
+    """Catches the frame's length where the public or noisy number belongs, in any release or in training."""
+    seen = {}
+
+    def watch(name, look):
+        made = getattr(fitting, name)
+
+        def watched(*args, **options):
+            result = made(*args, **options)
+            seen[name] = look(args, options, result)
+            return result
+
+        monkeypatch.setattr(fitting, name, watched)
+
+    watch("release_marginals", lambda args, options, result: (options["n"], result.n))
+    watch("fit_prior", lambda args, options, result: args[2].n)
+    watch("plan_training", lambda args, options, plan: (plan.expected_batch, plan.sampling_prob * 300))
+    monkeypatch.setattr(fitting, "train_generator", lambda records, model, *args, **options: (model, []))
+    model = DPWGANGP(epsilon=2.0, training_steps=4, batch_size=60, training=SMALL)
+    model.fit(table(270), schema=SCHEMA)
+    assert seen == {"release_marginals": (300.0, 300.0), "fit_prior": 300.0, "plan_training": (60.0, 60.0)}
+    assert model.n_ == 300.0
+
+
+def test_noise_comes_from_the_operating_system(monkeypatch):
+    """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
+    kinds = {type(secure_generator().bit_generator)}
+    seen = []
+
+    def marginals(records, schema, *, rng, **options):
+        seen.append(rng)
+        return released(records, schema, rng=rng, **options)
+
+    released = fitting.release_marginals
+    monkeypatch.setattr(fitting, "release_marginals", marginals)
+    first, second = (
+        DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA) for _ in range(2)
+    )
+    assert {type(rng.bit_generator) for rng in seen} == kinds
+    a, b = (model.model_.encoder.marginals.probabilities[0] for model in (first, second))
+    assert not np.allclose(a, b)
+    assert not first.ledger_.seeded
+
+
+def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
+    """Catches noise of a run's first steps drawn again after a resume: two sums with one noise."""
+    drawn = []
+
+    def train(records, model, settings, plan, rng, *, record, checkpoint, **options):
+        drawn.append(rng.random(4).tolist())
+        if len(drawn) > 1:
+            return model, []
+        from dpsynth.files import storage
+        from dpsynth.gan.checkpoint import write_checkpoint
+        from dpsynth.gan.training import TrainingState, initial_state
+
+        arrays = initial_state(model.encoder.layout, settings, with_prior=True, rng=rng).arrays
+        meta, stored = model.to_state()
+        record, stored = {**record, "model": meta}, storage.prefixed("model", stored)
+        state = TrainingState(arrays, 10, [])
+        write_checkpoint(checkpoint, record, stored, state, plan, settings, records)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "train_generator", train)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=40, training=SMALL, random_state=5)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c")
+    resumed = DPWGANGP.resume(tmp_path / "c", table())
+    assert drawn[0] != drawn[1]
+    started = [model._generator(0).random(4).tolist(), model._generator(len(model.ledger_.entries))]
+    assert drawn[1] not in (started[0], started[1].random(4).tolist())
+    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+
+
+def test_a_fit_without_noise_is_posted_as_what_it_is():
+    """Catches exact counts that no entry of the ledger tells of: an empty ledger promises everything."""
+    model = DPWGANGP(epsilon=None, training_steps=0).fit(table(), schema=SCHEMA)
+    assert model.ledger_.entries and model.ledger_.not_private
+    assert model.guarantee().startswith("NOT PRIVATE")
+
+
+def test_the_ledger_tells_the_noise_that_was_drawn(monkeypatch):
+    """Catches words about other cells than those released: a tree over a cell a value has more levels."""
+    column = Column(name="k", kind="integer", lower=0, upper=400)
+    schema = Schema(columns=(column, Column(name="y", kind="binary", categories=(0, 1))), n_public=20_000)
+    grids = marginals.make_grids(schema, *marginals.public_sizes(schema, 20_000, 5.0))
+    std = 5.0 * np.sqrt(marginals.sensitivity_squared(grids, "hierarchical"))
+    assert grids[0].present == 401  # not the 64 intervals of a column of many values
+    assert f"off by about {std:.3g} of 20,000" in fitting._marginal_noise(schema, "hierarchical", 5.0, 20_000)

@@ -1,0 +1,510 @@
+"""DPWGANGP from fit to load."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import dpsynth
+from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth.accounting import Ledger
+from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError
+from dpsynth.files import storage
+from dpsynth.gan.training import initial_state
+from dpsynth.mechanism.noise import secure_generator
+from dpsynth.synthesis.budget import Shares, plan_budget
+
+# As little as there is to compile.
+SMALL = TrainingSettings(
+    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+)
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="dose", kind="continuous", lower=0, upper=10, decimals=1, missing=True),
+        Column(name="group", kind="categorical", categories=("a", "b", "c")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=400,
+)
+
+
+def table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, n)
+    dose = np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 101, n) / 10)
+    died = np.where(rng.random(n) < (age - 18) / 90, "yes", "no")
+    return pd.DataFrame({"age": age, "dose": dose, "group": rng.choice(list("abc"), n), "died": died})
+
+
+def check_is_valid(frame):
+    again = SCHEMA.conform(frame)
+    assert sum(again.clipped.values()) == 0
+    pd.testing.assert_frame_equal(again.frame, frame)
+    dose = frame["dose"].dropna()
+    assert np.allclose(dose * 10, (dose * 10).round())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prior": "tan", "training_steps": 0},
+        {"prior": "tree", "training_steps": 0, "marginals": "hierarchical"},
+        {"prior": "tan", "training_steps": 20},
+        {"prior": "none", "training_steps": 20},
+        {
+            "prior": "none",
+            "training_steps": 20,
+            "numeric": "minmax",
+            "marginals": "none",
+            "match_marginals": False,
+        },
+        {"prior": "none", "training_steps": 20, "categorical": "sdv"},
+        {"prior": "none", "training_steps": 0},
+    ],
+    ids=str,
+)
+def test_fit_keeps_the_budget_and_samples_valid_records(options):
+    """Catches an overspent budget and synthetic values that the schema does not allow."""
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training=SMALL, **options).fit(table(), schema=SCHEMA)
+    assert 1.9 <= model.ledger_.epsilon(1e-5) <= 2.0
+    frame = model.sample(321)
+    assert len(frame) == 321
+    check_is_valid(frame)
+    assert not model.ledger_.not_private and not model.ledger_.seeded
+
+
+def test_released_marginals_are_exact():
+    """Catches post-processing that leaves the paid-for marginals unused."""
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    frame = model.sample(5000)
+    p = model.model_.encoder.marginals.probabilities[2]
+    shares = frame["group"].value_counts(normalize=True).reindex(["a", "b", "c"]).to_numpy()
+    np.testing.assert_allclose(shares, p, atol=1 / 5000 + 1e-9)
+
+
+def test_few_records_follow_the_distribution_too():
+    """Catches rank matching on few rows, which would make every single record the median."""
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    ages = [int(model.sample(1)["age"].iloc[0]) for _ in range(12)]
+    assert np.std(ages) > 5
+    assert model.sample(0).shape == (0, 4)
+
+
+def test_save_and_load_sample_the_same(tmp_path):
+    """Catches a saved model that loses a part: prior, correction, marginals or ledger."""
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    again = dpsynth.load(tmp_path / "m")
+    pd.testing.assert_frame_equal(model.sample(50, random_state=1), again.sample(50, random_state=1))
+    assert again.ledger_.to_dict() == model.ledger_.to_dict() and again.history_ == model.history_
+    assert again.get_params() == model.get_params()
+    assert {p.suffix for p in (tmp_path / "m").iterdir()} == {".json", ".npz"}
+
+
+def test_a_saved_model_holds_nothing_private(tmp_path):
+    """Catches losses on real batches, batch sizes, clip counts or optimiser state in a released folder."""
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    record = json.loads((tmp_path / "m/model.json").read_text())
+    assert set(record) == {
+        "format",
+        "params",
+        "n",
+        "delta",
+        "guarantee",
+        "ledger",
+        "history",
+        "model",
+        "arrays_sha256",
+    }
+    assert {key for entry in record["history"] for key in entry} == {
+        "step",
+        "noise_std",
+        "gradient_norm",
+        "score_generated",
+    }
+    with np.load(tmp_path / "m/model.npz") as arrays:
+        assert not [name for name in arrays.files if "critic" in name or "adam" in name]
+
+
+def test_second_fit_adds_to_the_ledger():
+    """Catches a second look at the table that is not paid for."""
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    once = len(model.fit(table(), schema=SCHEMA).ledger_.entries)
+    model.fit(table(), schema=SCHEMA)
+    assert len(model.ledger_.entries) == 2 * once
+    # its options may depend on what the first showed: the two add up, on no common privacy-loss distribution
+    assert model.ledger_.delta == 2e-5
+    assert 1.95 < model.ledger_.epsilon(2e-5) <= 2.0 and model.ledger_.epsilon(1e-5) == np.inf
+    assert "the sum of 2 stages" in model.guarantee()
+
+
+def test_without_n_public_a_count_is_paid_for():
+    """Catches the frame's length used in silence for delta, q or the marginals."""
+    model = DPWGANGP(epsilon=2.0, training_steps=20, training=SMALL).fit(
+        table(), schema=SCHEMA.with_n_public(None)
+    )
+    assert model.ledger_.entries[0].name == "number of records"
+    assert model.n_ != 400 and abs(model.n_ - 400) < 1000
+    assert model.delta_ == 1e-6
+    # The noise of the rest depends on the count: the two stages add up to what was asked for, and no less.
+    assert model.ledger_.delta == model.delta_
+    assert 1.99999 < model.ledger_.epsilon(model.delta_) <= 2.0
+    assert model.guarantee().startswith("(2, 1e-06)")
+    assert model.ledger_.profile().tv() < 0.9 * np.tanh(1.0)  # what epsilon = 2 alone allows
+
+
+def test_delta_is_fixed_before_any_record_is_read():
+    """Catches a delta made from a noisy count, which is chosen after the fact and guarantees nothing."""
+    for n in (3, 40, 4000):
+        model = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(n), schema=SCHEMA.with_n_public(None))
+        assert model.delta_ == 1e-6
+    assert DPWGANGP(training_steps=0).fit(table(9), schema=SCHEMA.with_n_public(9)).delta_ == 1e-3
+
+
+def test_n_public_decides_not_the_length():
+    """Catches the frame's length in delta or q: two tables of other lengths must get the same plan."""
+    plans = []
+    for n in (380, 420):
+        model = DPWGANGP(epsilon=2.0, training_steps=20, training=SMALL).fit(table(n), schema=SCHEMA)
+        plans.append((model.delta_, model.n_, [str(e.event) for e in model.ledger_.entries]))
+    assert plans[0] == plans[1]
+
+
+def test_asked_three_prints_three():
+    """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
+    model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL).fit(
+        table(), schema=SCHEMA.with_n_public(None)
+    )
+    summary = model.ledger_.summary()
+    assert 2.9999 < summary["epsilon"] <= 3.0 and summary["delta"] == 1e-6
+    assert [stage["epsilon"] for stage in summary["stages"]][1] == 2.94
+    assert [entry["stage"] for entry in summary["entries"]] == [1, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("n", "told"), [(400, None), (370, None), (352, "warned"), (800, "refused"), (80, "refused")]
+)
+def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
+    """Catches the whole table's number for its training half, by which every count would be doubled."""
+    model = DPWGANGP(epsilon=1.0, training_steps=0)
+    schema = SCHEMA.with_n_public(n)
+    if told == "refused":
+        with pytest.raises(
+            DataError, match=rf"n_public is {n}, but the table to fit has 400 rows \(internal"
+        ):
+            model.fit(table(), schema=schema)
+        assert not hasattr(model, "ledger_")
+    if told is None:
+        model.fit(table(), schema=schema)
+        return
+    with pytest.warns(OwnerWarning, match=f"n_public is {n}"):
+        model.fit(table(), schema=schema, accept_n_public=True)
+    # for the owner only
+    assert "internal" not in json.dumps(model.ledger_.to_dict()) and model.n_ == n
+
+
+def test_a_split_in_halves_is_near_its_expected_number():
+    """Catches a tolerance by which a small table's own hash split would be refused."""
+    rows = np.random.default_rng(0).binomial(128, 0.5, 20_000)
+    assert (np.abs(rows - 64) > max(0.1 * 64, 4 * 8)).mean() < 1e-3
+    assert 4 * np.sqrt(128) < 128 - 64  # and the whole table's number is refused for the half
+
+
+@pytest.mark.parametrize("name", ["nan", "swapped", "empty", "newer"])
+def test_a_model_that_is_not_whole_is_refused(tmp_path, name):
+    """Catches samples from a damaged model, or from one that its ledger does not speak of."""
+    model = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    record = json.loads((tmp_path / "m/model.json").read_text())
+    with np.load(tmp_path / "m/model.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    key = next(key for key, array in arrays.items() if array.dtype.kind == "f")
+    words = {"nan": "not a finite number", "swapped": "not the one that model.json", "empty": "empty"}
+    if name == "nan":
+        arrays[key] = arrays[key] * np.nan
+        record["arrays_sha256"] = storage.arrays_digest(arrays)
+    elif name == "swapped":
+        arrays[key] = arrays[key] * 0.5
+    elif name == "empty":
+        record["ledger"] = Ledger().to_dict()
+    else:
+        record["format"] = 99
+    np.savez(tmp_path / "m/model.npz", **arrays)
+    (tmp_path / "m/model.json").write_text(json.dumps(record))
+    match = words.get(name, r"/m was written by a newer dpsynth \(format 99")
+    with pytest.raises(DataError, match=match):
+        dpsynth.load(tmp_path / "m")
+
+
+def test_the_ledger_says_what_drew_the_noise():
+    """Catches a ledger in which a statistical generator passes for a cryptographic one."""
+    model = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(), schema=SCHEMA)
+    assert model.ledger_.to_dict()["generators"] == [
+        "AES-128 in counter mode, key from the operating system's randomness"
+    ]
+    model.set_params(random_state=1).fit(table(), schema=SCHEMA)
+    assert model.ledger_.generators[1:] == ["PCG64DXSM, which is not cryptographic"]
+
+
+def test_no_epsilon_is_not_private_everywhere():
+    """Catches a noiseless run that looks like a private one."""
+    model = DPWGANGP(epsilon=None, training_steps=20, training=SMALL, prior="none").fit(
+        table(), schema=SCHEMA
+    )
+    assert model.ledger_.not_private and "NOT PRIVATE" in model.guarantee()
+    assert model.ledger_.epsilon(1e-5) == np.inf
+
+
+def test_a_seed_is_not_kept_and_never_gives_the_same_noise_twice(tmp_path):
+    """Catches a released seed, and a second fit whose noise is the first one's: their difference is exact."""
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, random_state=987654321)
+    model.fit(table(), schema=SCHEMA)
+    first = model.model_.encoder.marginals.probabilities[0]
+    model.save(tmp_path / "m")
+    for path in (tmp_path / "m").iterdir():
+        assert b"987654321" not in path.read_bytes()
+    assert (tmp_path / "m/NOT_PRIVATE.txt").exists()
+    model.fit(table(), schema=SCHEMA)
+    assert not np.allclose(first, model.model_.encoder.marginals.probabilities[0])
+    streams = [model._generator(*place).random(3).tolist() for place in ((0,), (3,), (3, 10), (3, 20))]
+    assert len({tuple(s) for s in streams}) == 4
+
+
+def test_outputs_without_a_guarantee_say_so(tmp_path):
+    """Catches a table or a model of an unprotected fit that passes for a private one."""
+    model = DPWGANGP(epsilon=None, training_steps=0).fit(table(), schema=SCHEMA)
+    model.sample_to(tmp_path / "s.csv", 10)
+    model.save(tmp_path / "m")
+    for name in ("s.csv.NOT_PRIVATE.txt", "m/NOT_PRIVATE.txt"):
+        assert (tmp_path / name).read_text().startswith("NOT PRIVATE")
+    private = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(), schema=SCHEMA)
+    private.sample_to(tmp_path / "t.csv", 10)
+    assert not (tmp_path / "t.csv.NOT_PRIVATE.txt").exists()
+
+
+def test_a_given_ledger_goes_on():
+    """Catches a second run on the same table that forgets what the first one cost."""
+    first = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    other = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    other.fit(table(), schema=SCHEMA, ledger=Ledger.from_dict(first.ledger_.to_dict()))
+    assert 1.95 < other.ledger_.epsilon(2e-5) <= 2.0
+
+
+def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
+    """Catches outputs of the generator that draws the noise, legible in a model released after few steps."""
+    seen, secret = [], []
+
+    def start(*args, rng, **options):
+        seen.append(rng)
+        return initial_state(*args, rng=rng, **options)
+
+    def stream(self, *place):
+        secret.append(secure_generator())
+        return secret[-1]
+
+    monkeypatch.setattr("dpsynth.gan.training.initial_state", start)
+    monkeypatch.setattr(DPWGANGP, "_generator", stream)
+    DPWGANGP(epsilon=1.0, training_steps=2, training=SMALL).fit(table(), schema=SCHEMA)
+    assert len(seen) == len(secret) == 1 and seen[0] is not secret[0]
+    assert seen[0].bit_generator is not secret[0].bit_generator
+
+
+def test_a_seed_is_confessed():
+    """Catches a repeatable run that claims privacy against whoever knows its seed."""
+    a = DPWGANGP(epsilon=2.0, training_steps=0, random_state=1).fit(table(), schema=SCHEMA)
+    b = DPWGANGP(epsilon=2.0, training_steps=0, random_state=1).fit(table(), schema=SCHEMA)
+    assert a.ledger_.seeded and "seed" in a.guarantee()
+    pd.testing.assert_frame_equal(a.sample(20, random_state=0), b.sample(20, random_state=0))
+
+
+def test_unreviewed_fields_are_refused_or_excluded():
+    """Catches bounds read off the data that pass for public knowledge."""
+    drafted = dpsynth.table.infer(table()).model_copy(update={"ignored": ("mrn",)})
+    with pytest.raises(PrivacyError, match="age"):
+        DPWGANGP(epsilon=2.0).fit(table(), schema=drafted)
+    model = DPWGANGP(epsilon=2.0, training_steps=0, accept_unreviewed=True)
+    model.fit(table(), schema=drafted)
+    assert any("age" in reason and "ignored" in reason for reason in model.ledger_.excluded)
+    assert "exclude" in model.guarantee() or "not cover" in model.guarantee()
+
+
+def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
+    """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=40, training=SMALL)
+
+    def stop(progress):
+        if progress.step >= 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c", progress=stop)
+    assert "PRIVATE" in (tmp_path / "c/README.txt").read_text()
+    with pytest.raises(NotFittedError):
+        model.sample(1)
+    with pytest.raises(DataError, match="another table"):
+        DPWGANGP.resume(tmp_path / "c", table(seed=1))
+    seen = []
+    resumed = DPWGANGP.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
+    assert seen == [30, 40] and [h["step"] for h in resumed.history_] == [10, 20, 30, 40]
+    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+    check_is_valid(resumed.sample(30))
+    with pytest.raises(DataError, match="resumed before"):
+        DPWGANGP.resume(tmp_path / "c", table())
+    assert (tmp_path / "c").stat().st_mode & 0o077 == 0
+
+
+def test_a_checkpoint_replaces_no_other_folder(tmp_path):
+    """Catches Ctrl-C that deletes whatever folder was named."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/patients.csv").write_text("age\n40\n")
+    with pytest.raises(InputError, match="holds other files"):
+        DPWGANGP(training_steps=20, training=SMALL).fit(table(), schema=SCHEMA, checkpoint=tmp_path / "mine")
+    assert (tmp_path / "mine/patients.csv").exists()
+
+
+def test_healthgan_preset():
+    """Catches a baseline that gets noise, copula encoding or matched marginals."""
+    model = DPWGANGP(epsilon=None, preset="healthgan", training_steps=10).fit(table(), schema=SCHEMA)
+    assert model.model_.encoder.layout.groups == () or len(model.model_.encoder.layout.groups) == 1
+    assert not model.model_.match_marginals
+    assert model.ledger_.not_private
+    assert len(model.sample(10)) == 10
+    with pytest.raises(PrivacyError, match="epsilon"):
+        DPWGANGP(epsilon=1.0, preset="healthgan").fit(table(), schema=SCHEMA)
+
+
+def test_streaming_to_files(tmp_path):
+    """Catches blocks that are lost or repeated between sampling and file."""
+    model = DPWGANGP(epsilon=2.0, training_steps=0).fit(table(), schema=SCHEMA)
+    model.sample_to(tmp_path / "s.parquet", 2500)
+    model.sample_to(tmp_path / "s.csv", 2500)
+    for path in ("s.parquet", "s.csv"):
+        frame = dpsynth.table.read_table(tmp_path / path, SCHEMA)
+        assert len(frame) == 2500
+        check_is_valid(frame)
+
+
+def test_scikit_learn_manners():
+    """Catches a constructor that scikit-learn's clone cannot copy."""
+    model = DPWGANGP(epsilon=1.5, training=SMALL)
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(epsilon=2.0).epsilon == 2.0
+    with pytest.raises(InputError, match="nonsense"):
+        model.set_params(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"training": TrainingSettings(penalty="data"), "noise_shape": "optimal"},
+        {"training": TrainingSettings(clip_norm=1.0), "noise_shape": "layerwise"},
+    ],
+    ids=["penalty", "clipping"],
+)
+def test_noise_shapes_without_a_proof_are_refused(options):
+    """Catches noise shaped by componentwise bounds where the gradient has none."""
+    with pytest.raises(PrivacyError, match="noise_shape"):
+        DPWGANGP(**options).fit(table(), schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": "3"}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0.0}, "delta"),
+        ({"prior": "forest"}, "prior"),
+        ({"training_steps": -1}, "training_steps"),
+        ({"training_steps": 1.5}, "training_steps"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"noise_shape": "round"}, "noise_shape"),
+        ({"marginals": "none"}, "marginals"),
+        ({"centred": "yes"}, "centred"),
+        ({"training": {"average": 2}}, "training"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_named(options, named):
+    """Catches a wrong argument that fails deep inside, after records were read."""
+    with pytest.raises(InputError, match=named):
+        DPWGANGP(**options).fit(table(), schema=SCHEMA)
+
+
+def test_not_fitted_is_said():
+    """Catches an attribute error in place of a sentence."""
+    for call in (lambda m: m.sample(3), lambda m: m.save("nowhere"), lambda m: m.guarantee()):
+        with pytest.raises(NotFittedError, match="fit"):
+            call(DPWGANGP())
+
+
+def test_a_damaged_model_is_one_sentence(tmp_path):
+    """Catches a traceback from a truncated or foreign folder."""
+    DPWGANGP(epsilon=2.0, training_steps=0).fit(table(), schema=SCHEMA).save(tmp_path / "m")
+    (tmp_path / "m/model.npz").write_bytes(b"PK")
+    with pytest.raises(DataError, match="damaged model"):
+        dpsynth.load(tmp_path / "m")
+    with pytest.raises(DataError, match="holds no model"):
+        dpsynth.load(tmp_path)
+    record = json.loads((tmp_path / "m/model.json").read_text())
+    del record["ledger"]
+    (tmp_path / "m/model.json").write_text(json.dumps(record))
+    np.savez(tmp_path / "m/model.npz")
+    with pytest.raises(DataError, match="damaged model"):
+        dpsynth.load(tmp_path / "m")
+
+
+def test_wrong_types_are_named():
+    """Catches an attribute error deep inside for a table or schema of the wrong type."""
+    with pytest.raises(InputError, match="frame must be a pandas DataFrame, got dict"):
+        DPWGANGP().fit({"age": [1]}, schema=SCHEMA)
+    with pytest.raises(InputError, match="schema must be a Schema"):
+        DPWGANGP().fit(table(), schema="schema.yaml")
+
+
+def test_numpy_arguments_can_be_saved(tmp_path):
+    """Catches a fit that is paid for and then cannot be written down."""
+    model = DPWGANGP(np.float64(2.0), np.float64(1e-5), training_steps=np.int64(0)).fit(
+        table(), schema=SCHEMA
+    )
+    model.save(tmp_path / "m")
+    assert dpsynth.load(tmp_path / "m").epsilon == 2.0
+    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(epsilon=2.0, delta=1e-05, training_steps=0)"
+
+
+@pytest.mark.parametrize(("epsilon", "q"), [(100.0, 0.25), (100.0, 0.05), (300.0, 0.01)])
+def test_large_budgets_are_planned(epsilon, q):
+    """Catches accounting that fails on the way down to very little noise."""
+    budget = plan_budget(
+        SCHEMA,
+        epsilon=epsilon,
+        delta=1e-5,
+        prior="tan",
+        marginal_method="histogram",
+        with_marginals=True,
+        sampling_prob=q,
+        steps=20,
+        shares=Shares(),
+    )
+    assert budget.training is not None and 0 < budget.training < 2
+
+
+def test_a_delta_below_the_accounting_is_refused():
+    """Catches a misleading sentence for a delta that no grid can resolve."""
+    with pytest.raises(PrivacyError, match="smaller than the accounting can resolve"):
+        DPWGANGP(delta=1e-30, training_steps=0).fit(table(), schema=SCHEMA)
+    with pytest.warns(OwnerWarning, match="n_public is 1,000,000,000"):
+        model = DPWGANGP(training_steps=0).fit(
+            table(), schema=SCHEMA.with_n_public(10**9), accept_n_public=True
+        )
+    assert model.delta_ == 1e-11
