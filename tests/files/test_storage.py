@@ -64,7 +64,7 @@ def test_infinite_numbers_are_not_written(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from dpsynth import storage
+from dpsynth.files import storage
 
 def kill(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
