@@ -94,9 +94,7 @@ class Records(ABC):
 
     def _check_open(self) -> None:
         if not self._open:
-            raise PrivacyError(
-                "private records can be read by a release that a ledger runs, not otherwise"
-            )
+            raise PrivacyError("private records can be read by a release that a ledger runs, not otherwise")
 
     @abstractmethod
     def _size(self) -> int: ...
