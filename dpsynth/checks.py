@@ -1,4 +1,4 @@
-"""Checks of arguments at the boundary of :mod:`dpsynth.accounting`: one clear sentence for each fault."""
+"""Checks of arguments at the boundary of the package: one clear sentence for each fault."""
 
 from __future__ import annotations
 
@@ -37,6 +37,18 @@ def in_range(
     if below or above:
         raise InputError(f"{name} must lie in {interval}, not {number:g}")
     return number
+
+
+def inside(name: str, value: object, low: float, high: float) -> float:
+    """Return ``value`` as a float after checking that it lies between ``low`` and ``high`` and is neither.
+
+    Examples
+    --------
+    >>> inside("delta", 0.0, 0.0, 1.0)
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: delta must lie in (0, 1), not 0
+    """
+    return in_range(name, value, low, high, low_open=True, high_open=True)
 
 
 def positive(name: str, value: object) -> float:

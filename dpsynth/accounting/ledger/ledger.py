@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.events.events import event_from_dict, event_to_dict
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, normal_form
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, normalised
 from dpsynth.accounting.ledger import record as ledger_record
 from dpsynth.accounting.ledger import statement
 from dpsynth.accounting.ledger.entries import Entry, Overflow, Stage, stage_numbers
@@ -117,7 +117,7 @@ class Ledger:
     @property
     def not_private(self) -> bool:
         """Whether some entry has no guarantee at all, so that every epsilon is infinite."""
-        return not normal_form([entry.event for entry in self._entries], self.adjacency).private
+        return not normalised([entry.event for entry in self._entries], self.adjacency).private
 
     @property
     def failure_probability(self) -> float:
@@ -184,7 +184,7 @@ class Ledger:
         text("sensitivity", sensitivity)
         text("detail", detail, may_be_empty=True)
         event = event_from_dict(event_to_dict(event))  # a copy: an event can hold a list
-        normal_form([event], adjacency)
+        normalised([event], adjacency)
         if self._entries and adjacency != self.adjacency:
             raise PrivacyError(
                 f"{name!r} is posted under {adjacency} adjacency, but this ledger is {self.adjacency}"
@@ -437,10 +437,8 @@ class Ledger:
 
     def _alone(self, number: int) -> Profile:
         """The entries of one stage on one privacy-loss distribution."""
-        entries, overflows = self._of(number)
-        failure = min(1.0, math.fsum(overflow.probability for overflow in overflows))
-        events = [entry.event for entry in entries]
-        return Profile(events, adjacency=self.adjacency, failure_probability=failure)
+        entries, _ = self._of(number)
+        return Profile([entry.event for entry in entries], adjacency=self.adjacency)
 
     def _read_at(self, delta: float | None) -> float:
         if delta is None and self.delta is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.events.events import describe_event
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, normal_form
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, normalised
 from dpsynth.accounting.profile import Profile
 from dpsynth.files.atomic import write_text
 
@@ -50,7 +50,7 @@ def guarantee(ledger: Ledger, delta: float, profile: Profile | None = None) -> s
         return "NOT PRIVATE: nothing is posted in this ledger, so it promises nothing about any table."
     profile = profile or ledger.profile()
     epsilon = profile.epsilon(delta)
-    bare = [e.name for e in ledger.entries if not normal_form([e.event], ledger.adjacency).private]
+    bare = [e.name for e in ledger.entries if not normalised([e.event], ledger.adjacency).private]
     if bare:
         verb = "was" if len(bare) == 1 else "were"
         text = f"NOT PRIVATE: {', '.join(bare)} {verb} released without any guarantee."

@@ -12,26 +12,24 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy import pmp_definition
-from dpsynth.papers.lowy.pmp import (
-    MeanLoss,
-    attack_accuracy,
-    exponential_pmp,
-    exponential_pmp_epsilon,
+from dpsynth.papers.lowy import definition
+from dpsynth.papers.lowy.definition import attack_accuracy, mechanism_pmp, private_root, summarised
+from dpsynth.papers.lowy.exponential import MeanLoss, exponential_pmp, exponential_pmp_epsilon
+from dpsynth.papers.lowy.gaussian import (
+    gaussian_pmp_delta,
+    gaussian_pmp_epsilon,
+    gaussian_pmp_sigma,
+    values_of,
+)
+from dpsynth.papers.lowy.halves import MOST_CELLS, Halves, halves_of
+from dpsynth.papers.lowy.mixture import gaussian_pmp_exact_delta
+from dpsynth.papers.lowy.worst_case import (
     gaussian_dp_delta,
     gaussian_dp_epsilon,
     gaussian_dp_sigma,
     gaussian_parent_delta,
     gaussian_parent_epsilon,
-    gaussian_pmp_delta,
-    gaussian_pmp_epsilon,
-    gaussian_pmp_exact_delta,
-    gaussian_pmp_sigma,
-    mechanism_pmp,
-    values_of,
 )
-from dpsynth.papers.lowy.pmp_definition import private_root, summarised
-from dpsynth.papers.lowy.pmp_halves import MOST_CELLS, Halves, halves_of
 
 PARENT = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
 OUTPUTS = np.linspace(0.0, 1.0, 5)
@@ -208,7 +206,7 @@ def test_the_bar_of_two_means_by_resampling():
 def test_the_bar_is_that_of_pairs_that_may_be_the_largest(monkeypatch):
     """The bar of the winner alone, which is too short, or that of any pair, which is too long."""
     ratios, errors = np.array([[1.0, -0.9, 0.1]]), np.array([[0.01, 0.05, 0.2]])
-    monkeypatch.setattr(pmp_definition, "record_log_ratios", lambda *arguments, **options: (ratios, errors))
+    monkeypatch.setattr(definition, "record_log_ratios", lambda *arguments, **options: (ratios, errors))
     mask = np.array([[True, False]])
     result = summarised(Halves(mask, ~mask), lambda rows: ratios[rows], 1.5)
     assert (result.epsilon_pmp, result.standard_error, result.epsilon_parent) == (1.0, 0.05, 1.5)

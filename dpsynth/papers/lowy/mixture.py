@@ -14,8 +14,8 @@ import numpy as np
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_gaussian import finite_sigma, values_of
-from dpsynth.papers.lowy.pmp_halves import halves_of
+from dpsynth.papers.lowy.gaussian import finite_sigma, values_of
+from dpsynth.papers.lowy.halves import halves_of
 
 _MOST_RECORDS = 16
 _MOST_EVALUATIONS = 2**28

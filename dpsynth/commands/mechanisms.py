@@ -1,4 +1,4 @@
-"""Single mechanisms by name: which event describes each of them."""
+"""``--mechanism``: single mechanisms by name, and which event describes each of them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ PMP does not compose, and a number computed from a private parent set is a funct
 budget was spent: it is for internal use and does not enter the ledger.
 
 This module has the definition for any mechanism with finitely many outputs. The two mechanisms of the paper
-are in :mod:`dpsynth.papers.lowy.pmp_exponential` and :mod:`dpsynth.papers.lowy.pmp_gaussian`.
+are in :mod:`dpsynth.papers.lowy.exponential` and :mod:`dpsynth.papers.lowy.gaussian`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_halves import (
+from dpsynth.papers.lowy.halves import (
     HalfTable,
     Halves,
     adjacent_gap,

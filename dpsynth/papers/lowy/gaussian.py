@@ -3,12 +3,12 @@
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Lemmas 10 and 11, Proposition 12 and "Our approach". The mechanism publishes the mean of
 g(x) over the data D, a random half of the 2n records of the parent set, plus ``N(0, sigma^2 I)``. There are
-three deltas, each at most the next: the exact one (:mod:`dpsynth.papers.lowy.pmp_mixture`), the bound of
+three deltas, each at most the next: the exact one (:mod:`dpsynth.papers.lowy.mixture`), the bound of
 Proposition 12 that averages over the record x' which replaces x (here), and DP restricted to the parent set,
-which takes the worst x' (:mod:`dpsynth.papers.lowy.pmp_worst_case`).
+which takes the worst x' (:mod:`dpsynth.papers.lowy.worst_case`).
 
 All of them are computed from the values of the parent set itself; where that set is private they are for
-internal use only, and PMP does not compose (see :mod:`dpsynth.papers.lowy.pmp_definition`).
+internal use only, and PMP does not compose (see :mod:`dpsynth.papers.lowy.definition`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from dpsynth.accounting.loss.gaussian import GaussianLoss, gaussian_deltas
-from dpsynth.checks import in_range, positive
+from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_definition import private_root
-from dpsynth.papers.lowy.pmp_halves import blocks
+from dpsynth.papers.lowy.definition import private_root
+from dpsynth.papers.lowy.halves import blocks
 
 #: Relative tolerance of the inverses that are not calibrations.
 ROOT_TOLERANCE = 1e-10
@@ -181,7 +181,7 @@ def gaussian_pmp_sigma(values: Any, epsilon: float, delta: float, *, rtol: float
     """
     points = values_of(values)
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    delta = in_range("delta", delta, 0.0, 1.0, low_open=True, high_open=True)
+    delta = inside("delta", delta, 0.0, 1.0)
     rtol = in_range("rtol", rtol, 0.0, 0.1, low_open=True)
     if delta >= max(float((row > 0.0).sum(axis=1).max()) for row in _distances(points)) / (len(points) - 1):
         raise InputError(
@@ -206,7 +206,7 @@ def largest_distance(points: np.ndarray) -> float:
 
 def finite_sigma(sigma: float) -> float:
     """Return ``sigma`` after checking that it is greater than 0 and finite."""
-    return in_range("sigma", positive("sigma", sigma), 0.0, math.inf, high_open=True)
+    return inside("sigma", sigma, 0.0, math.inf)
 
 
 def single_epsilon(distance: float, sigma: float, delta: float) -> float:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.checks import in_range, positive
+from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_definition import PracticalMembershipPrivacy, private_root, summarised
-from dpsynth.papers.lowy.pmp_halves import (
+from dpsynth.papers.lowy.definition import PracticalMembershipPrivacy, private_root, summarised
+from dpsynth.papers.lowy.halves import (
     HalfTable,
     Halves,
     adjacent_gap,
@@ -171,7 +171,7 @@ def exponential_pmp_epsilon(
     >>> round(epsilon, 2)
     2.08
     """
-    target = in_range("target", positive("target", target), 0.0, math.inf, high_open=True)
+    target = inside("target", target, 0.0, math.inf)
     rtol = in_range("rtol", rtol, 0.0, 0.1, low_open=True)
     losses = _HalfLosses(parent, loss, outputs, halves_of(parent), sensitivity)
 
@@ -204,9 +204,7 @@ class _HalfLosses:
         self, parent: Any, loss: Callable[[Any, Any], Any], outputs: Any, design: Halves, sensitivity: float
     ) -> None:
         self.design = design
-        self.sensitivity = in_range(
-            "sensitivity", positive("sensitivity", sensitivity), 0.0, math.inf, high_open=True
-        )
+        self.sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
         self._swapped: HalfTable | None = None
         self._per_record: np.ndarray | None = None
         if isinstance(loss, MeanLoss):

@@ -2,7 +2,7 @@
 
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Lemma 10, which is Theorem 8 of Balle and Wang 2018, "Improving the Gaussian mechanism
-for differential privacy". :mod:`dpsynth.papers.lowy.pmp_gaussian` is compared with these two: DP restricted
+for differential privacy". :mod:`dpsynth.papers.lowy.gaussian` is compared with these two: DP restricted
 to halves of the parent set that differ in one record (the paper's epsilon_X), and DP, both under replace-one
 adjacency.
 """
@@ -13,8 +13,8 @@ import math
 from typing import Any
 
 from dpsynth.accounting.loss.gaussian import gaussian_deltas
-from dpsynth.checks import in_range, positive, whole
-from dpsynth.papers.lowy.pmp_gaussian import (
+from dpsynth.checks import in_range, inside, whole
+from dpsynth.papers.lowy.gaussian import (
     ROOT_TOLERANCE,
     finite_sigma,
     gaussian_pmp_sigma,
@@ -143,6 +143,4 @@ def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) 
 
 
 def _sensitivity(value_range: float, n: int) -> float:
-    return in_range(
-        "value_range", positive("value_range", value_range), 0.0, math.inf, high_open=True
-    ) / whole("n", n)
+    return inside("value_range", value_range, 0.0, math.inf) / whole("n", n)
