@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsynth.accounting.loss.gaussian import GaussianLoss, gaussian_deltas
 from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.definition import private_root
 from dpsynth.papers.lowy.halves import blocks
 
 #: Relative tolerance of the inverses that are not calibrations.
@@ -31,7 +31,7 @@ _LARGEST_VALUE = 1e300
 _LARGEST_MU = 1e100
 
 
-def values_of(parent: Any, function: Callable[[Any], Any] | None = None) -> np.ndarray:
+def values_of(parent: ArrayLike, function: Callable[[Any], ArrayLike] | None = None) -> np.ndarray:
     """Values g(x) of the records of a parent set, which the other functions of this module take.
 
     Parameters
@@ -64,14 +64,18 @@ def values_of(parent: Any, function: Callable[[Any], Any] | None = None) -> np.n
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] == 0 or not np.all(np.abs(values) <= _LARGEST_VALUE):
         raise InputError("values must be finite numbers of shape (2n,) or (2n, d), of at most 1e300")
-    if len(values) < 2 or len(values) % 2 or (function is not None and len(values) != len(parent)):
+    if (
+        len(values) < 2
+        or len(values) % 2
+        or (function is not None and np.shape(parent)[:1] != (len(values),))
+    ):
         raise InputError(
             f"values must have one row for each of an even number of records, not {len(values)} rows"
         )
     return values
 
 
-def gaussian_pmp_delta(values: Any, sigma: float, epsilon: float) -> float:
+def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Bound on delta of practical membership privacy, averaged over the record that replaces the target.
 
     Parameters
@@ -109,7 +113,7 @@ def gaussian_pmp_delta(values: Any, sigma: float, epsilon: float) -> float:
     return _averaged(values_of(values), finite_sigma(sigma), epsilon)
 
 
-def gaussian_pmp_epsilon(values: Any, sigma: float, delta: float) -> float:
+def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
     """Smallest epsilon at which :func:`gaussian_pmp_delta` is at most ``delta``, rounded up.
 
     Parameters
@@ -150,7 +154,7 @@ def gaussian_pmp_epsilon(values: Any, sigma: float, delta: float) -> float:
     return low if excess(low) <= 0.0 else private_root(excess, high, low, ROOT_TOLERANCE)
 
 
-def gaussian_pmp_sigma(values: Any, epsilon: float, delta: float, *, rtol: float = 1e-3) -> float:
+def gaussian_pmp_sigma(values: ArrayLike, epsilon: float, delta: float, *, rtol: float = 1e-3) -> float:
     """Smallest noise for which :func:`gaussian_pmp_delta` is at most a target.
 
     Parameters
@@ -215,6 +219,37 @@ def single_epsilon(distance: float, sigma: float, delta: float) -> float:
     # Beyond these the square of mu is no number; both roundings are to the private side.
     mu = math.inf if mu > _LARGEST_MU else max(mu, 1 / _LARGEST_MU) if mu > 0.0 else 0.0
     return GaussianLoss(mu).epsilon(delta)
+
+
+def private_root(excess: Callable[[float], float], good: float, bad: float, rtol: float) -> float:
+    """Return a root of ``excess`` between two points, within ``rtol`` of it and where it is at most 0.
+
+    Parameters
+    ----------
+    excess : callable
+        How far the cost exceeds the target; ``excess(good) <= 0 < excess(bad)``.
+    good, bad : float
+        Greater than 0; either may be the larger.
+    rtol : float
+        Relative tolerance.
+
+    Examples
+    --------
+    >>> root = private_root(lambda sigma: 2.0 - sigma**2, 2.0, 1.0, 1e-3)
+    >>> root**2 >= 2.0, round(root, 2)
+    (True, 1.41)
+    """
+    from scipy.optimize import brentq
+
+    root = float(brentq(excess, good, bad, xtol=1e-300, rtol=max(rtol / 4, 1e-14)))
+    step = max(rtol / 4, 1e-15)
+    while excess(root) > 0.0:
+        # brentq ends on either side; walk towards the good one
+        moved = root + math.copysign(step * root, good - root)
+        if abs(moved - root) >= abs(good - root):
+            return good
+        root, step = moved, 2 * step
+    return root
 
 
 def _averaged(points: np.ndarray, sigma: float, epsilon: float) -> float:

@@ -8,9 +8,8 @@ it (Proposition 12); for a small parent set it can be computed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
@@ -29,7 +28,7 @@ _BISECTIONS = 40
 _NOISE = 1e-12
 
 
-def gaussian_pmp_exact_delta(values: Any, sigma: float, epsilon: float) -> float:
+def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Smallest delta for which the Gaussian mechanism on a mean is (epsilon, delta)-PMP.
 
     Parameters
