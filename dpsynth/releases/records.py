@@ -1,0 +1,150 @@
+"""Private records, which answer while the ledger runs a release on them and at no other time.
+
+All counts that are ever taken come from one method, `Records.counts`; what stands behind it is a frame in
+memory or a table in parts (`dpsynth.releases.partitioned`). The lock is against mistakes, not malice: code
+that reads records without posting the reading fails the first time it is run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import PrivacyError
+from dpsynth.releases.axes import Axis
+
+#: The axes of one table of counts, in order.
+Axes = Sequence[Axis]
+
+
+class Records(ABC):
+    """A conformed private table; subclasses say how it is counted.
+
+    Examples
+    --------
+    >>> records = FrameRecords(pd.DataFrame({"age": [30, 40]}))
+    >>> records.size()
+    Traceback (most recent call last):
+    dpsynth.errors.PrivacyError: private records can be read by a release that a ledger runs, not otherwise
+    >>> with records.opened():
+    ...     records.size()
+    2
+    """
+
+    def __init__(self) -> None:
+        self._open = False
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Let the records be read; `dpsynth.accounting.Ledger.run` does so when the reading is posted."""
+        before, self._open = self._open, True
+        try:
+            yield
+        finally:
+            self._open = before
+
+    def size(self) -> int:
+        """Number of records; sensitivity 1 under add/remove.
+
+        Raises
+        ------
+        PrivacyError
+            Outside of a release that a ledger runs.
+        """
+        self._check_open()
+        return self._size()
+
+    def counts(self, tables: Sequence[Axes]) -> list[NDArray[np.float64]]:
+        """Exact contingency tables, each of L2 sensitivity 1 under add/remove: a record lies in one cell.
+
+        Parameters
+        ----------
+        tables : sequence of sequences of Axis
+            An axis that several tables share is read once.
+
+        Returns
+        -------
+        list of arrays, each of shape ``tuple(axis.size for axis in axes)``
+
+        Raises
+        ------
+        PrivacyError
+            Outside of a release that a ledger runs.
+        """
+        self._check_open()
+        return [table.astype(np.float64) for table in self._counts(tables)]
+
+    def frame(self) -> pd.DataFrame:
+        """The records themselves, in memory: what a critic's steps are computed from.
+
+        Raises
+        ------
+        PrivacyError
+            Outside of a release that a ledger runs.
+        InputError
+            If they are not in memory.
+        """
+        self._check_open()
+        return self._frame()
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise PrivacyError("private records can be read by a release that a ledger runs, not otherwise")
+
+    @abstractmethod
+    def _size(self) -> int: ...
+
+    @abstractmethod
+    def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]: ...
+
+    @abstractmethod
+    def _frame(self) -> pd.DataFrame: ...
+
+
+class FrameRecords(Records):
+    """Records in memory.
+
+    Parameters
+    ----------
+    frame : DataFrame, shape (n, columns)
+        Conformed to its schema.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        super().__init__()
+        self._records = frame
+
+    def _size(self) -> int:
+        return len(self._records)
+
+    def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+        return count_frame(self._records, tables)
+
+    def _frame(self) -> pd.DataFrame:
+        return self._records
+
+
+def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+    """Exact contingency tables of a frame, or of one part of a table: they add up over parts.
+
+    Examples
+    --------
+    >>> from dpsynth.releases.axes import MissingAxis
+    >>> missing = MissingAxis(("a", "b"))
+    >>> frame = pd.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None]})
+    >>> [table.tolist() for table in count_frame(frame, [(missing,), (missing, missing)])]
+    [[1, 1, 1], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
+    """
+    axes = {id(axis): axis for table in tables for axis in table}
+    cells = {key: axis.cells(frame) for key, axis in axes.items()}
+    counts = []
+    for table in tables:
+        shape = tuple(axis.size for axis in table)
+        index = np.ravel_multi_index(tuple(cells[id(axis)] for axis in table), shape)
+        counts.append(np.bincount(index, minlength=int(np.prod(shape))).reshape(shape))
+    return counts
