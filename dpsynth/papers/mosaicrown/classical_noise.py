@@ -38,6 +38,7 @@ def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> f
 
     Examples
     --------
+    >>> from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
     >>> round(classical_sigma(0.5, 1e-5), 4), round(analytic_sigma(0.5, 1e-5), 4)
     (9.6896, 7.0318)
     """
