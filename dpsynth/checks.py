@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
 
 from dpsynth.errors import InputError
@@ -69,6 +70,19 @@ def whole(name: str, value: object, low: int = 1) -> int:
     if int(value) > 10**15:
         raise InputError(f"{name} must be at most 1,000,000,000,000,000, not {len(str(value))} digits long")
     return int(value)
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> None:
+    """Check that ``value`` is one of ``choices``.
+
+    Examples
+    --------
+    >>> one_of("shape", "flat", ("round", "long"))
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: shape must be one of round, long, not 'flat'
+    """
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def text(name: str, value: object, may_be_empty: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
-from dpsynth.checks import in_range, inside
+from dpsynth.checks import in_range, inside, one_of
 from dpsynth.errors import InputError, PrivacyError
 
 
@@ -292,8 +292,7 @@ def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:
     """
     head, _, tail = text.partition("@")
     name, value = _pair(text, head)
-    if name not in _NAMES:
-        raise InputError(f"target must be one of {', '.join(_NAMES)}, not {name!r}")
+    one_of("target", name, _NAMES)
     fpr = None
     if tail:
         key, number = _pair(text, tail)

@@ -29,6 +29,7 @@ from dpsynth.accounting.conversions import amplified, largest_tv
 from dpsynth.accounting.events.events import check_event, kind_of
 from dpsynth.accounting.loss.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, most_noise
 from dpsynth.accounting.loss.replaced import ReplacedGaussianAtom
+from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ ADJACENCIES = (ADD_REMOVE, REPLACE_ONE)
 
 def check_adjacency(adjacency: str) -> str:
     """Return ``adjacency`` if it is one of :data:`ADJACENCIES`, else raise InputError."""
-    if adjacency not in ADJACENCIES:
-        raise InputError(f"adjacency must be one of {', '.join(ADJACENCIES)}, not {adjacency!r}")
+    one_of("adjacency", adjacency, ADJACENCIES)
     return adjacency
 
 
