@@ -7,6 +7,7 @@ in the global state, which the caller makes anew after every update.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from dpsynth.bounds.combine import LayerBounds
+from dpsynth.checks import inside, one_of
 from dpsynth.errors import InputError
 from dpsynth.mechanism._tf_privacy import sum_query_base
 from dpsynth.mechanism.allocation import allocate
@@ -67,14 +69,9 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
         bounds: Sequence[LayerBounds] | None = None,
     ) -> None:
         super().__init__()
-        if not 0.0 < noise_multiplier < float("inf"):
-            raise InputError(f"noise_multiplier must be > 0 and finite, got {noise_multiplier!r}")
-        if not 0.0 < expected_batch < float("inf"):
-            raise InputError(f"expected_batch must be > 0 and finite, got {expected_batch!r}")
-        if noise_shape not in NOISE_SHAPES:
-            raise InputError(f"noise_shape must be one of {', '.join(NOISE_SHAPES)}, got {noise_shape!r}")
-        self._noise_multiplier = float(noise_multiplier)
-        self._expected_batch = float(expected_batch)
+        self._noise_multiplier = inside("noise_multiplier", noise_multiplier, 0.0, math.inf)
+        self._expected_batch = inside("expected_batch", expected_batch, 0.0, math.inf)
+        one_of("noise_shape", noise_shape, NOISE_SHAPES)
         self._noise_shape, self._centred, self._bounds = noise_shape, centred, bounds
         words = [secrets.randbits(64) - 2**63 for _ in range(3)]
         self._generator = tf.random.Generator.from_state(tf.constant(words, tf.int64), alg="philox")
