@@ -453,13 +453,13 @@ def test_failures_and_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         def fail(*args: object, raised: BaseException = raised, **kwargs: object) -> None:
             raise raised
 
-        monkeypatch.setattr("dpsynth.accounting.summary.of_training", fail)
+        monkeypatch.setattr("dpsynth.commands.costs.of_training", fail)
         assert main(["account", "--noise-multiplier", "1"]) == status
         captured = capsys.readouterr()
         assert said in captured.err and captured.err.count("\n") == 1 and captured.out == ""
     monkeypatch.setenv("DPSYNTH_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        monkeypatch.setattr("dpsynth.accounting.summary.of_training", lambda *a, **k: {}["absent"])
+        monkeypatch.setattr("dpsynth.commands.costs.of_training", lambda *a, **k: {}["absent"])
         main(["account", "--noise-multiplier", "1"])
 
 
