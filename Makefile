@@ -28,7 +28,7 @@ check: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
 
 $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 	$(PYTHON) -m venv --clear $(VENV)-numpy2
@@ -36,7 +36,7 @@ $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 	@touch $@
 
 test-numpy2: $(VENV)-numpy2/.installed
-	$(VENV)-numpy2/bin/python -m pytest
+	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest -n 2 --dist worksteal
 
 mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py

@@ -21,6 +21,7 @@ def blocks(language, text=README):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_python_tour_runs(tmp_path, monkeypatch, capsys):
     """Catches a README whose Python no longer runs, or prints no guarantee."""
     monkeypatch.chdir(tmp_path)
