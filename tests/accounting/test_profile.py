@@ -266,6 +266,7 @@ def test_bad_queries_are_named():
     assert from_parameters(1.0, 0.1, 10, 0.0)["epsilon"] == math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add/remove", REPLACE_ONE])
 def test_little_noise_on_few_records_stays_within_the_share_sampled(adjacency):
     """A coarse grid that reports a total variation of 0.9 where at most 1 - (1 - q)^T can be told apart."""

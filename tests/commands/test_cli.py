@@ -363,6 +363,7 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         assert condition in err and err.count("\n") == 1 and not Path("s.csv").exists()
 
 
+@pytest.mark.slow
 def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch files that differ from what is printed, or an internal number without its mark."""
     Path("fresh.csv").write_text(table(97).replace("\n2", "\n3").replace("\n4", "\n5"))

@@ -24,6 +24,7 @@ RATES = np.array([0.0, 1e-6, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
 RUN = Profile([training_event(1.1, 256 / 60000, 3525)])
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(z=st.floats(0.2, 50.0))
 def test_gaussian_curve_from_its_deltas(z):
