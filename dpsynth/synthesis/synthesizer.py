@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.ledger.statement import WARNING, write_warning
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
@@ -367,7 +367,7 @@ class DPWGANGP:
         ``escape_formulas``: see :func:`dpsynth.table.io.write_table`.
         """
         write_table(self._blocks(n_samples, where, random_state), path, escape_formulas=escape_formulas)
-        write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
+        self.guarantee().write_warning(Path(f"{path}.{WARNING}"))
         return Path(path)
 
     def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
@@ -395,7 +395,7 @@ class DPWGANGP:
 
         def fill(folder: Path) -> None:
             storage.write_state(folder, "model", full, stored)
-            write_warning(folder / WARNING, self.guarantee())
+            self.guarantee().write_warning(folder / WARNING)
 
         return storage.write_folder(path, fill, replace=replace)
 
@@ -421,8 +421,8 @@ class DPWGANGP:
         except (KeyError, TypeError, IndexError, AttributeError) as problem:
             raise storage.damaged(path, "model", problem) from None
 
-    def guarantee(self) -> str:
-        """The privacy guarantee of ``ledger_`` in one plain sentence."""
+    def guarantee(self) -> Guarantee:
+        """The privacy guarantee of ``ledger_``; printed, it is one plain sentence."""
         self._check_fitted()
         return self.ledger_.guarantee()
 
@@ -455,7 +455,7 @@ class DPWGANGP:
             "params": params,
             "n": self.n_,
             "delta": self.delta_,
-            "guarantee": self.ledger_.guarantee(),
+            "guarantee": str(self.ledger_.guarantee()),
             "ledger": self.ledger_.to_dict(),
         }
 

@@ -27,6 +27,8 @@ from dpsynth.accounting.events.normal_form import ADD_REMOVE, normal_form
 from dpsynth.accounting.ledger import record as ledger_record
 from dpsynth.accounting.ledger import statement
 from dpsynth.accounting.ledger.entries import Entry, Overflow, Stage, stage_numbers
+from dpsynth.accounting.ledger.guarantee import Guarantee
+from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, text
 from dpsynth.errors import DataError, InputError, PrivacyError
@@ -295,7 +297,7 @@ class Ledger:
         """
         return self.profile().epsilon(delta)
 
-    def summary(self, delta: float | None = None) -> dict[str, Any]:
+    def summary(self, delta: float | None = None) -> Summary:
         """Cost of the whole and of each entry.
 
         Parameters
@@ -322,16 +324,16 @@ class Ledger:
         """
         return statement.summary(self, self._read_at(delta))
 
-    def guarantee(self, delta: float | None = None) -> str:
-        """The guarantee in plain words, which says NOT PRIVATE where there is none.
+    def guarantee(self, delta: float | None = None) -> Guarantee:
+        """What is promised at ``delta`` (by default the ledger's own); printed, it is a sentence.
 
         Examples
         --------
         >>> from dpsynth.accounting.events.events import non_private_event
         >>> ledger = Ledger()
         >>> ledger.post("raw means", non_private_event(), sensitivity="unbounded")
-        >>> ledger.guarantee(1e-5)
-        'NOT PRIVATE: raw means was released without any guarantee.'
+        >>> print(ledger.guarantee(1e-5))
+        NOT PRIVATE: raw means was released without any guarantee.
         """
         return statement.guarantee(self, self._read_at(delta))
 
