@@ -1,7 +1,9 @@
-"""What a report is made from, read off the folder of a run or of an evaluation, and what of it may be shared.
+"""The report of one run or evaluation, as one record: what was promised, what it cost, what it is worth.
 
-:meth:`ReportSource.released` is where a page for release begins: it keeps what is on a list and drops the
-rest, so that nothing that is added to a run later gets onto such a page by itself.
+Whoever makes a table makes this record and has it rendered from memory, as a page
+(:mod:`dpsynth.report.page.html`), as Markdown and as JSON; :mod:`dpsynth.report.folder` writes it and reads
+the same record back. :meth:`RunReport.released` is where a page for release begins: it keeps what is on a
+list and drops the rest, so that nothing that is added to a run later gets onto such a page by itself.
 """
 
 from __future__ import annotations
@@ -10,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
-from pathlib import Path, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Any
 
+from dpsynth.accounting.ledger.guarantee import Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.profile import Profile
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files.atomic import read_json
-from dpsynth.files.storage import check_same_ledger
+from dpsynth.files.json_text import finite
 
-_RUN, _LEDGER, _EVALUATION = "report.json", "ledger.json", "evaluation.json"
 # What was decided or published before any record was read. A description is free text and may hold anything.
 _TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
 _SETTINGS = ("outcome", "level")
@@ -45,25 +47,25 @@ _CONFIG: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class ReportSource:
-    """What a report is made from.
+class RunReport:
+    """What is known of one synthetic table.
 
     Parameters
     ----------
-    title : str
-    guarantee : str, optional
-        The ledger's sentence; None where nothing is known of how the table was made.
     ledger : Ledger, optional
+        None where nothing is known of how the table was made.
     delta : float, optional
-        At which epsilon is told, in [0, 1).
+        At which epsilon is told, in [0, 1); goes with ``ledger``.
     table : dict
-        Facts: name, synthetic_records, columns, outcome, schema_sha256.
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
+        Most of its numbers are internal.
     versions : dict of str to str
+        Of Python and of the packages that decide the result.
     seconds : dict of str to float
-        Wall times, which are internal: they depend on the number of real records.
+        Wall time of each stage, kept to milliseconds. Internal: it depends on the number of real records.
     created : str, optional
         ISO date or time of the run.
 
@@ -73,12 +75,10 @@ class ReportSource:
         If ``created`` is not an ISO date or time, or only one of ``ledger`` and ``delta`` is given.
     """
 
-    title: str
-    guarantee: str | None = None
     ledger: Ledger | None = None
     delta: float | None = None
-    table: Mapping[str, Any] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
+    table: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
     evaluation: Evaluation | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -87,88 +87,77 @@ class ReportSource:
     def __post_init__(self) -> None:
         if (self.ledger is None) != (self.delta is None):
             raise InputError("ledger and delta belong together, and only one of them is given")
+        # as the file has them, so that a page from memory is the page from the file
+        rounded = {stage: round(value, 3) for stage, value in self.seconds.items()}
+        object.__setattr__(self, "seconds", rounded)
         if self.created is not None:
             try:
                 datetime.fromisoformat(self.created)
             except (TypeError, ValueError):
                 raise InputError(f"created must be an ISO date, got {self.created!r}") from None
 
+    @classmethod
+    def of_evaluation(cls, evaluation: Evaluation) -> RunReport:
+        """The report of a table of which nothing but its evaluation is known."""
+        return cls(table={"outcome": evaluation.settings.get("outcome")}, evaluation=evaluation)
+
+    @property
+    def title(self) -> str:
+        """What the page is called."""
+        name = self.table.get("name")
+        return f"Synthetic table: {name}" if name else "Synthetic table"
+
     @property
     def day(self) -> str | None:
         """The day on which it was made, as ``2026-01-31``."""
         return None if self.created is None else date.isoformat(datetime.fromisoformat(self.created).date())
 
+    @property
+    def measured(self) -> Evaluation:
+        """The evaluation; one without a number where there is none."""
+        return self.evaluation or Evaluation(())
+
     @cached_property
-    def summary(self) -> Mapping[str, Any] | None:
-        """``Ledger.summary(delta)``, computed once."""
-        if self.ledger is None or self.delta is None:
-            return None
-        return self.ledger.summary(self.delta)
+    def guarantee(self) -> Guarantee | None:
+        """What the ledger promises, computed once; None where nothing is known."""
+        return None if self.ledger is None else self.ledger.guarantee(self.delta)
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """What each entry of the ledger costs, computed once."""
+        return None if self.ledger is None else self.ledger.summary(self.delta)
 
     @cached_property
     def profile(self) -> Profile | None:
-        """``Ledger.profile()``, computed once."""
+        """What the ledger allows an attacker, computed once."""
         return None if self.ledger is None else self.ledger.profile()
 
-    @classmethod
-    def from_run(cls, folder: str | Path) -> ReportSource:
-        """Read the folder of a run, or of ``dpsynth evaluate --out``.
-
-        Parameters
-        ----------
-        folder : path
-            With ``report.json`` and ``ledger.json``, or with ``evaluation.json``: then nothing is known of a
-            guarantee.
-
-        Raises
-        ------
-        InputError
-            If the folder is neither.
-        DataError
-            If a file cannot be read or holds something else; the message names it.
-        """
-        folder = Path(folder)
-        if (folder / _RUN).is_file():
-            return _of_run(folder)
-        if (folder / _EVALUATION).is_file():
-            evaluation = _evaluation(_read(folder / _EVALUATION), folder / _EVALUATION)
-            facts: dict[str, Any] = {"outcome": evaluation.settings.get("outcome")}
-            return cls(title="Synthetic table", table=facts, evaluation=evaluation)
-        raise InputError(
-            f"{folder} is not the folder of a run or of an evaluation: it holds neither {_RUN} nor "
-            f"{_EVALUATION}"
-        )
-
-    def released(self) -> ReportSource:
+    def released(self) -> RunReport:
         """Return what may be shared: what was paid for, is public, or comes from the synthetic table alone.
 
-        A title or name that repeats the name of the private table's file is replaced; times, seeds, paths and
-        free text are left out.
+        A name that repeats the name of the private table's file is left out, as are times, seeds, paths and
+        free text.
 
         Examples
         --------
-        >>> source = ReportSource("Cohort", seconds={"fit": 1.5}, config={"model": {"random_state": 7}})
-        >>> source.released().seconds, source.released().config
+        >>> report = RunReport(seconds={"fit": 1.5}, config={"model": {"random_state": 7}})
+        >>> report.released().seconds, report.released().config
         ({}, {})
         """
         evaluation = self.evaluation
         if evaluation is not None:
             evaluation = replace(evaluation.released(), settings=_kept(evaluation.settings, _SETTINGS))
         table = _kept(self.table, _TABLE)
-        read_off = self.evaluation is not None and self.evaluation.settings.get("unreviewed")
-        if read_off or (self.ledger is not None and self.ledger.excluded):
-            table.pop(
-                "schema_sha256", None
-            )  # of bounds that were read off the records: a guess can be checked
-        title, file = self.title, _stem(self.config)
-        if file is not None and file in (table.get("name"), title.removeprefix("Synthetic table: ")):
-            table.pop("name", None)
-            title = "Synthetic table"
+        if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
+            # of bounds that were read off the records: a guess can be checked
+            table.pop("schema_sha256", None)
+        file = _stem(self.config)
+        if file is not None and file == table.get("name"):
+            table.pop("name")
         config = {key: _kept(self.config.get(key), names) for key, names in _CONFIG.items()}
         config = {key: values for key, values in config.items() if values}
         return replace(
             self,
-            title=title,
             table=table,
             config=_kept(self.config, ("dataset",)) | config,
             evaluation=evaluation,
@@ -176,8 +165,24 @@ class ReportSource:
             created=self.day,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``report.json`` holds; an infinite epsilon is null."""
+        record = {
+            "guarantee": None if self.guarantee is None else str(self.guarantee),
+            "private": self.guarantee is not None and self.guarantee.status == "private",
+            "created": self.created,
+            "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
+            "ledger": self.summary,
+            "table": self.table,
+            "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
+            "config": self.config,
+            "versions": self.versions,
+            "seconds": self.seconds,
+        }
+        return {key: finite(value) for key, value in record.items()}
 
-def _kept(record: Any, names: tuple[str, ...]) -> dict[str, Any]:
+
+def _kept(record: object, names: tuple[str, ...]) -> dict[str, object]:
     """The entries of these names whose values are plain text, numbers, truth values or None."""
     if not isinstance(record, Mapping):
         return {}
@@ -185,70 +190,8 @@ def _kept(record: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record and isinstance(record[name], plain)}
 
 
-def _stem(config: Mapping[str, Any]) -> str | None:
+def _stem(config: Mapping[str, object]) -> str | None:
     data = config.get("data")
     path = data.get("path") if isinstance(data, Mapping) else None
     # which reads both kinds of slashes
     return PureWindowsPath(path).stem if isinstance(path, str) else None
-
-
-def _of_run(folder: Path) -> ReportSource:
-    path = folder / _RUN
-    record = _read(path)
-    if not (folder / _LEDGER).is_file():
-        raise DataError(f"{folder} holds {_RUN} but no {_LEDGER}")
-    ledger = Ledger.load(folder / _LEDGER)
-    check_same_ledger(folder / _LEDGER, folder / "model")
-    try:
-        delta = float(record["ledger"]["delta"])
-        _same_story(ledger, record["ledger"], folder)
-        table, config = dict(record["table"]), dict(record["config"])
-        evaluation = record["evaluation"]
-        return ReportSource(
-            title=f"Synthetic table: {table['name']}" if table.get("name") else "Synthetic table",
-            # from the ledger, which anybody can recompute, not from the report's copy
-            guarantee=ledger.guarantee(delta),
-            ledger=ledger,
-            delta=delta,
-            table=table,
-            config=config,
-            evaluation=None if evaluation is None else _evaluation(evaluation, path),
-            versions=dict(record.get("versions", {})),
-            seconds=dict(record.get("seconds", {})),
-            created=record.get("created"),
-        )
-    except (KeyError, TypeError, ValueError) as problem:
-        if isinstance(problem, DataError):
-            raise
-        what = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
-        raise DataError(f"{path} is not the report of a run: {what}") from None
-
-
-def _same_story(ledger: Ledger, told: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a ledger that is not the one the report was written beside: a guarantee hangs on it."""
-    entries = [entry["name"] for entry in told["entries"]]
-    same = (
-        entries == [entry.name for entry in ledger.entries]
-        and list(told["excluded"]) == list(ledger.excluded)
-        and bool(told["seeded"]) == ledger.seeded
-    )
-    if same and told["epsilon"] is not None:
-        epsilon = ledger.epsilon(float(told["delta"]))
-        # versions of the accounting may differ in the last digits
-        same = abs(epsilon - float(told["epsilon"])) <= 1e-3 * max(epsilon, float(told["epsilon"]))
-    if not same:
-        raise DataError(f"{folder}: {_LEDGER} and {_RUN} tell different stories; one of them was changed")
-
-
-def _evaluation(record: Any, path: Path) -> Evaluation:
-    try:
-        return Evaluation.from_dict(record)
-    except InputError as problem:
-        raise DataError(f"{path}: {problem}") from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    record = read_json(path)
-    if not isinstance(record, dict):
-        raise DataError(f"{path} must hold a JSON object, not a {type(record).__name__}")
-    return record

@@ -69,12 +69,12 @@ _OF_MEASURES = {
 }
 
 
-def glossary(*, internal: bool) -> Section:
+def section(*, internal: bool) -> Section:
     """Return one sentence on each word; a page for release needs none about numbers that it does not show.
 
     Examples
     --------
-    >>> glossary(internal=False).anchor
+    >>> section(internal=False).anchor
     'glossary'
     """
     chosen = _OF_GUARANTEES | (_OF_MEASURES if internal else {})

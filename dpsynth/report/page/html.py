@@ -2,57 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from dpsynth.accounting.ledger.statement import is_private
 from dpsynth.errors import InputError
+from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
-from dpsynth.report.findings import verdicts
-from dpsynth.report.findings.verdict import Verdict
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page import plain
-from dpsynth.report.page.blocks import Sentence
-from dpsynth.report.page.card import card
-from dpsynth.report.page.glossary import glossary
-from dpsynth.report.page.sections import sections
+from dpsynth.report.page import card, closeness, glossary, guarantee, replication, risks, similarity, utility
+from dpsynth.report.page.blocks import Section
+from dpsynth.report.page.summary import boxes
+from dpsynth.report.page.tables import column_tables, home, measure_tables
+from dpsynth.report.run_report import RunReport
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
 Mode = Literal["internal", "release"]
-MODES: tuple[Mode, ...] = ("internal", "release")
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
-@dataclass(frozen=True)
-class Box:
-    """One half of the summary."""
-
-    anchor: str
-    title: str
-    sentences: tuple[Sentence, ...]
-    findings: tuple[Verdict, ...]
-
-
-def render(source: ReportSource, mode: Mode) -> str:
-    """Return the page of a source as HTML.
+def render(report: RunReport, mode: Mode) -> str:
+    """Return the page of a report as HTML.
 
     Parameters
     ----------
-    source : ReportSource
+    report : RunReport
     mode : {"internal", "release"}
         ``internal`` shows everything and marks what was computed from real records; ``release`` is made from
-        ``source.released()``, so that nothing internal can reach it.
+        ``report.released()``, so that nothing internal can reach it.
 
     Returns
     -------
     str
-        The same text for the same source.
+        The same text for the same report.
 
     Raises
     ------
@@ -61,7 +46,7 @@ def render(source: ReportSource, mode: Mode) -> str:
 
     Examples
     --------
-    >>> page = render(ReportSource("A table of unknown origin"), "release")
+    >>> page = render(RunReport(), "release")
     >>> "No guarantee is known" in page, "<script" in page
     (True, False)
     """
@@ -69,27 +54,26 @@ def render(source: ReportSource, mode: Mode) -> str:
         raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
     internal = mode == "internal"
     if not internal:
-        source = source.released()
-    parts = [*sections(source), card(source), glossary(internal=internal)]
+        report = report.released()
+    parts = [*_sections(report), card.section(report), glossary.section(internal=internal)]
     return _template().render(
-        title=source.title,
-        day=source.day,
+        title=report.title,
+        day=report.day,
         mode=mode,
-        state=_state(source),
-        shareable=_state(source) == "private",
-        excluded="; ".join(source.ledger.excluded) if source.ledger is not None else "",
-        boxes=_boxes(source),
+        state="unknown" if report.guarantee is None else report.guarantee.status,
+        excluded="" if report.guarantee is None else "; ".join(report.guarantee.excluded),
+        boxes=boxes(report),
         parts=parts,
         entries=[("summary", "In plain words"), *((part.anchor, part.title) for part in parts)],
     )
 
 
-def write_page(source: ReportSource, path: str | Path, mode: Mode) -> None:
-    """Write the page of a source, wholly or not at all.
+def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
+    """Write the page of a report, wholly or not at all.
 
     Parameters
     ----------
-    source : ReportSource
+    report : RunReport
     path : path
         In a folder that exists.
     mode : {"internal", "release"}
@@ -102,32 +86,27 @@ def write_page(source: ReportSource, path: str | Path, mode: Mode) -> None:
     OSError
         If the file cannot be written.
     """
-    write_text(path, render(source, mode))
+    write_text(path, render(report, mode))
 
 
-def _state(source: ReportSource) -> str:
-    """Whether a guarantee is void, unknown, given, or given with exceptions."""
-    if source.guarantee is None:
-        return "unknown"
-    if not is_private(source.guarantee):
-        return "void"
-    return "partial" if source.ledger is not None and source.ledger.excluded else "private"
+def _sections(report: RunReport) -> list[Section]:
+    """The numbered part of a page; what the report lacks is left out, with its section.
 
-
-def _boxes(source: ReportSource) -> Sequence[Box]:
-    found = list(verdicts.of_guarantee(source))
-    if source.evaluation is not None:
-        found += verdicts.verdicts(source.evaluation)
-    order = {"bad": 0, "caution": 1, "good": 2}
-    found.sort(key=lambda verdict: order[verdict.severity])
-    halves = (
-        ("risk", "What a patient risks", plain.risk(source)),
-        ("trust", "What an analyst may trust", plain.trust(source)),
+    They know nothing of modes: a page for release is built from a report that holds nothing internal, so that
+    no rule in them can let something through.
+    """
+    measured = (
+        build(report.measured)
+        for build in (utility.section, replication.section, similarity.section, closeness.section, _others)
     )
-    return [
-        Box(about, title, sentences, tuple(verdict for verdict in found if verdict.about == about))
-        for about, title, sentences in halves
-    ]
+    return [guarantee.section(report), risks.section(report), *filter(None, measured)]
+
+
+def _others(evaluation: Evaluation) -> Section | None:
+    """Measures that no section is known for, such as those of a later version."""
+    left = [measure for measure in evaluation.measures if home(measure.group) is None]
+    blocks = measure_tables(left) + column_tables(left, "Other measures")
+    return Section("others", "Other measures", tuple(blocks)) if blocks else None
 
 
 def _breakable(text: str) -> Markup:

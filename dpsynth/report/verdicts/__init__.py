@@ -1,1 +1,1 @@
-"""Rules that turn measures into findings: a severity, one sentence, and the measures it rests on."""
+"""Verdicts: what written rules make of an evaluation and of a guarantee, in one sentence each."""

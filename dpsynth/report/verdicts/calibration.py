@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.findings.verdict import Severity, Verdict, basis, get, least, most, number_of, told
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of, told
 
 #: sure losses, as parts of the base rate's Brier score, that are worth a word and that are bad
 PROBABILITIES_WITHIN, PROBABILITIES_LOST = 0.02, 0.2
@@ -23,7 +23,7 @@ PROBABILITIES_WITHIN, PROBABILITIES_LOST = 0.02, 0.2
 PROBABILITIES_SURE = 0.1
 
 
-def calibration(evaluation: Evaluation) -> Iterator[Verdict]:
+def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the probabilities right that models trained on the table give to real records of two outcomes?"""
     made, real, loss, rate = (
         get(evaluation, name)
