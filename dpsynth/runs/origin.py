@@ -106,16 +106,8 @@ class Origin:
     ) -> RunReport:
         """The report that `dpsynth run` would have written of this table.
 
-        Parameters
-        ----------
-        evaluation : Evaluation
-        schema : Schema
-        train, schema_path : Path
-            The files of the real training records and of their schema.
-        synthetic_records : int
-        asked : EvaluateConfig
-            What the evaluation was given.
-        seconds : dict of str to float
+        ``train`` and ``schema_path`` are the files of the real training records and of their schema;
+        ``asked`` is what the evaluation was given.
         """
         known = self.schema or schema
         data = {"path": str(train.resolve())}

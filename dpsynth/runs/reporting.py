@@ -27,24 +27,10 @@ def new_report(
     evaluation: Evaluation | None,
     seconds: Mapping[str, float],
 ) -> RunReport:
-    """Return the report of a synthetic table made, or evaluated, today with the software at hand.
+    """Return the report of a table made, or evaluated, today with the software at hand.
 
-    Parameters
-    ----------
-    ledger, delta
-        Of the table, and at which epsilon is told.
-    schema : Schema
-        That the table was made with.
-    name : str
-        Of the data.
-    outcome : str or None
-        What models predict.
-    synthetic_records : int
-    config : dict
-        Of the run, as it may be shown.
-    evaluation : Evaluation or None
-    seconds : dict of str to float
-        Wall time of each stage.
+    ``schema`` is the one that the table was made with, ``name`` that of the data, ``config`` the run's as it
+    may be shown; see :class:`RunReport` for the rest.
     """
     return RunReport(
         ledger=ledger,

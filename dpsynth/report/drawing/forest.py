@@ -132,17 +132,8 @@ def _draw(data: Effects, most: int) -> Figure:
     rest = f"\n({more} further terms are not drawn)" if more > 0 else ""
     axis.set_xlabel(f"{data['measure']} for {data['outcome']}, {per_cent} interval{rest}", fontsize=8.5)
     for key, look in _SIDES.items():
-        axis.plot(
-            [],
-            [],
-            label=f"{key} records" if key in told else f"{key} records: no estimate",
-            marker=look.marker,
-            markersize=4.5,
-            markerfacecolor=look.fill,
-            color=look.colour,
-            linestyle=look.dash,
-            linewidth=1.6,
-        )
+        label = f"{key} records" if key in told else f"{key} records: no estimate"
+        _mark(axis, [], [], look, dash=look.dash, label=label)
     legend_below(figure, axis, columns=2)
     return figure
 
@@ -167,15 +158,14 @@ def _side(axis: Axes, middle: float, effect: Effect | None, key: Side, low: floa
         if beyond:
             axis.plot([end], [place], marker=arrow, color=look.colour, markersize=5, clip_on=False)
     if low <= effect["estimate"] <= high:
-        axis.plot(
-            [effect["estimate"]],
-            [place],
-            marker=look.marker,
-            markersize=4.5,
-            markerfacecolor=look.fill,
-            color=look.colour,
-            linestyle="",
-        )
+        _mark(axis, [effect["estimate"]], [place], look)
+
+
+def _mark(
+    axis: Axes, x: list[float], y: list[float], look: _Look, *, dash: Dash = "", label: str | None = None
+) -> None:
+    (line,) = axis.plot(x, y, color=look.colour, linestyle=dash, linewidth=1.6, label=label)
+    line.set(marker=look.marker, markersize=4.5, markerfacecolor=look.fill)
 
 
 def _limits(rows: Sequence[EffectRow], ratio: bool) -> tuple[float, float]:

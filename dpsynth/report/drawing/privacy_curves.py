@@ -20,19 +20,7 @@ if TYPE_CHECKING:
 
 
 def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
-    """Draw what a profile allows: error rates, ROC, advantage, and delta over epsilon.
-
-    Parameters
-    ----------
-    profile : Profile
-    delta : float
-        At which epsilon is marked.
-
-    Returns
-    -------
-    tuple of Plot
-        Empty where no guarantee holds at all.
-    """
+    """Draw error rates, ROC, advantage, and delta over epsilon (a dot at ``delta``); nothing if void."""
     if not profile.private:
         return ()
     fpr = np.unique(np.concatenate([np.linspace(0, 1, 161), np.geomspace(1e-4, 1e-2, 15)]))

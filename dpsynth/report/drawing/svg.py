@@ -39,26 +39,13 @@ _DIGITS = re.compile(r"(\d\.\d\d)\d+")
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawn figure.
+    """A drawn figure."""
 
-    Parameters
-    ----------
-    uri : str
-        A ``data:`` address that holds all of it.
-    alt : str
-        What it shows, for those who do not see it.
-    caption : str
-    internal : bool
-        Whether it was drawn from real records without payment.
-    wide : bool
-        Whether it takes a row of its own.
-    """
-
-    uri: str
-    alt: str
+    uri: str  #: a ``data:`` address that holds all of it
+    alt: str  #: what it shows, for those who do not see it
     caption: str
-    internal: bool = False
-    wide: bool = False
+    internal: bool = False  #: whether it was drawn from real records without payment
+    wide: bool = False  #: whether it takes a row of its own
 
 
 @contextmanager

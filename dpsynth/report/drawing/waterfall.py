@@ -27,16 +27,7 @@ _NAMED = 10
 def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
     """Draw epsilon entry by entry: each bar reaches from the cost before it to the cost with it.
 
-    Parameters
-    ----------
-    entries : sequence of EntryCost
-        Of ``Ledger.summary(delta)``; epsilons may be infinite.
-    delta : float
-
-    Returns
-    -------
-    tuple of Plot
-        Of at most 25 entries each; empty for an empty ledger.
+    ``entries`` are those of ``Ledger.summary(delta)``; epsilons may be infinite. A plot has at most 25.
     """
     before = [0.0, *(entry["epsilon_cumulative"] for entry in entries)]
     finite = [

@@ -133,13 +133,7 @@ class Section:
 
 
 def paragraph(*sentences: str | Sentence) -> Paragraph:
-    """Return a paragraph of sentences that are not internal unless they say so.
-
-    Examples
-    --------
-    >>> paragraph("One.", Sentence("Two.", internal=True)).sentences[0].internal
-    False
-    """
+    """Return a paragraph of sentences that are not internal unless they say so."""
     return Paragraph(tuple(s if isinstance(s, Sentence) else Sentence(s) for s in sentences))
 
 

@@ -69,23 +69,7 @@ def render(report: RunReport, mode: Mode) -> str:
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
-    """Write the page of a report, wholly or not at all.
-
-    Parameters
-    ----------
-    report : RunReport
-    path : path
-        In a folder that exists.
-    mode : {"internal", "release"}
-        See :func:`render`.
-
-    Raises
-    ------
-    InputError
-        If the mode is unknown.
-    OSError
-        If the file cannot be written.
-    """
+    """Write the page of a report into a folder that exists, wholly or not at all; see :func:`render`."""
     write_text(path, render(report, mode))
 
 

@@ -80,11 +80,11 @@ def _associations(evaluation: Evaluation) -> list[Block]:
             what = f"Associations of pairs of columns, {words.lower()}"
             plots.append(_heat_map(detail.data, what, words, internal=detail.internal))
     if "synthetic" in details and "train" in details:
-        made, real = details["synthetic"].data, details["train"].data
-        if made["columns"] == real["columns"]:
+        synthetic, real = details["synthetic"].data, details["train"].data
+        if synthetic["columns"] == real["columns"]:
             what = "Difference of the associations, synthetic minus real"
             caption = "Difference: synthetic minus real"
-            plots.append(_heat_map(_difference(made, real), what, caption, internal=True, signed=True))
+            plots.append(_heat_map(_difference(synthetic, real), what, caption, internal=True, signed=True))
     blocks: list[Block] = [
         Heading("Associations"),
         paragraph(
@@ -105,9 +105,9 @@ def _heat_map(data: Associations, what: str, caption: str, *, internal: bool, si
     return plot_matrix(matrix, data["columns"], what=what, caption=caption, internal=internal, signed=signed)
 
 
-def _difference(made: Associations, real: Associations) -> Associations:
+def _difference(synthetic: Associations, real: Associations) -> Associations:
     matrix = [
         [None if a is None or b is None else a - b for a, b in zip(*rows, strict=True)]
-        for rows in zip(made["matrix"] or (), real["matrix"] or (), strict=True)
+        for rows in zip(synthetic["matrix"] or (), real["matrix"] or (), strict=True)
     ]
-    return {**made, "matrix": matrix}
+    return {**synthetic, "matrix": matrix}

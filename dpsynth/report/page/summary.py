@@ -195,13 +195,13 @@ def _prediction(evaluation: Evaluation) -> list[Sentence]:
         ("auc_mean", "auc_real_mean", "an AUC", "0.5 is blind guessing, 1 is perfect"),
         ("r2_mean", "r2_real_mean", "a share of explained variance", "0 is blind guessing, 1 is perfect"),
     ):
-        made, real = get(evaluation, name), get(evaluation, real_name)
-        if made is None:
+        synthetic, real = get(evaluation, name), get(evaluation, real_name)
+        if synthetic is None:
             continue
         text = f"Models that learn to predict {outcome} from the synthetic table reach {what} "
-        text += f"of {told(made)} on real records that they have not seen"
+        text += f"of {told(synthetic)} on real records that they have not seen"
         text += f"; trained on real records, they reach {told(real)}" if real is not None else ""
-        internal = made.internal or (real is not None and real.internal)
+        internal = synthetic.internal or (real is not None and real.internal)
         sentences.append(Sentence(f"{text} ({best}).", internal))
     return sentences
 

@@ -80,13 +80,13 @@ def _worst_error(row: TailsRow) -> str:
     ends = (("below", row["low"]), ("above", row["high"]))
     where, worst = max(ends, key=lambda end: abs(end[1]["error"]["value"]))
     if abs(worst["error"]["value"]) > PERCENTILE_AIM:
-        made, real = number(worst["synthetic"]), number(worst["real"])
+        synthetic, real = number(worst["synthetic"]), number(worst["real"])
         return (
-            f"{row['column']}: one record in a hundred lies {where} {made}{unit}; in the real table {where} "
-            f"{real}"
+            f"{row['column']}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
+            f"{where} {real}"
         )
-    made, real = number(row["deviation_synthetic"]), number(row["deviation_real"])
-    return f"{row['column']}: the standard deviation is {made}{unit}; in the real table {real}"
+    synthetic, real = number(row["deviation_synthetic"]), number(row["deviation_real"])
+    return f"{row['column']}: the standard deviation is {synthetic}{unit}; in the real table {real}"
 
 
 def _within(row: TailsRow, spread: Estimate) -> bool:
@@ -129,10 +129,10 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
             if ratio["upper"] < SPREAD_AIM[0]
             else "Missing values gather in too few synthetic records"
         )
-        made, real = number(detail.data["synthetic"]), number(detail.data["train"])
+        synthetic, real = number(detail.data["synthetic"]), number(detail.data["train"])
         sentence = (
-            f"{start}: the number of missing cells a record has a standard deviation of {made}; in the real "
-            f"table {real}."
+            f"{start}: the number of missing cells a record has a standard deviation of {synthetic}; in the "
+            f"real table {real}."
         )
         yield Verdict("missing_together", "caution", sentence, (detail.name,), detail.internal)
 

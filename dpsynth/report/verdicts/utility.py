@@ -21,12 +21,12 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
         ("auc_mean", "auc_real_mean", 0.5, "AUC"),
         ("r2_mean", "r2_real_mean", 0.0, "explained variance"),
     ):
-        made, real = get(evaluation, name), get(evaluation, real_name)
-        if made is None:
+        synthetic, real = get(evaluation, name), get(evaluation, real_name)
+        if synthetic is None:
             continue
-        both = basis(m for m in (made, real) if m is not None)
-        words = f"{what} {told(made)} on real records"
-        gain = number_of(made) - blind
+        both = basis(m for m in (synthetic, real) if m is not None)
+        words = f"{what} {told(synthetic)} on real records"
+        gain = number_of(synthetic) - blind
         useless = gain < BLIND_WITHIN
         blind_words = "Models trained on the synthetic table are no better than blind guessing"
         if real is None:
@@ -46,7 +46,7 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
         elif gain < possible - USEFUL_WITHIN and (brier := _blind_probabilities(evaluation)) is not None:
             sentence = f"Predicted probabilities are no better than the base rate ({brier}); {words}."
             yield Verdict("useless", "bad", sentence, *both)
-        elif made.lower is not None and made.lower <= blind:
+        elif synthetic.lower is not None and synthetic.lower <= blind:
             sentence = f"Too few records to tell whether models learn more than blind guessing: {words}."
             yield Verdict("uncertain", "caution", sentence, *both)
         elif gain < possible - USEFUL_WITHIN:
