@@ -98,7 +98,7 @@ class EvaluateConfig(Section):
     neighbour_records: int = Field(default=10_000, ge=2)
     utility_records: int = Field(default=50_000, ge=2)
     effects: list[str] | None = None
-    constraints: list[str] = []
+    constraints: list[str] = Field(default_factory=list)
     metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
     level: float = Field(default=0.95, gt=0, lt=1)
 
