@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.runs.config import EvaluateConfig, ModelConfig
+from dpsynth.runs.config import ModelConfig
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.settings import Settings
 from dpsynth.report.run import RunReport
 from dpsynth.report.versions import versions
 from dpsynth.files.storage import check_same_ledger
@@ -103,7 +104,7 @@ class Origin:
         train: Path,
         schema_path: Path | None,
         synthetic_records: int,
-        asked: EvaluateConfig,
+        asked: Settings,
         seconds: Mapping[str, float],
     ) -> RunReport:
         """The report that `dpsynth run` would have written of this table.
@@ -115,7 +116,7 @@ class Origin:
         train, schema_path : Path
             The files of the real training records and of their schema.
         synthetic_records : int
-        asked : EvaluateConfig
+        asked : Settings
             What the evaluation was given.
         seconds : dict of str to float
         """

@@ -28,8 +28,9 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.statement import WARNING, write_warning
 from dpsynth.runs.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
-from dpsynth.evaluation.evaluate import evaluate
+from dpsynth.evaluation.evaluators import evaluate_tables
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.tables import Tables
 from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.synthesis.options import from_plain
 from dpsynth.runs.preflight import check_run
@@ -405,18 +406,5 @@ def evaluate_parts(
     progress: Callable[[str, float], None] | None,
 ) -> Evaluation:
     """Evaluate a synthetic table against both parts of the real one, as a configuration says."""
-    return evaluate(
-        sampled,
-        train=train.frame,
-        test=test.frame,
-        schema=train.schema,
-        seed=config.evaluate.seed,
-        reference=config.evaluate.reference,
-        neighbour_records=config.evaluate.neighbour_records,
-        utility_records=config.evaluate.utility_records,
-        effects=config.evaluate.effects,
-        constraints=config.evaluate.constraints,
-        metric=config.evaluate.metric,
-        level=config.evaluate.level,
-        progress=progress,
-    )
+    tables = Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema)
+    return evaluate_tables(tables, config.evaluate, progress)

@@ -34,7 +34,7 @@ def evaluate_again(
     folder: str | Path,
     *,
     force: bool = False,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     stages: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """Evaluate a run's synthetic table again and write the run's report and page anew.
@@ -125,7 +125,7 @@ def _read_report(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _configuration(record: Mapping[str, Any], folder: Path, settings: Mapping[str, Any]) -> RunConfig:
+def _configuration(record: Mapping[str, Any], folder: Path, settings: Mapping[str, object]) -> RunConfig:
     config = dict(record["config"])
     # whoever reads a report must not learn the seed, so that a word stands in its place
     config["model"] = {k: v for k, v in dict(config.get("model", {})).items() if k != "random_state"}

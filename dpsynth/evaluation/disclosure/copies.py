@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.disclosure.exchange import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
-from dpsynth.evaluation.neighbours.nnaa_formula import none_kept
+from dpsynth.evaluation.neighbours.closed_form import none_kept
 
 Ids = NDArray[np.int64]
 

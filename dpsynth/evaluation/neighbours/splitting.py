@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import check_level
-from dpsynth.evaluation.neighbours.neighbours import in_threads
+from dpsynth.evaluation.neighbours.search import in_threads
 
 #: a quarter must hold two records
 SMALLEST = 8

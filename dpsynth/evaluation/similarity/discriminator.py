@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
+from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.similarity.importance import over_folds, shuffled_losses
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.table.schema import Schema
@@ -105,7 +106,7 @@ def discriminate(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Discrimination:
     """Train classifiers to tell synthetic from real records.
 
@@ -151,7 +152,6 @@ def discriminate(
     size = min(len(real), len(synthetic), limit)
     if size < FOLDS:
         raise InputError(f"the tables must have at least {FOLDS} records each to tell them apart, got {size}")
-    step = progress or (lambda fraction: None)
     parts = [frame.iloc[rng.permutation(len(frame))[:size]] for frame in (real, synthetic)]
     linear = np.vstack([distance_features(part, schema).points for part in parts])
     trees = np.vstack([_tree_features(part, schema) for part in parts])
@@ -176,10 +176,10 @@ def discriminate(
                 scores[out] = model.predict_proba(points[out])[:, 1]
                 if name == BOOSTING:  # whose points have one coordinate a column
                     losses.append(shuffled_losses(model, points[out], label[out], scores[out], shuffles))
-                step((i + (k + 1) / FOLDS) / (len(models) + 1))
+                progress((i + (k + 1) / FOLDS) / (len(models) + 1))
             auc[name] = within_folds(scores, label, fold, level)
     propensity = _propensity(linear, label)
-    step(1.0)
+    progress(1.0)
     importance = dict(zip(schema.names, over_folds(np.stack(losses), level), strict=True))
     return Discrimination(auc, propensity, size, importance)
 

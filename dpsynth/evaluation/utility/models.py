@@ -120,70 +120,87 @@ REGRESSORS: dict[str, Model] = {
 }
 
 
-def chosen_models(kind: OutcomeKind, models: Mapping[str, Any] | None = None) -> dict[str, Model]:
-    """Return the models to train: our three, or those that the user gives instead.
+def as_models(given: object) -> dict[str, Model] | None:
+    """Return what a user gives in place of our models, ready to be made; None for None.
 
     Parameters
     ----------
-    kind : {"binary", "categories", "numeric"}
-    models : mapping of str to estimator, factory or Model, optional
+    given : mapping of str to estimator, factory or Model, or None
         Scikit-learn estimators (cloned, every ``random_state`` set), functions from a seed to an estimator,
-        or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours. Classifiers need
-        ``predict_proba``, or else ``decision_function``, which only ranks.
-
-    Returns
-    -------
-    dict of str to Model
+        or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
 
     Raises
     ------
     InputError
-        If a name is not in lower_snake_case or would clash with a measure, or if something cannot fit or
-        cannot predict.
+        If a name is not in lower_snake_case or would clash with a measure, or if something cannot be made or
+        cannot fit.
 
     Examples
     --------
-    >>> list(chosen_models("numeric"))
-    ['ridge_regression', 'hist_gradient_boosting', 'random_forest']
-    >>> chosen_models("binary", {"mine": 3})
+    >>> as_models({"mine": 3})
     Traceback (most recent call last):
-    dpsynth.errors.InputError: models['mine'] must be an estimator or a function from a seed to one, got 3
+    dpsynth.errors.InputError: 'mine' must be an estimator or a function from a seed to one, got 3
     """
-    if models is None:
-        return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
-    if not isinstance(models, Mapping) or not models:
-        raise InputError(f"models must be a mapping of at least one name to an estimator, got {models!r}")
-    for name in models:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(f"models must be a mapping of at least one name to an estimator, got {given!r}")
+    for name in given:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise InputError(
                 "a model's name must be in lower_snake_case and not begin with mean, real or difference, "
                 f"got {name!r}"
             )
-    return {name: _model(name, given, kind) for name, given in models.items()}
+    return {name: _model(name, entry) for name, entry in given.items()}
 
 
-def _model(name: str, given: Any, kind: OutcomeKind) -> Model:
+def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) -> dict[str, Model]:
+    """Return the models to train: our three, or those given instead.
+
+    Parameters
+    ----------
+    kind : {"binary", "categories", "numeric"}
+    models : mapping of str to Model, optional
+        Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
+        ``predict``.
+
+    Raises
+    ------
+    InputError
+        If one of them cannot predict such an outcome.
+
+    Examples
+    --------
+    >>> list(chosen_models("numeric"))
+    ['ridge_regression', 'hist_gradient_boosting', 'random_forest']
+    """
+    if models is None:
+        return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
+    ways = ("predict",) if kind == "numeric" else ("predict_proba", "decision_function")
+    for name, model in models.items():
+        estimator = model.make(0)
+        if not any(hasattr(estimator, way) for way in ways):
+            raise InputError(f"models[{name!r}] ({type(estimator).__name__}) has no {' and no '.join(ways)}")
+    return dict(models)
+
+
+def _model(name: str, given: object) -> Model:
     if isinstance(given, Model):
         model = given
     elif isinstance(given, type):
-        raise InputError(f"models[{name!r}] must be an estimator, got the class {given.__name__}: call it")
+        raise InputError(f"{name!r} must be an estimator, got the class {given.__name__}: call it")
     elif hasattr(given, "fit"):
         model = Model(lambda seed: _seeded(given, seed))
     elif callable(given):
         model = Model(given)
     else:
-        raise InputError(
-            f"models[{name!r}] must be an estimator or a function from a seed to one, got {given!r}"
-        )
+        raise InputError(f"{name!r} must be an estimator or a function from a seed to one, got {given!r}")
     try:
         estimator = model.make(0)
     except Exception as problem:  # whatever the user's code raises becomes one sentence
-        raise InputError(f"models[{name!r}] cannot be made: {_line(problem)}") from None
+        raise InputError(f"{name!r} cannot be made: {_line(problem)}") from None
     if not hasattr(estimator, "fit"):
-        raise InputError(f"models[{name!r}] gives {type(estimator).__name__}, which has no fit")
-    ways = ("predict",) if kind == "numeric" else ("predict_proba", "decision_function")
-    if not any(hasattr(estimator, way) for way in ways):
-        raise InputError(f"models[{name!r}] ({type(estimator).__name__}) has no {' and no '.join(ways)}")
+        raise InputError(f"{name!r} gives {type(estimator).__name__}, which has no fit")
     return model
 
 

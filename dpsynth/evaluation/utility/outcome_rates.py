@@ -9,36 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.records import Measure
+from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.outcomes import (
     known_outcomes,
     mean_interval,
     mode_collapse,
     wilson_interval,
 )
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column
 
 
-def outcome_rates(
-    synthetic: pd.DataFrame,
-    train: pd.DataFrame,
-    test: pd.DataFrame | None,
-    schema: Schema,
-    outcome: str,
-    *,
-    group: str,
-    level: float = 0.95,
-) -> Iterator[Measure]:
+def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.95) -> Iterator[Measure]:
     """Yield the rates of the outcome in each table, and the warnings about lost outcomes.
 
     Parameters
     ----------
-    synthetic, train, test : pandas.DataFrame
-        Conformed to ``schema``; ``test`` may be None.
-    schema : Schema
+    tables : Tables
     outcome : str
     group : str
         Of the measures.
@@ -55,17 +44,21 @@ def outcome_rates(
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from dpsynth.table.schema import Schema
     >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),))
     >>> real, made = pd.DataFrame({"died": [0, 1] * 50}), pd.DataFrame({"died": [0] * 100})
-    >>> for measure in outcome_rates(made, real, None, schema, "died", group="Utility"):
+    >>> tables = Tables.of(made, train=real, schema=schema)
+    >>> for measure in outcome_rates(tables, "died", group="Utility"):
     ...     print(measure.name, measure.value, measure.internal)
     positive_rate_synthetic 0.0 False
     outcome_constant_synthetic 1 False
     positive_rate_train 0.5 True
     mode_collapse 1 True
     """
+    schema = tables.schema
     column = schema.column(outcome)
-    for table, frame in (("synthetic", synthetic), ("train", train), ("test", test)):
+    for table, frame in (("synthetic", tables.synthetic), ("train", tables.train), ("test", tables.test)):
         if frame is None:
             continue
         internal = table != "synthetic"
@@ -81,7 +74,7 @@ def outcome_rates(
             yield Measure(group, name, value, internal, detail, lower, upper)
         if table == "synthetic":
             yield _constant(values, column, group)
-    collapse = mode_collapse(synthetic, train, schema, outcome, level=level)
+    collapse = mode_collapse(tables.synthetic, tables.train, schema, outcome, level=level)
     value = None if collapse.collapsed is None else int(collapse.collapsed)
     detail = f"1 if an outcome of the training records got lost: {collapse.reason}"
     yield Measure(group, "mode_collapse", value, True, detail)

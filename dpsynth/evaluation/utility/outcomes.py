@@ -99,28 +99,6 @@ def known_outcomes(
     return frame[known], values[known]
 
 
-def positive_rate(frame: pd.DataFrame, schema: Schema, outcome: str) -> float | None:
-    """Share of the last declared category of the outcome among the records where it is known.
-
-    Raises
-    ------
-    InputError
-        If the outcome is a number.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),))
-    >>> positive_rate(pd.DataFrame({"died": [0, 1, 0, 0]}), schema, "died")
-    0.25
-    """
-    column = schema.column(outcome)
-    if column.is_numeric:
-        raise InputError(f"outcome {outcome!r} must be binary, ordinal or categorical, got {column.kind!r}")
-    codes = category_codes(column, frame[outcome])
-    known = codes[codes >= 0]
-    return float(np.mean(known == len(column.categories) - 1)) if len(known) else None
-
-
 def wilson_interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
     """Confidence interval of a share, by inverting the score test.
 

@@ -1,6 +1,6 @@
 """The forest plot of a study: each term's estimate and interval, from real and from synthetic records.
 
-Drawn from a detail of kind ``"effects"`` (:mod:`dpsynth.evaluation.replication.effects`). The two tables
+Drawn from a detail of kind ``"effects"`` (:mod:`dpsynth.evaluation.replication.evaluator`). The two tables
 differ by marker, colour and line style, so that the plot reads without colour; it is as narrow as a phone.
 """
 

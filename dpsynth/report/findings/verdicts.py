@@ -52,7 +52,7 @@ def verdicts(evaluation: Evaluation) -> tuple[Verdict, ...]:
     Examples
     --------
     >>> from dpsynth.evaluation.records import Measure
-    >>> copies = Measure("Memorisation", "copies_excess", 0.4, True, lower=0.35, upper=0.45)
+    >>> copies = Measure("Disclosure", "copies_excess", 0.4, True, lower=0.35, upper=0.45)
     >>> [(v.code, v.severity) for v in verdicts(Evaluation((copies,)))]
     [('memorises', 'bad')]
     """
