@@ -1,10 +1,9 @@
 """Distance to the closest record (DCR) and nearest-neighbour distance ratio (NNDR), against held-out records.
 
 A synthetic record may lie close to a training record because it was copied from there or because records
-like it are common; held-out records tell the two apart. All distances of synthetic to real records come from
-one pass over tiles; they are Euclidean on :func:`~dpsynth.evaluation.features.distance_features`, formed from
-differences, so that the distance of equal records is exactly 0. Two different categories lie at distance 1
-there, so that categories are compared as codes, which takes far less time than their one-hot coordinates.
+like it are common; held-out records tell the two apart. Distances are Euclidean on
+:func:`~dpsynth.evaluation.features.distance_features`, formed from differences, so that the distance of equal
+records is exactly 0; two different categories lie at distance 1 there, so that they are compared as codes.
 
 References
 ----------
@@ -15,7 +14,6 @@ assessment of mixed-type synthetic data".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,79 +22,65 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.neighbours.metrics import Metric
+from dpsynth.evaluation.neighbours.search import Nearest, nearest, over_tiles
 from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE, tie_band
-from dpsynth.evaluation.progress import Progress, silent
+from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
 
-#: distances in one tile; 32 MB
-_TILE = 4_000_000
+#: neighbours listed; where more of them are tied, all distances are looked at
+LISTED = 8
 
 
-@dataclass(frozen=True)
-class Points:
-    """Records to measure distances between.
+def record_distance(schema: Schema) -> Metric:
+    """Return the distances of ``distance_features``, squared, with categories as codes: exact whole counts.
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n, a)
-        Their differences count squared.
-    codes : ndarray of shape (n, b)
-        Whole numbers; each that differs counts 1.
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60, missing=True),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
+    >>> metric = record_distance(schema)
+    >>> points = metric.encode(pd.DataFrame({"age": [30.0, None], "sex": ["M", "F"]}), schema)
+    >>> points.tolist(), metric.tile(points[:1], points).tolist()
+    ([[0.25, 0.0, 1.0], [0.5, 1.0, 0.0]], [[0.0, 2.0625]])
     """
+    numbers = [column for column in schema.columns if not column.is_categorical]
+    a = len(numbers)
 
-    numbers: Floats
-    codes: Floats
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame, schema: Schema) -> Points:
-        """Encode a conformed frame, with the distances of ``distance_features``.
-
-        Examples
-        --------
-        >>> from dpsynth.table.schema import Column
-        >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60, missing=True),
-        ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
-        >>> points = Points.of(pd.DataFrame({"age": [30.0, None], "sex": ["M", "F"]}), schema)
-        >>> points.numbers.tolist(), points.codes.tolist()
-        ([[0.25], [0.5]], [[0.0, 1.0], [1.0, 0.0]])
-        """
-        numbers, codes = [], []
+    def encode(frame: pd.DataFrame, schema: Schema) -> Floats:
+        values, codes = [], []
         for column in schema.columns:
             if column.is_categorical:
                 codes.append(category_codes(column, frame[column.name]).astype(np.float64))
                 continue
             unit = unit_values(column, frame[column.name])
             absent = np.isnan(unit)
-            numbers.append(np.where(absent, 0.5, unit))
+            values.append(np.where(absent, 0.5, unit))
             if column.missing:
                 codes.append(absent.astype(np.float64))
-        return cls(
-            *(np.array(block).T.copy() if block else np.empty((len(frame), 0)) for block in (numbers, codes))
-        )
+        return np.stack([*values, *codes], axis=1)
 
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, rows: slice) -> Points:
-        return Points(self.numbers[rows], self.codes[rows])
-
-    def followed_by(self, others: Points) -> Points:
-        """Return these records and then the others."""
-        return Points(np.vstack([self.numbers, others.numbers]), np.vstack([self.codes, others.codes]))
-
-    def squared(self, others: Points) -> Floats:
-        """Return squared distances, shape (n, m)."""
-        a, b = self.numbers.shape[1], self.codes.shape[1]
+    def tile(x: Floats, y: Floats) -> Floats:
+        b = x.shape[1] - a
         if not b:
-            return cdist(self.numbers, others.numbers, "sqeuclidean")
-        differing = cdist(self.codes, others.codes, "hamming")
-        differing *= b
-        np.rint(differing, out=differing)  # counts, exactly
-        if a:
-            differing += cdist(self.numbers, others.numbers, "sqeuclidean")
-        return differing
+            return np.asarray(cdist(x, y, "sqeuclidean"))
+        # counts of differing codes, exactly
+        squared = np.rint(cdist(x[:, a:], y[:, a:], "hamming") * b)
+        return np.asarray(squared + cdist(x[:, :a], y[:, :a], "sqeuclidean")) if a else squared
+
+    def embed(points: Floats) -> Floats:
+        blocks = [points[:, :a]]
+        for width, codes in zip(widths, points[:, a:].T, strict=True):
+            blocks.append((codes[:, None] == np.arange(-1.0, width)) / np.sqrt(2.0))
+        return np.ascontiguousarray(np.hstack(blocks))
+
+    widths = [
+        len(c.categories) if c.is_categorical else 2 for c in schema.columns if c.is_categorical or c.missing
+    ]
+    return Metric("records", encode, tile, embed)
 
 
 @dataclass(frozen=True)
@@ -131,24 +115,25 @@ class Closest:
 
 
 def closest(
-    synthetic: Points,
-    train: Points,
-    test: Points | None = None,
+    synthetic: Floats,
+    train: Floats,
+    test: Floats | None = None,
     *,
+    metric: Metric,
     progress: Progress = silent,
 ) -> Closest:
     """Measure how close synthetic records lie to training and to as many held-out records.
 
     Parameters
     ----------
-    synthetic : Points
-        m records.
-    train : Points
-        k records.
-    test : Points, optional
+    synthetic, train : ndarray of shape (m, d), (k, d)
+        As ``metric`` encodes them.
+    test : ndarray of shape (k, d), optional
         As many records as ``train``: the nearest of more records is nearer. In random order.
-    progress : callable, optional
-        Called with the fraction done.
+    metric : Metric
+        Whose tiles hold squared distances, such as that of :func:`record_distance`.
+    progress : callable
+        Told the fraction done.
 
     Returns
     -------
@@ -157,52 +142,37 @@ def closest(
 
     Examples
     --------
-    >>> tables = ([[0.0], [0.9]], [[0.0], [0.5]], [[0.4], [1.0]])
-    >>> found = closest(*(Points(np.array(table), np.empty((2, 0))) for table in tables))
+    >>> from dpsynth.evaluation.neighbours.metrics import METRICS
+    >>> tables = (np.array(table) for table in ([[0.0], [0.9]], [[0.0], [0.5]], [[0.4], [1.0]]))
+    >>> found = closest(*tables, metric=METRICS["euclidean"])
     >>> found.synthetic_train.round(1).tolist(), found.weights.tolist()
     ([[0.0, 0.5], [0.4, 0.9]], [0.5, 0.0, 0.0, 0.5])
     """
-    m, k = len(synthetic), len(train)
-    real = train if test is None else train.followed_by(test)
-    to_train, to_test = np.empty((m, 2)), np.empty((m, 2))
-    to_synthetic = np.full(len(real), np.inf)
-    weights = np.zeros(len(real))
-    part = 2 * m / (2 * m + k)
-    for rows, squared in _tiles(synthetic, real):
-        to_train[rows] = _two_smallest(squared[:, :k])
-        np.minimum(to_synthetic, squared.min(axis=0), out=to_synthetic)
-        if test is not None:
-            to_test[rows] = _two_smallest(squared[:, k:])
-            nearest = np.minimum(to_train[rows, 0], to_test[rows, 0])
-            i, j = np.nonzero(squared <= tie_band(nearest, TIE_TOLERANCE)[1][:, None])
-            tied = np.bincount(i, minlength=len(squared))
-            weights += np.bincount(j, weights=1.0 / tied[i], minlength=len(real))
-        progress(rows.stop / m * (part if test is not None else 1.0))
-    if test is None:
-        return Closest(np.sqrt(to_train), np.sqrt(to_synthetic))
 
-    test_train, train_reference, test_reference = (
-        np.empty((k, 2)),
-        np.full(k, np.inf),
-        np.full(k - k // 2, np.inf),
+    def smallest(points: Floats, others: Floats, count: int, near: Nearest | None = None) -> Floats:
+        return np.sqrt(
+            _smallest(points, others, metric, count, near or nearest(points, others, metric, LISTED))
+        )
+
+    to_train = nearest(synthetic, train, metric, LISTED, progress=within(progress, 0.0, 0.2))
+    synthetic_train = smallest(synthetic, train, 2, to_train)
+    train_synthetic = smallest(train, synthetic, 1)[:, 0]
+    if test is None:
+        return Closest(synthetic_train, train_synthetic)
+    to_test = nearest(synthetic, test, metric, LISTED, progress=within(progress, 0.4, 0.6))
+    half = len(test) // 2
+    found = Closest(
+        synthetic_train=synthetic_train,
+        train_synthetic=train_synthetic,
+        synthetic_test=smallest(synthetic, test, 2, to_test),
+        test_synthetic=smallest(test, synthetic, 1)[:, 0],
+        test_train=smallest(test, train, 2),
+        train_reference=smallest(train, test[:half], 1)[:, 0] if half else None,
+        test_reference=smallest(test[half:], test[:half], 1)[:, 0] if half else None,
+        weights=_weights(synthetic, train, test, metric, to_train, to_test),
     )
-    for rows, squared in _tiles(test, train):
-        test_train[rows] = _two_smallest(squared)
-        references = squared[: max(k // 2 - rows.start, 0)]
-        np.minimum(train_reference, references.min(axis=0, initial=np.inf), out=train_reference)
-        progress(part + (1.0 - part) * rows.stop / k)
-    for _, squared in _tiles(test[: k // 2], test[k // 2 :]):
-        np.minimum(test_reference, squared.min(axis=0), out=test_reference)
-    return Closest(
-        synthetic_train=np.sqrt(to_train),
-        train_synthetic=np.sqrt(to_synthetic[:k]),
-        synthetic_test=np.sqrt(to_test),
-        test_synthetic=np.sqrt(to_synthetic[k:]),
-        test_train=np.sqrt(test_train),
-        train_reference=np.sqrt(train_reference) if k > 1 else None,
-        test_reference=np.sqrt(test_reference) if k > 1 else None,
-        weights=weights / m,
-    )
+    progress(1.0)
+    return found
 
 
 def distance_ratio(nearest: Floats) -> Floats:
@@ -222,15 +192,43 @@ def distance_ratio(nearest: Floats) -> Floats:
     return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)
 
 
-def _tiles(points: Points, others: Points) -> Iterator[tuple[slice, Floats]]:
-    """Yield squared distances of some points to all others; the one place where distances are formed."""
-    rows = max(1, _TILE // max(len(others), 1))
-    for top in range(0, len(points), rows):
-        chosen = slice(top, min(top + rows, len(points)))
-        yield chosen, points[chosen].squared(others)
+def _smallest(points: Floats, others: Floats, metric: Metric, count: int, near: Nearest) -> Floats:
+    """The smallest distances of each point in ascending order, shape (n, count); infinite beyond the set."""
+    values = np.full((len(points), count), np.inf)
+    listed = near.distance[:, :count]
+    values[:, : listed.shape[1]] = listed
+    open_rows = np.flatnonzero(near.reach < values[:, -1])
+    if len(open_rows):
+        parts = over_tiles(
+            lambda _, tile: np.partition(tile, count - 1, axis=1)[:, :count],
+            points[open_rows],
+            others,
+            metric,
+        )
+        values[open_rows] = np.concatenate(parts)
+    return values
 
 
-def _two_smallest(squared: Floats) -> Floats:
-    if squared.shape[1] < 2:
-        return np.hstack([squared, np.full((len(squared), 1), np.inf)])
-    return np.partition(squared, 1, axis=1)[:, :2]
+def _weights(
+    synthetic: Floats, train: Floats, test: Floats, metric: Metric, to_train: Nearest, to_test: Nearest
+) -> Floats:
+    """Share of the synthetic records whose nearest is each real record, training ones first."""
+    band = tie_band(np.minimum(to_train.distance[:, 0], to_test.distance[:, 0]), TIE_TOLERANCE)[1]
+    distance = np.hstack([to_train.distance, to_test.distance])
+    index = np.hstack([to_train.index, to_test.index + len(train)])
+    settled = np.minimum(to_train.reach, to_test.reach) > band
+    real = np.vstack([train, test])
+
+    def shared(tied: NDArray[np.bool_], places: NDArray[np.int32]) -> Floats:
+        shares: Floats = (tied / tied.sum(axis=1, keepdims=True))[tied]
+        return np.bincount(places[tied], shares, len(real)).astype(np.float64)
+
+    def whole(_: slice, tile: Floats) -> Floats:
+        nearest_real = tile.min(axis=1, keepdims=True)
+        places = np.broadcast_to(np.arange(len(real), dtype=np.int32), tile.shape)
+        return shared(tile <= tie_band(nearest_real, TIE_TOLERANCE)[1], places)
+
+    weights = shared(distance[settled] <= band[settled, None], index[settled])
+    if not settled.all():
+        weights = weights + np.sum(over_tiles(whole, synthetic[~settled], real, metric), axis=0)
+    return weights / len(synthetic)

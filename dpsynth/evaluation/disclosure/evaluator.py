@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.evaluation.disclosure.copies import Copies, copies, duplicates
-from dpsynth.evaluation.disclosure.distances import Closest, Floats, Points, closest, distance_ratio
+from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
 from dpsynth.evaluation.disclosure.exchange import closer_share
 from dpsynth.evaluation.disclosure.lone_values import lone_values
 from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
@@ -24,7 +24,6 @@ from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.table.schema import Schema
 
 GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"
@@ -70,7 +69,7 @@ def disclosure(
 
     Examples
     --------
-    >>> from dpsynth.table.schema import Column
+    >>> from dpsynth.table.schema import Column, Schema
     >>> schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=1),))
     >>> rng = np.random.default_rng(0)
     >>> real, new = (pd.DataFrame({"x": rng.random(60)}) for _ in range(2))
@@ -95,9 +94,15 @@ def disclosure(
     progress(0.1)
 
     size = min(len(train), limit, len(train) if test is None else len(test))
-    made, real = (_points(frame, rows, schema, rng) for frame, rows in ((synthetic, limit), (train, size)))
-    held_out = None if test is None else _points(test, size, schema, rng)
-    near = closest(made, real, held_out, progress=within(progress, 0.1, 0.95))
+    metric = record_distance(schema)
+
+    def part(frame: pd.DataFrame, most: int) -> Floats:
+        """Encode a random part of a frame in random order."""
+        return metric.encode(frame.iloc[rng.permutation(len(frame))[:most]], schema)
+
+    made, real = part(synthetic, limit), part(train, size)
+    held_out = None if test is None else part(test, size)
+    near = closest(made, real, held_out, metric=metric, progress=within(progress, 0.1, 0.95))
     measures += _distances(near, level)
     measures.append(_closer(near, size, level, rng))
     attack = None
@@ -246,9 +251,3 @@ def _ends(estimate: Estimate) -> tuple[float, float, float]:
 def _measure(name: str, estimate: Estimate, detail: str) -> Measure:
     value, lower, upper = _ends(estimate)
     return Measure(GROUP, name, value, True, detail, lower, upper)
-
-
-def _points(frame: pd.DataFrame, size: int, schema: Schema, rng: np.random.Generator) -> Points:
-    """Encode a random part of a frame, at most ``size`` records, in random order."""
-    chosen = rng.permutation(len(frame))[:size]
-    return Points.of(frame.iloc[chosen], schema)

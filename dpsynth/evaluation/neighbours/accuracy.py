@@ -20,7 +20,7 @@ distances, so the measure stays exactly unbiased.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +68,6 @@ def adversarial_accuracy(
     real: ArrayLike,
     synthetic: ArrayLike,
     *,
-    block_size: int = 1024,
     tie_tolerance: float = TIE_TOLERANCE,
     metric: str | Metric = "euclidean",
     progress: Progress = silent,
@@ -81,9 +80,6 @@ def adversarial_accuracy(
         Real records T as finite numbers, n at least 2.
     synthetic : array_like of shape (m, d)
         Synthetic records S, m at least 2.
-    block_size : int
-        Distances are formed in tiles of at most ``block_size`` by ``block_size``; bounds the memory, never
-        changes the result.
     tie_tolerance : float
         Two distances (of the Euclidean metric: squared distances) are tied when they differ by at most this
         part of the larger one; 0 compares the floating-point distances as they are.
@@ -126,10 +122,8 @@ def adversarial_accuracy(
     """
     chosen = metric_named(metric)
     t, s = two_tables(real, synthetic)
-    if not block_size >= 1:
-        raise InputError(f"block_size must be at least 1, got {block_size!r}")
     check_tolerance(tie_tolerance)
-    sides = two_sides(t, s, chosen, tie_tolerance=tie_tolerance, block_size=block_size, progress=progress)
+    sides = two_sides(t, s, chosen, tie_tolerance=tie_tolerance, progress=progress)
     return compared(*sides)
 
 
@@ -141,7 +135,6 @@ def two_sides(
     k: int = 8,
     near_synthetic: Nearest | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
-    block_size: int = 1024,
     progress: Progress = silent,
 ) -> tuple[Side, Side]:
     """Return the real records among their neighbours, and the synthetic ones among theirs.
@@ -154,7 +147,7 @@ def two_sides(
         How many neighbours the lists hold, at least.
     near_synthetic : Nearest, optional
         Lists of the synthetic records among themselves, from another comparison.
-    tie_tolerance, block_size, progress
+    tie_tolerance, progress
         As in :func:`adversarial_accuracy`.
 
     Examples
@@ -164,12 +157,10 @@ def two_sides(
     [3, 2]
     """
     share = len(real) / (len(real) + len(synthetic))
-    settings: Any = {"k": k, "tie_tolerance": tie_tolerance, "block_size": block_size}
+    sided = partial(one_side, metric=metric, k=k, tie_tolerance=tie_tolerance)
     return (
-        one_side(real, synthetic, metric, **settings, progress=within(progress, 0.0, share)),
-        one_side(
-            synthetic, real, metric, **settings, near=near_synthetic, progress=within(progress, share, 1.0)
-        ),
+        sided(real, synthetic, progress=within(progress, 0.0, share)),
+        sided(synthetic, real, near=near_synthetic, progress=within(progress, share, 1.0)),
     )
 
 

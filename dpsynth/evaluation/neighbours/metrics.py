@@ -45,14 +45,15 @@ class Metric:
         From a frame conformed to a schema, and the schema, to points of shape (n, d), never NaN.
     tile : callable
         From points of shape (n, d) and (m, d) to distances of shape (n, m), monotone in the named distance.
-    expands : bool
-        Whether the tile holds squared Euclidean distances, which matrix products can bound.
+    embed : callable, optional
+        From points to coordinates whose squared Euclidean distances are those of the tile up to rounding, so
+        that matrix products can propose the nearest.
     """
 
     name: str
     encode: Callable[[pd.DataFrame, Schema], Floats]
     tile: Callable[[Floats, Floats], Floats]
-    expands: bool = False
+    embed: Callable[[Floats], Floats] | None = None
 
 
 def metric_named(name: str | Metric) -> Metric:
@@ -166,7 +167,12 @@ def _mismatches(x: Floats, y: Floats) -> Floats:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("euclidean", lambda frame, schema: distance_features(frame, schema).points, _squared, True),
+        Metric(
+            "euclidean",
+            lambda frame, schema: distance_features(frame, schema).points,
+            _squared,
+            embed=lambda points: points,
+        ),
         Metric("gower", gower_points, _cityblock),
         Metric("hamming", hamming_points, _mismatches),
     )

@@ -12,7 +12,7 @@ records for which it does not are compared with all others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.accuracy import check_tolerance, two_tables
 from dpsynth.evaluation.neighbours.closed_form import contributions, enough_counted, thins_the_other
 from dpsynth.evaluation.neighbours.metrics import Floats, Metric, metric_named
-from dpsynth.evaluation.neighbours.search import Searcher
+from dpsynth.evaluation.neighbours.search import nearest, over_tiles
 from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE, ranks, running_counts, tie_band
 from dpsynth.evaluation.subsample import random_rows
 
@@ -151,9 +151,7 @@ class _Pooled:
         # Without the rarer label once in a million lists.
         length = int(np.ceil(np.log(1e-6) / np.log1p(-rarer)))
         length = min(max(length, 2 * max(self._enough.values())), 256, total - 1)
-        # Exact distances, no filter: they are few, and ties at the end of the lists then stay certain.
-        exact = replace(metric, expands=False)
-        found = Searcher(points, exact, length).find(points, itself=np.arange(total))
+        found = nearest(points, points, metric, length, itself=np.arange(total))
         self._index, self._reach, self._distance = found.index, found.reach, found.distance
         self._closer, self._tied = ranks(found.distance, found.distance, tolerance)
         self._matrix = self._distances(np.arange(total)) if total <= _KEPT and length < total - 1 else None
@@ -197,6 +195,5 @@ class _Pooled:
         )
 
     def _distances(self, rows: NDArray[np.intp]) -> Floats:
-        distances = self._metric.tile(self._points[rows], self._points)
-        distances[np.arange(len(rows)), rows] = np.inf
-        return distances
+        points = self._points
+        return np.concatenate(over_tiles(lambda _, tile: tile, points[rows], points, self._metric, rows))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,14 +119,11 @@ def losses(
     """
     check_interval(level, splits)
     check_tolerance(tie_tolerance)
-    chosen = metric_named(metric)
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
-    settings: Any = {"k": LIST_LENGTH, "tie_tolerance": tie_tolerance}
-    first = two_sides(real, made, chosen, **settings, progress=within(progress, 0.0, 0.5))
-    second = two_sides(
-        held_out, made, chosen, near_synthetic=first[1].own, **settings, progress=within(progress, 0.5, 0.9)
-    )
+    sides_of = partial(two_sides, metric=metric_named(metric), k=LIST_LENGTH, tie_tolerance=tie_tolerance)
+    first = sides_of(real, made, progress=within(progress, 0.0, 0.5))
+    second = sides_of(held_out, made, near_synthetic=first[1].own, progress=within(progress, 0.5, 0.9))
     sides = (first, second)
     accuracies = [compared(*pair) for pair in sides]
     parted = [[Parted(side, tie_tolerance) for side in pair] for pair in sides]

@@ -2,9 +2,8 @@
 
 :mod:`dpsynth.evaluation.neighbours.closed_form` needs, for every record, the distance to its nearest in one
 table (the limit) and how many of the other table lie within it, ties told apart. Both are read off lists of
-the k nearest: first found with a single-precision filter, for the records that this leaves open with a
-double-precision one, and over all distances for what is still open. Counts beyond the number that can change
-the result are not resolved. Every count equals that over the full matrix of distances.
+the k nearest and, for the records that these leave open, off all distances. Counts beyond the number that
+can change the result are not resolved. Every count equals that over the full matrix of distances.
 """
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.neighbours import search
 from dpsynth.evaluation.neighbours.closed_form import contributions, enough_counted, thins_the_other
 from dpsynth.evaluation.neighbours.metrics import Metric
-from dpsynth.evaluation.neighbours.search import Floats, Integers, Nearest, Searcher, in_threads
+from dpsynth.evaluation.neighbours.search import Floats, Integers, Nearest, nearest, over_tiles
 from dpsynth.evaluation.progress import Progress, silent, within
 
 #: distances (squared ones of the Euclidean metric) that differ by at most this part of the larger one are
 #: tied: columns scaled by their bounds make equal distances differ in their last digits
 TIE_TOLERANCE = 1e-9
-#: records whose lists tell whether the single-precision filter is worth a try
-_PILOT = 256
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,6 @@ def one_side(
     k: int = 8,
     near: Nearest | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
-    block_size: int = 1024,
     progress: Progress = silent,
 ) -> Side:
     """Compare every record of ``own`` with its neighbours in ``own`` and in ``other``.
@@ -74,9 +69,7 @@ def one_side(
     tie_tolerance : float
         Distances (squared ones of the Euclidean metric) are tied when they differ by at most this part of
         the larger.
-    block_size : int
-        Upper limit of the rows and columns of a tile.
-    progress : callable, optional
+    progress : callable
 
     Returns
     -------
@@ -91,38 +84,14 @@ def one_side(
     """
     n, m = len(own), len(other)
     length = max(k, min(enough_counted(n, m) + 4, 64))
-    everyone = np.arange(n)
     # Lists of another length, which other sizes can need, are found anew.
-    known = near if near is not None and near.distance.shape[1] == min(length, n - 1) else None
-
-    def lists(rows: Integers, double: bool, told: Progress = silent) -> tuple[Nearest, Nearest]:
-        settings: Any = {"double": double, "block_size": block_size}
-        if known is not None and not double:
-            first = known.at(rows)
-        else:
-            first = Searcher(own, metric, length, **settings).find(
-                own[rows], itself=rows, progress=within(told, 0.0, 0.5)
-            )
-        return first, Searcher(other, metric, length, **settings).find(
-            own[rows], progress=within(told, 0.5, 1.0)
-        )
-
-    double, filtered = False, metric.expands and max(n, m) >= search.FILTER_FROM
-    if filtered:
-        pilot = everyone[:: -(-n // _PILOT)]
-        double = len(_counts(*lists(pilot, False), n, m, tie_tolerance)[2]) > len(pilot) / 4
-    here, far = lists(everyone, double, progress)
+    here = near if near is not None and near.distance.shape[1] == min(length, n - 1) else None
+    if here is None:
+        here = nearest(own, own, metric, length, itself=np.arange(n), progress=within(progress, 0.0, 0.5))
+    far = nearest(own, other, metric, length, progress=within(progress, 0.5, 1.0))
     closer, tied, open_rows = _counts(here, far, n, m, tie_tolerance)
-    if filtered and not double and len(open_rows):
-        again = lists(open_rows, True)
-        here.put(open_rows, again[0])
-        far.put(open_rows, again[1])
-        closer[open_rows], tied[open_rows], still = _counts(*again, n, m, tie_tolerance)
-        open_rows = open_rows[still]
     if len(open_rows):
-        closer[open_rows], tied[open_rows] = _count_all(
-            own, other, open_rows, metric, tie_tolerance, block_size
-        )
+        closer[open_rows], tied[open_rows] = _count_all(own, other, open_rows, metric, tie_tolerance)
     progress(1.0)
     enough = enough_counted(n, m)
     value = contributions(np.minimum(closer, enough), np.minimum(tied, enough), n, m)
@@ -199,35 +168,19 @@ def _counts(
 
 
 def _count_all(
-    own: Floats, other: Floats, rows: NDArray[np.intp], metric: Metric, tolerance: float, block_size: int
+    own: Floats, other: Floats, rows: NDArray[np.intp], metric: Metric, tolerance: float
 ) -> tuple[Integers, Integers]:
     """Counts over all distances, for some records of ``own``."""
-    limit_own = thins_the_other(len(own), len(other))
+    sets = (own, rows), (other, None)
+    limiting, counted = sets if thins_the_other(len(own), len(other)) else reversed(sets)
+    limit = np.concatenate(
+        over_tiles(lambda _, tile: tile.min(axis=1), own[rows], limiting[0], metric, limiting[1])
+    )
+    below, above = tie_band(limit, tolerance)
 
-    def tiles(from_own: bool) -> list[tuple[int, int]]:
-        total = len(own) if from_own else len(other)
-        return [(left, min(left + block_size, total)) for left in range(0, total, block_size)]
+    def counts(part: slice, tile: Floats) -> Integers:
+        ends = below[part, None], above[part, None]
+        return np.stack([np.count_nonzero(tile < ends[0], axis=1), np.count_nonzero(tile <= ends[1], axis=1)])
 
-    def tile(chosen: NDArray[np.intp], from_own: bool, edges: tuple[int, int]) -> Floats:
-        left, right = edges
-        found = metric.tile(own[chosen], (own if from_own else other)[left:right])
-        if from_own:
-            inside = np.flatnonzero((chosen >= left) & (chosen < right))
-            found[inside, chosen[inside] - left] = np.inf
-        return found
-
-    def block(start: int) -> tuple[Integers, Integers]:
-        chosen = rows[start : start + block_size]
-        limit = np.full(len(chosen), np.inf)
-        for edges in tiles(limit_own):
-            np.minimum(limit, tile(chosen, limit_own, edges).min(axis=1), out=limit)
-        below, above = tie_band(limit, tolerance)
-        closer, tied = np.zeros(len(chosen), dtype=np.int64), np.zeros(len(chosen), dtype=np.int64)
-        for edges in tiles(not limit_own):
-            found = tile(chosen, not limit_own, edges)
-            closer += np.count_nonzero(found < below[:, None], axis=1)
-            tied += np.count_nonzero(found <= above[:, None], axis=1)
-        return closer, tied
-
-    parts = list(in_threads(block, range(0, len(rows), block_size)))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    closer, tied = np.concatenate(over_tiles(counts, own[rows], counted[0], metric, counted[1]), axis=1)
+    return closer, tied

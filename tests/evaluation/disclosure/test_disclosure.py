@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from dpsynth.evaluation.disclosure.copies import copies, duplicates
-from dpsynth.evaluation.disclosure.distances import Points, closest, distance_ratio
+from dpsynth.evaluation.disclosure.distances import closest, distance_ratio, record_distance
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.disclosure.exchange import closer_share, exchanged, reach
 from dpsynth.evaluation.disclosure.membership_distance import chance_tpr, membership, tpr_at_fpr
 from dpsynth.evaluation.features import distance_features
+from dpsynth.evaluation.neighbours.metrics import METRICS
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.table.schema import Column, Schema
@@ -184,7 +185,7 @@ def test_closest_equals_all_distances(made: list[list[int]], k: int, seed: int) 
     rng = np.random.default_rng(seed)
     synthetic = np.array(made, dtype=float)
     train, test = rng.integers(0, 3, (k, 2)).astype(float), rng.integers(0, 3, (k, 2)).astype(float)
-    found = closest(*(Points(table, np.empty((len(table), 0))) for table in (synthetic, train, test)))
+    found = closest(synthetic, train, test, metric=METRICS["euclidean"])
     to_train, to_test, across = cdist(synthetic, train), cdist(synthetic, test), cdist(test, train)
     assert np.array_equal(found.synthetic_train[:, 0], to_train.min(axis=1))
     assert np.array_equal(found.train_synthetic, to_train.min(axis=0))
@@ -205,13 +206,18 @@ def test_codes_give_the_distances_of_the_encoding(seed: int) -> None:
     """Would catch a missing value at the wrong distance, or equal records that are not at distance 0."""
     rng = np.random.default_rng(seed)
     one, other = small(rng, 6), small(rng, 5)
-    squared = Points.of(one, SMALL).squared(Points.of(other, SMALL))
+    metric = record_distance(SMALL)
+    assert metric.embed is not None
+    encoded = [metric.encode(frame, SMALL) for frame in (one, other)]
+    squared = metric.tile(*encoded)
+    assert cdist(*map(metric.embed, encoded), "sqeuclidean") == pytest.approx(squared, abs=1e-12)
     features = [distance_features(frame, SMALL).points for frame in (one, other)]
     assert squared == pytest.approx(cdist(*features, "sqeuclidean"), abs=1e-12)
     for columns in (["a", "b"], ["c"]):
         schema = SMALL.select(columns)
-        part = Points.of(one[columns], schema)
-        assert np.array_equal(np.diag(part.squared(part)), np.zeros(6))
+        metric = record_distance(schema)
+        part = metric.encode(one[columns], schema)
+        assert np.array_equal(np.diag(metric.tile(part, part)), np.zeros(6))
 
 
 def test_ratio_of_distances() -> None:
