@@ -62,11 +62,11 @@ def evaluate(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Likeness, usefulness and memory of a synthetic table from any tool, against real records.
+    """Utility, replication, similarity, neighbours and disclosure of a synthetic table from any tool.
 
-    Numbers of real records are internal. Without --test nothing tells memory from coincidence. With --model
-    or --ledger the page opens with the guarantee, as that of a run does. With RUN, the real table is read and
-    split as the run's configuration says, and the run's report is written anew.
+    It is measured against real records, whose numbers are internal. Without --test nothing tells memory from
+    coincidence. With --model or --ledger the page opens with the guarantee, as that of a run does. With RUN,
+    the real table is read and split as the run's configuration says, and the run's report is written anew.
     """
     from dpsynth.evaluation.evaluators import evaluate_tables
     from dpsynth.evaluation.tables import Tables

@@ -98,7 +98,7 @@ def duplicates(frame: pd.DataFrame) -> int:
     return len(ids) - len(np.unique(ids))
 
 
-def copies(
+def count_copies(
     synthetic: pd.DataFrame,
     train: pd.DataFrame,
     test: pd.DataFrame | None,
@@ -135,7 +135,7 @@ def copies(
     --------
     >>> rng = np.random.default_rng(0)
     >>> real, new = pd.DataFrame({"x": rng.random(50)}), pd.DataFrame({"x": rng.random(40)})
-    >>> found = copies(real, real, new, rng=rng)
+    >>> found = count_copies(real, real, new, rng=rng)
     >>> found.train, found.test, found.excess.lower > 0.5
     (50, 0, True)
     """

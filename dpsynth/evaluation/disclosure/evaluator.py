@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.disclosure.copies import Copies, copies, duplicates
+from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates
 from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
 from dpsynth.evaluation.disclosure.exchange import closer_share
-from dpsynth.evaluation.disclosure.lone_values import lone_values
+from dpsynth.evaluation.disclosure.lone_values import lone_value_shares
 from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.progress import Progress, silent, within
@@ -80,7 +80,7 @@ def disclosure(
     """
     schema, level, limit = tables.schema, settings.level, settings.neighbour_records
     synthetic, train, test = tables.synthetic, tables.train, tables.test
-    found = copies(synthetic, train, test, rng=rng, level=level)
+    found = count_copies(synthetic, train, test, rng=rng, level=level)
     measures = [
         Measure(
             GROUP,
@@ -223,7 +223,7 @@ def _lone(
         "of synthetic records whose value one real record alone has, the share whose value is a training "
         "record's rather than a held-out one's; 0.5 by chance; intervals hold for all columns together"
     )
-    for name, estimate in lone_values(synthetic, train, test, rng=rng, level=level).items():
+    for name, estimate in lone_value_shares(synthetic, train, test, rng=rng, level=level).items():
         yield _measure(f"lone_values_train[{name}]", estimate, what)
 
 

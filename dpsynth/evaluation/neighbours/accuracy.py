@@ -25,6 +25,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpsynth.checks import in_range
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.closed_form import none_kept
 from dpsynth.evaluation.neighbours.metrics import Floats, Metric, metric_named
@@ -122,7 +123,7 @@ def adversarial_accuracy(
     """
     chosen = metric_named(metric)
     t, s = two_tables(real, synthetic)
-    check_tolerance(tie_tolerance)
+    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     sides = two_sides(t, s, chosen, tie_tolerance=tie_tolerance, progress=progress)
     return compared(*sides)
 
@@ -189,12 +190,6 @@ def two_tables(
             f"got {t.shape[1]} and {s.shape[1]}"
         )
     return t, s
-
-
-def check_tolerance(tie_tolerance: float) -> None:
-    """Refuse a tolerance outside [0, 1)."""
-    if not 0.0 <= tie_tolerance < 1.0:
-        raise InputError(f"tie_tolerance must lie in [0, 1), got {tie_tolerance!r}")
 
 
 def _points(values: ArrayLike, name: str) -> Floats:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.checks import in_range
 from dpsynth.evaluation.neighbours.accuracy import (
     AdversarialAccuracy,
-    check_tolerance,
     compared,
     two_sides,
     two_tables,
@@ -28,7 +28,6 @@ from dpsynth.evaluation.neighbours.splitting import (
     Floats,
     Interval,
     Labels,
-    check_interval,
     clipped,
     split_intervals,
 )
@@ -106,8 +105,7 @@ def accuracy_intervals(
     >>> found.both.lower < 0.5 < found.both.upper
     True
     """
-    check_interval(level, splits)
-    check_tolerance(tie_tolerance)
+    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     t, s = two_tables(real, synthetic)
     sides = two_sides(
         t, s, metric_named(metric), k=LIST_LENGTH, tie_tolerance=tie_tolerance, progress=progress

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -140,7 +139,7 @@ def hamming_points(frame: pd.DataFrame, schema: Schema) -> Floats:
     return np.stack([_codes(column, frame[column.name]) for column in schema.columns], axis=1)
 
 
-def _codes(column: Column, series: pd.Series[Any]) -> Floats:
+def _codes(column: Column, series: pd.Series) -> Floats:
     if not column.is_numeric or column.lower is None:
         return category_codes(column, series).astype(np.float64)
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import InputError
-from dpsynth.evaluation.neighbours.accuracy import check_tolerance, two_tables
+from dpsynth.checks import in_range, whole
+from dpsynth.evaluation.neighbours.accuracy import two_tables
 from dpsynth.evaluation.neighbours.closed_form import contributions, enough_counted, thins_the_other
 from dpsynth.evaluation.neighbours.metrics import Floats, Metric, metric_named
 from dpsynth.evaluation.neighbours.search import nearest, over_tiles
@@ -113,11 +113,9 @@ def same_distribution(
     >>> copies.p_close < 0.01, copies.p_apart
     (True, 1.0)
     """
-    if not permutations >= 1:
-        raise InputError(f"permutations must be at least 1, got {permutations!r}")
-    if not limit >= 2:
-        raise InputError(f"limit must be at least 2, got {limit!r}")
-    check_tolerance(tie_tolerance)
+    whole("permutations", permutations)
+    whole("limit", limit, 2)
+    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     chosen = metric_named(metric)
     t, s = (table[random_rows(len(table), limit, rng)] for table in two_tables(real, synthetic))
     pooled = _Pooled(np.vstack([t, s]), len(t), chosen, tie_tolerance)

@@ -21,7 +21,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth.evaluation.neighbours.accuracy import check_tolerance, compared, two_sides, two_tables
+from dpsynth.checks import in_range
+from dpsynth.evaluation.neighbours.accuracy import compared, two_sides, two_tables
 from dpsynth.evaluation.neighbours.accuracy_interval import (
     LIST_LENGTH,
     AccuracyIntervals,
@@ -33,7 +34,6 @@ from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE
 from dpsynth.evaluation.neighbours.splitting import (
     Interval,
     Labels,
-    check_interval,
     clipped,
     split_intervals,
 )
@@ -117,8 +117,7 @@ def losses(
     >>> found.privacy_loss.lower > 0.3
     True
     """
-    check_interval(level, splits)
-    check_tolerance(tie_tolerance)
+    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
     sides_of = partial(two_sides, metric=metric_named(metric), k=LIST_LENGTH, tie_tolerance=tie_tolerance)

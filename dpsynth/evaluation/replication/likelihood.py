@@ -14,14 +14,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.replication.design_matrix import Design
 from dpsynth.evaluation.replication.model import Kind
-from dpsynth.evaluation.replication.separation import Ridge, precisions, separated
+from dpsynth.evaluation.replication.separation import Likelihood, Ridge, precisions, separated
 from dpsynth.evaluation.subsample import random_rows
 
 Floats = NDArray[np.float64]
@@ -226,7 +225,7 @@ def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -
     return found[first:], errors[first:]
 
 
-def _newton(model: Any, start: Floats) -> tuple[Floats, Floats | None]:
+def _newton(model: Likelihood, start: Floats) -> tuple[Floats, Floats | None]:
     """Maximise a likelihood of statsmodels; return the last point, and standard errors if it is a maximum.
 
     Newton's method with halved steps, as Cox regression in other packages has it: plain steps, which are
@@ -253,13 +252,13 @@ def _newton(model: Any, start: Floats) -> tuple[Floats, Floats | None]:
     return point, None
 
 
-def _logistic(z: Floats, y: Floats) -> Any:
+def _logistic(z: Floats, y: Floats) -> Likelihood:
     from statsmodels.discrete.discrete_model import Logit
 
     return Logit(y, _with_intercept(z), check_rank=False)
 
 
-def _cox(z: Floats, data: Design) -> Any:
+def _cox(z: Floats, data: Design) -> Likelihood:
     from statsmodels.duration.hazard_regression import PHReg
 
     events = np.asarray(data.duration)[data.y > 0]

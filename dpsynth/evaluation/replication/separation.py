@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,19 @@ def precisions(names: tuple[str, ...], scale: Floats, priors: Mapping[str, float
     return np.array([1.0 / std**2 for std in known])
 
 
+class Likelihood(Protocol):
+    """A log likelihood with its derivatives at a point of shape (p,), as statsmodels' models have them."""
+
+    def loglike(self, params: Floats, /) -> float:
+        """Logarithm of the likelihood."""
+
+    def score(self, params: Floats, /) -> Floats:
+        """Its gradient."""
+
+    def hessian(self, params: Floats, /) -> Floats:
+        """Its second derivatives."""
+
+
 @dataclass(frozen=True)
 class Ridge:
     """A likelihood of statsmodels times the normal priors of the slopes; the first coefficient is free.
@@ -94,7 +107,7 @@ class Ridge:
         Of each slope.
     """
 
-    model: Any
+    model: Likelihood
     precision: Floats
 
     def loglike(self, point: Floats) -> float:

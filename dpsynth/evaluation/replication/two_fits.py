@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth.errors import InputError
+from dpsynth.checks import whole
 from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.replication.complete_cases import enough_complete
 from dpsynth.evaluation.replication.contrasts import Contrast, contrast
@@ -149,8 +149,7 @@ def replicate(
     (5.1, 1.0)
     """
     model.check(schema)
-    if limit < 2:
-        raise InputError(f"limit must be at least 2, got {limit!r}")
+    whole("limit", limit, 2)
     frames = {"real": real, "synthetic": synthetic}
     used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
     model, remark = enough_complete(model, schema, used) if model.sparing else (model, "")

@@ -24,8 +24,8 @@ from dpsynth.evaluation.similarity.tails import (
     PERCENTILE_AIM,
     SPREAD_AIM,
     ColumnTails,
+    column_tails,
     missing_cells,
-    tails,
 )
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
@@ -72,8 +72,8 @@ def columns_believed(
     """
     schema, level, limit = tables.schema, settings.level, settings.neighbour_records
     synthetic, train, test = tables.synthetic, tables.train, tables.test
-    found = tails(train, synthetic, schema, level=level)
-    held_out = None if test is None else {c.column: c for c in tails(train, test, schema, level=level)}
+    found = column_tails(train, synthetic, schema, level=level)
+    held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
     progress(0.4)
     measures = [*_of_tails(found, held_out)]
     details = [Detail("tails", "tails", True, {"rows": [_row(c, held_out, schema) for c in found]})]

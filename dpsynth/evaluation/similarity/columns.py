@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,8 +68,8 @@ class ColumnDifference:
 
 
 def compare_column(
-    real: pd.Series[Any],
-    synthetic: pd.Series[Any],
+    real: pd.Series,
+    synthetic: pd.Series,
     column: Column,
     *,
     rng: np.random.Generator,
@@ -117,7 +116,7 @@ def compare_column(
 
 
 def cell_counts(
-    real: pd.Series[Any], synthetic: pd.Series[Any], column: Column, bins: int = 20
+    real: pd.Series, synthetic: pd.Series, column: Column, bins: int = 20
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count the values of two columns in common cells, missing ones in the first.
 
@@ -148,7 +147,7 @@ def cell_counts(
     return first, second
 
 
-def _cells(column: Column, series: pd.Series[Any], real: pd.Series[Any], bins: int) -> NDArray[np.int64]:
+def _cells(column: Column, series: pd.Series, real: pd.Series, bins: int) -> NDArray[np.int64]:
     """The cell of each value, 0 for a missing one; quantiles of ``real`` cut those of many numbers."""
     if not column.is_numeric:
         return category_codes(column, series) + 1

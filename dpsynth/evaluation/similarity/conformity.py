@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -196,7 +195,7 @@ def _off_step(numbers: NDArray[np.float64], column: Column) -> int:
     return int((np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1.0, 1e-6 * np.abs(steps))).sum())
 
 
-def _all_declared(column: Column, values: list[Any]) -> bool:
+def _all_declared(column: Column, values: list[object]) -> bool:
     try:
         Schema(columns=(column,)).check(pd.DataFrame({column.name: pd.Series(values, dtype=object)}))
     except DataError:

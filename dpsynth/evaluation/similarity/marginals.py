@@ -6,8 +6,6 @@ wherever the table itself may.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -52,7 +50,7 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
     grid = Grid.from_column(plain, max_values=_MAX_VALUES, default_cells=_BINS)
     counts = np.bincount(grid.encode(frame[column.name]), minlength=grid.size)
     shares = [float(count) / len(frame) for count in counts]
-    data: dict[str, Any] = {"column": column.name, "table": table}
+    data: dict[str, object] = {"column": column.name, "table": table}
     if column.is_numeric:
         data |= {"type": "numeric", "edges": [float(edge) for edge in _edges(grid)]}
     else:

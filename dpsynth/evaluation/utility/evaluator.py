@@ -19,8 +19,8 @@ from dpsynth.evaluation.subsample import random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.learning import Learned, learn_and_predict
 from dpsynth.evaluation.utility.models import chosen_models
-from dpsynth.evaluation.utility.outcome_rates import outcome_rates
 from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
+from dpsynth.evaluation.utility.rates import outcome_rates
 from dpsynth.evaluation.utility.scoreboard import Scoreboard
 
 #: of the test records, for intervals
@@ -51,7 +51,7 @@ def utility(
     Findings
         Measures ``<score>_<model>``, ``<score>_real_<model>``, ``<score>_difference_<model>`` and the same
         with ``mean`` in place of a model, for each of :data:`~dpsynth.evaluation.utility.scores.SCORES`;
-        the rates of :func:`~dpsynth.evaluation.utility.outcome_rates.outcome_rates`. For a binary outcome
+        the rates of :func:`~dpsynth.evaluation.utility.rates.outcome_rates`. For a binary outcome
         details ``"roc"`` and ``"calibration"`` of each model.
 
     Raises

@@ -16,8 +16,9 @@ import pandas as pd
 
 from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.evaluation.progress import Progress, silent
-from dpsynth.evaluation.utility.models import Model, Prediction, fit_and_predict
+from dpsynth.evaluation.utility.models import Model
 from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
+from dpsynth.evaluation.utility.predictions import Prediction, fit_and_predict
 from dpsynth.table.schema import Schema
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from dpsynth.evaluation.disclosure.copies import copies, duplicates
+from dpsynth.evaluation.disclosure.copies import count_copies, duplicates
 from dpsynth.evaluation.disclosure.distances import closest, distance_ratio, record_distance
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.disclosure.exchange import closer_share, exchanged, reach
@@ -231,7 +231,7 @@ def test_copies_equal_a_naive_count(seed: int, n: int, h: int) -> None:
     """Would catch missing values that differ from each other, or a mean over parts that is not exact."""
     rng = np.random.default_rng(seed)
     made, train, test = small(rng, 5), small(rng, n), small(rng, h)
-    found = copies(made, train, test, rng=rng)
+    found = count_copies(made, train, test, rng=rng)
     rows = [list(map(str, frame.to_numpy(dtype=object).tolist())) for frame in (made, train, test)]
     assert found.train == sum(row in rows[1] for row in rows[0])
     assert found.test == sum(row in rows[2] for row in rows[0])
@@ -246,9 +246,9 @@ def test_coincidence_without_held_out_records_leaves_each_record_out() -> None:
     """Would catch a training record that counts as its own coincidence."""
     rng = np.random.default_rng(8)
     train = pd.DataFrame({"x": [1, 1, 2, 3]})
-    found = copies(train, train, None, rng=rng)
+    found = count_copies(train, train, None, rng=rng)
     assert found.expected_share is not None and found.expected_share.value == 0.5
-    assert copies(train, train.iloc[:1], None, rng=rng).expected_share is None
+    assert count_copies(train, train.iloc[:1], None, rng=rng).expected_share is None
 
 
 def test_the_interval_of_the_excess_reaches_as_far_as_exchanges_do() -> None:
@@ -259,7 +259,7 @@ def test_the_interval_of_the_excess_reaches_as_far_as_exchanges_do() -> None:
     """
     train, test = (pd.DataFrame({"x": np.arange(50) + shift}) for shift in (0, 50))
     made = pd.DataFrame({"x": np.full(5000, 7)})
-    found = copies(made, train, test, rng=np.random.default_rng(9))
+    found = count_copies(made, train, test, rng=np.random.default_rng(9))
     assert found.excess is not None and found.excess.value == 1.0 and found.excess.lower <= 0.0
 
 

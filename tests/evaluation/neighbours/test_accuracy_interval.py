@@ -177,9 +177,9 @@ def test_privacy_loss_is_unbiased_for_unequal_sizes() -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
+        ({"level": 1.0}, r"level must lie in \(0, 1\), not 1"),
         ({"level": 0.0}, "level must"),
-        ({"splits": 9}, "splits must be at least 10, got 9"),
+        ({"splits": 9}, "splits must be a whole number of at least 10, not 9"),
         ({"tie_tolerance": 1.0}, "tie_tolerance"),
         ({"metric": "cosine"}, "metric must be one of"),
     ],

@@ -84,8 +84,8 @@ def test_two_records_a_side_suffice() -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"permutations": 0}, "permutations must be at least 1, got 0"),
-        ({"limit": 1}, "limit must be at least 2"),
+        ({"permutations": 0}, "permutations must be a whole number of at least 1, not 0"),
+        ({"limit": 1}, "limit must be a whole number of at least 2, not 1"),
     ],
 )
 def test_bad_settings_are_refused(argument: dict[str, int], message: str) -> None:

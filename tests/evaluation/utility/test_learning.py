@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from dpsynth.evaluation.utility.learning import Learned, learn_and_predict
-from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model, Prediction
+from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model
 from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
+from dpsynth.evaluation.utility.predictions import Prediction
 from dpsynth.evaluation.utility.scores import scorer
 from dpsynth.table.schema import Column, Schema
 

@@ -15,15 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.utility import models as module
-from dpsynth.evaluation.utility.models import (
-    CLASSIFIERS,
-    REGRESSORS,
-    Model,
-    as_models,
-    chosen_models,
-    fit_and_predict,
-)
+from dpsynth.evaluation.utility import predictions
+from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model, as_models, chosen_models
+from dpsynth.evaluation.utility.predictions import fit_and_predict
 
 
 def points(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +90,7 @@ def test_same_forest_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
 
         monkeypatch.setattr(RandomForestClassifier, method, watch)
     monkeypatch.setattr(module, "PARALLEL_RECORDS", 10)
-    monkeypatch.setattr(module.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(predictions.os, "cpu_count", lambda: 2)
     np.testing.assert_array_equal(
         alone, fit_and_predict(CLASSIFIERS["random_forest"], 3, (x, y), test, 2).predicted
     )

@@ -14,8 +14,8 @@ from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from dpsynth.errors import InputError, SchemaError
+from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Measure
-from dpsynth.evaluation.utility.outcome_rates import outcome_rates
 from dpsynth.evaluation.utility.outcomes import (
     check_outcome,
     known_outcomes,
@@ -23,8 +23,8 @@ from dpsynth.evaluation.utility.outcomes import (
     mode_collapse,
     outcome_kind,
     outcome_values,
-    wilson_interval,
 )
+from dpsynth.evaluation.utility.rates import outcome_rates
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -89,7 +89,8 @@ def test_known_outcomes_leave_missing_ones_out() -> None:
 def test_wilson_equals_statsmodels(count_total: tuple[int, int], level: float) -> None:
     """Would catch a wrong quantile, and ends outside [0, 1] or on the wrong side of the share."""
     count, total = count_total
-    lower, upper = wilson_interval(count, total, level)
+    interval = share(count, total, level, method="wilson")
+    lower, upper = interval.lower, interval.upper
     expected = proportion_confint(count, total, alpha=1 - level, method="wilson")
     assert (lower, upper) == pytest.approx(expected, abs=1e-9)
     assert 0 <= lower <= count / total <= upper <= 1 and lower < upper
@@ -154,7 +155,8 @@ def test_rates_of_two_categories() -> None:
         "positive_rate_synthetic", "outcome_constant_synthetic",
     ]  # fmt: skip
     rate = found["positive_rate_train"]
-    assert (rate.lower, rate.upper) == wilson_interval(40, 100)
+    wilson = share(40, 100, method="wilson")
+    assert (rate.lower, rate.upper) == (wilson.lower, wilson.upper)
     assert rate.detail == "share of died = 'yes', train"
 
 

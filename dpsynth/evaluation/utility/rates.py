@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Measure
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.outcomes import (
     known_outcomes,
     mean_interval,
     mode_collapse,
-    wilson_interval,
 )
 from dpsynth.table.schema import Column
 
@@ -92,7 +92,8 @@ def _rates(codes: NDArray[np.int64 | np.float64], column: Column, table: str, le
         what = f"share of {column.name} = {column.categories[code]!r}"
         count = int((codes == code).sum())
         if len(codes):
-            yield name, what, count / len(codes), wilson_interval(count, len(codes), level)
+            rate = share(count, len(codes), level, method="wilson")
+            yield name, what, rate.value, (rate.lower, rate.upper)
         else:
             yield name, what, None, None
 
