@@ -62,18 +62,18 @@ def evaluate(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Likeness, usefulness and memory of a synthetic table from any tool, against real records.
+    """Utility, replication, similarity, neighbours and disclosure of a synthetic table from any tool.
 
-    Numbers of real records are internal. Without --test nothing tells memory from coincidence. With --model
-    or --ledger the page opens with the guarantee, as that of a run does. With RUN, the real table is read and
-    split as the run's configuration says, and the run's report is written anew.
+    It is measured against real records, whose numbers are internal. Without --test nothing tells memory from
+    coincidence. With --model or --ledger the page opens with the guarantee, as that of a run does. With RUN,
+    the real table is read and split as the run's configuration says, and the run's report is written anew.
     """
-    from dpsynth.evaluation import evaluate as measure
-    from dpsynth.evaluation.evaluate import check_settings
+    from dpsynth.evaluation.evaluators import evaluate_tables
+    from dpsynth.evaluation.tables import Tables
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
 
-    asked: dict[str, Any] = {
+    asked: dict[str, object] = {
         "seed": seed,
         "effects": effects,
         "constraints": constraint,
@@ -99,14 +99,14 @@ def evaluate(
         raise InputError("--delta goes with --ledger")
     with nullcontext() if out is None else claimed(out, force=force, mark=_MARK):
         known, origin = _known(schema, model, ledger, delta)
-        check_settings(known, outcome=outcome, **{k: v for k, v in asked.items() if k != "seed"})
+        settings = EvaluateConfig.of(**asked, outcome=outcome)
+        settings.check(known)
         start = time.perf_counter()
         made, real, held_out = (_read(path, known) for path in (synthetic, train, test))
         loaded = time.perf_counter()
         with console.stage_bar() as stages:
-            result = measure(
-                made, train=real, test=held_out, schema=known, outcome=outcome, progress=stages, **asked
-            )
+            tables = Tables.of(made, train=real, test=held_out, schema=known)
+            result = evaluate_tables(tables, settings, stages)
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
         report = RunReport.of_evaluation(result)
         if origin is not None:
@@ -116,7 +116,7 @@ def evaluate(
                 train=train,
                 schema_path=schema,
                 synthetic_records=len(made),
-                asked=EvaluateConfig(**asked),
+                asked=settings,
                 seconds=seconds,
             )
         if out is not None:
@@ -124,7 +124,7 @@ def evaluate(
     _show(result, out, as_json=as_json)
 
 
-def _again(run: Path, asked: dict[str, Any], *, force: bool, as_json: bool) -> None:
+def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -> None:
     from dpsynth.runs.reevaluation import evaluate_again
 
     with console.stage_bar() as stages:

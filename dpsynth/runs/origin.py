@@ -10,9 +10,10 @@ from pathlib import Path
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.settings import Settings
 from dpsynth.files.storage import check_same_ledger
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.config import EvaluateConfig, ModelConfig
+from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.reporting import new_report
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
@@ -101,7 +102,7 @@ class Origin:
         train: Path,
         schema_path: Path | None,
         synthetic_records: int,
-        asked: EvaluateConfig,
+        asked: Settings,
         seconds: Mapping[str, float],
     ) -> RunReport:
         """The report that `dpsynth run` would have written of this table.

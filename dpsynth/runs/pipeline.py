@@ -26,8 +26,9 @@ from dpsynth.accounting.ledger.guarantee import WARNING
 from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
-from dpsynth.evaluation.evaluate import evaluate
+from dpsynth.evaluation.evaluators import evaluate_tables
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.tables import Tables
 from dpsynth.files import storage
 from dpsynth.files.targets import claimed
 from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
@@ -390,18 +391,5 @@ def evaluate_parts(
     progress: Callable[[str, float], None] | None,
 ) -> Evaluation:
     """Evaluate a synthetic table against both parts of the real one, as a configuration says."""
-    return evaluate(
-        sampled,
-        train=train.frame,
-        test=test.frame,
-        schema=train.schema,
-        seed=config.evaluate.seed,
-        reference=config.evaluate.reference,
-        neighbour_records=config.evaluate.neighbour_records,
-        utility_records=config.evaluate.utility_records,
-        effects=config.evaluate.effects,
-        constraints=config.evaluate.constraints,
-        metric=config.evaluate.metric,
-        level=config.evaluate.level,
-        progress=progress,
-    )
+    tables = Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema)
+    return evaluate_tables(tables, config.evaluate, progress)

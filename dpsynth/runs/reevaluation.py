@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.records import Evaluation
@@ -39,7 +38,7 @@ def evaluate_again(
     folder: str | Path,
     *,
     force: bool = False,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     stages: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
     """Evaluate a run's synthetic table again and write the run's report and page anew.
@@ -112,7 +111,7 @@ def _require_run(folder: Path) -> None:
     raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
 
 
-def _configuration(report: RunReport, folder: Path, settings: Mapping[str, Any]) -> RunConfig:
+def _configuration(report: RunReport, folder: Path, settings: Mapping[str, object]) -> RunConfig:
     config = dict(report.config)
     if isinstance(model := config.get("model"), Mapping):
         # whoever reads a report must not learn the seed, so that a word stands in its place

@@ -19,6 +19,8 @@ from dpsynth.accounting import Ledger
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
 from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
 from dpsynth.files.locks import locked
 from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render
@@ -127,7 +129,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
     config().to_yaml("run.yaml")
     with monkeypatch.context() as patched:
-        patched.setattr("dpsynth.runs.pipeline.evaluate", failing(raised))
+        patched.setattr("dpsynth.runs.pipeline.evaluate_tables", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
     last = capsys.readouterr().err.splitlines()[-1]
     assert said in last and "the table, the model and the ledger are in out" in last
@@ -135,7 +137,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
     assert "`dpsynth evaluate out`" in last
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
 
@@ -150,7 +152,7 @@ def test_what_was_paid_for_outlives_failing_sampling(
 ) -> None:
     """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
     config().to_yaml("run.yaml")
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "_sample_to", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
@@ -186,13 +188,14 @@ def test_a_run_evaluated_again_measures_the_same(
     assert new == old
     effects = "logistic: died ~ age"
     words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
-    given: dict[str, Any] = {}
+    given: list[Settings] = []
     monkeypatch.setattr(
-        "dpsynth.runs.pipeline.evaluate", lambda *a, **k: given.update(k) or measured_at_once()
+        "dpsynth.runs.pipeline.evaluate_tables",
+        lambda tables, settings, progress: given.append(settings) or measured_at_once(),
     )
     assert main(words) == 0
     new = json.loads((folder / "out/report.json").read_text())
-    assert (given["effects"], given["constraints"], given["seed"]) == ([effects], ["age >= 30"], 3)
+    assert (given[0].effects, given[0].constraints, given[0].seed) == ((effects,), ("age >= 30",), 3)
     assert new["config"]["evaluate"]["effects"] == [effects]
     assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
     assert effects in (folder / "out/report.html").read_text()
@@ -201,7 +204,7 @@ def test_a_run_evaluated_again_measures_the_same(
 
 def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the word that stands in the seed's place taken for a wrong option."""
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
     assert main(["evaluate", "out"]) == 0
     report = json.loads((folder / "out/report.json").read_text())
@@ -446,7 +449,7 @@ import os, signal, sys
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
 
-pipeline.evaluate = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+pipeline.evaluate_tables = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
 """
 
@@ -490,7 +493,7 @@ def test_a_run_of_ones_own_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     command = (
         "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
     )
@@ -554,7 +557,7 @@ def test_an_evaluation_by_hand_has_the_page_of_a_run(
     assert "cohort.csv" not in released and str(folder) not in released
 
     # a ledger tells the same but for the model's options
-    monkeypatch.setattr("dpsynth.evaluation.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.evaluation.evaluators.evaluate_tables", measured_at_once)
     told = [*command, "--schema", "train.yaml", "--ledger", "out/ledger.json"]
     assert main([*told, "--out", "ledger"]) == 0
     theirs = json.loads((folder / "ledger/report.json").read_text())
@@ -637,13 +640,13 @@ def test_a_long_table_is_evaluated_on_its_first_records(
     monkeypatch.setattr(pipeline, "EVALUATED_ROWS", 60)
     monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
     evaluated: list[int] = []
-    original = pipeline.evaluate
+    original = pipeline.evaluate_tables
 
-    def count(frame: Any, **kwargs: Any) -> Any:
-        evaluated.append(len(frame))
-        return original(frame, **kwargs)
+    def count(tables: Tables, *rest: Any) -> Any:
+        evaluated.append(len(tables.synthetic))
+        return original(tables, *rest)
 
-    monkeypatch.setattr(pipeline, "evaluate", count)
+    monkeypatch.setattr(pipeline, "evaluate_tables", count)
     done = pipeline.run(config(sample={"n": 200}), "out")
     assert evaluated == [100]
     assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201

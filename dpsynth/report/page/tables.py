@@ -13,10 +13,10 @@ OF_COLUMN = re.compile(r"(?P<name>[^\[]+)\[(?P<column>.*)\]", re.DOTALL)
 #: the sections, and the words with which a group of theirs may begin
 HOMES = {
     "utility": ("utility",),
-    "replication": ("replication", "study", "effect"),
-    "similarity": ("similarity", "resemblance", "association", "constraint", "discriminat", "rare"),
+    "replication": ("replication",),
+    "similarity": ("similarity", "association", "constraint", "discriminat", "rare"),
     "columns": ("tails", "single"),
-    "closeness": ("closeness", "memor", "membership", "nearest", "copies"),
+    "closeness": ("nearest", "disclosure"),
     "records": ("records",),
 }
 # What is shown of a long table without unfolding.

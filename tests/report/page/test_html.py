@@ -359,9 +359,7 @@ def test_measures_are_told_in_words_first(pages):
 
 def test_a_table_of_nothing_is_no_table():
     """Catches five lines of n/a with the same long reason, in full view, and a column without a value."""
-    lost = tuple(
-        Measure("Study replication", f"effects_{k}", None, True, f"share {k}; no event") for k in range(5)
-    )
+    lost = tuple(Measure("Replication", f"effects_{k}", None, True, f"share {k}; no event") for k in range(5))
     rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None}]
     data = {"model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
     data |= {
@@ -379,7 +377,7 @@ def test_a_table_of_nothing_is_no_table():
     assert "n/a" not in html
     folded = "".join(re.findall(r"<details.*?</details>", html, re.DOTALL))
     assert folded.count("no event</th>") + folded.count("no event <span") == 5
-    assert "effects with intervals" not in html and "Study replication: measures" not in html
+    assert "effects with intervals" not in html and "Replication: measures" not in html
     assert "could not be computed" in html and "no event is observed" in html
     # no measure of this group has an interval
     assert ">interval</th>" not in html and ">numbers outside the bounds</th>" in html

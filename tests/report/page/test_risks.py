@@ -21,9 +21,9 @@ SIZES = Evaluation(
     (
         Measure("Records", "train_records", 700, True),
         Measure("Records", "test_records", 310, True),
-        Measure("Memorisation", "copies_excess", 0.012, True, "", 0.001, 0.023),
-        Measure("Memorisation", "membership_auc", 0.523, True, "", 0.501, 0.545),
-        Measure("Memorisation", "membership_auc_calibrated", None, True),
+        Measure("Disclosure", "copies_excess", 0.012, True, "", 0.001, 0.023),
+        Measure("Disclosure", "membership_auc", 0.523, True, "", 0.501, 0.545),
+        Measure("Disclosure", "membership_auc_calibrated", None, True),
         Measure("Utility", "auc_mean", 0.81, True, "", 0.79, 0.83),
     ),
     {"outcome": "death"},

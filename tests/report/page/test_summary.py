@@ -61,9 +61,9 @@ def test_measured_numbers_carry_their_interval_and_mark():
     """Catches a number of real records without its interval or without the mark, and a made-up one."""
     evaluation = Evaluation(
         (
-            Measure("Memorisation", "membership_auc", 0.523, True, lower=0.501, upper=0.545),
-            Measure("Memorisation", "membership_tpr_at_1pct", 0.012, True, lower=0.0, upper=0.03),
-            Measure("Memorisation", "copies_excess", None, True),
+            Measure("Disclosure", "membership_auc", 0.523, True, lower=0.501, upper=0.545),
+            Measure("Disclosure", "membership_tpr_at_1pct", 0.012, True, lower=0.0, upper=0.03),
+            Measure("Disclosure", "copies_excess", None, True),
             Measure("Utility", "auc_mean", 0.81, True, lower=0.79, upper=0.83),
             Measure("Utility", "auc_real_mean", 0.84, True),
         ),

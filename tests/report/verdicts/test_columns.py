@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from compared import conformed
 
 from dpsynth.evaluation.records import Detail, Evaluation
-from dpsynth.evaluation.similarity.believable import believable
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.report.page.columns import column_blocks
 from dpsynth.report.page.summary import trust
@@ -50,7 +52,8 @@ def table(n: int, seed: int, *, believed: bool = True) -> pd.DataFrame:
 
 def measured(made: pd.DataFrame, *, test: bool = True) -> Evaluation:
     held_out = table(1500, 2) if test else None
-    found = believable(made, table(1500, 1), held_out, SCHEMA, rng=np.random.default_rng(0))
+    tables = conformed(made, table(1500, 1), held_out, SCHEMA)
+    found = columns_believed(tables, Settings(), np.random.default_rng(0))
     return Evaluation(found.measures, {}, found.details)
 
 
