@@ -83,8 +83,8 @@ def connected(
 def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
     """Yield ``work(part)`` once for every part, in the order in which workers finish.
 
-    ``work`` must be pure, but for files that it would write the same again: a part whose worker dies is worked
-    on once more, and still yields one result, for one future stands for it throughout.
+    ``work`` must be pure, but for files that it would write the same again: a part whose worker dies is
+    worked on once more, and still yields one result, for one future stands for it throughout.
 
     Raises
     ------

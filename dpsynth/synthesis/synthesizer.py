@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,15 @@ from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, check_count, from_plain
+from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
-from dpsynth.table.rules import Where, parse_where
+from dpsynth.table.rules import Rule, Where, parse_where
 from dpsynth.table.schema import Schema, require_reviewed
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _FORMAT = 2
 
@@ -370,7 +374,51 @@ class DPWGANGP:
         write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
         return Path(path)
 
-    def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
+    def sample_to_parts(
+        self,
+        path: str | Path,
+        n_samples: int,
+        *,
+        client: Client,
+        partitions: int | None = None,
+        where: Where | None = None,
+        random_state: int | None = None,
+        replace: bool = False,
+    ) -> Path:
+        """Draw ``n_samples`` synthetic records into a folder of Parquet files, side by side on Dask workers.
+
+        Parameters
+        ----------
+        path : path
+            The folder, which is there when it is complete; all workers must see it under this name.
+        n_samples, where, random_state
+            As for `sample`; another number of parts is another sample.
+        client : distributed.Client
+            Of the workers, see :func:`dpsynth.cluster.connected`.
+        partitions : int, optional
+            Number of files; by default one for each million records.
+        replace : bool
+            Whether an existing folder may be replaced.
+
+        Raises
+        ------
+        InputError
+            If a condition cannot be read, or ``path`` exists and may not be replaced.
+        RejectionError
+            If a constraint or condition is nearly impossible under the model, naming it.
+        """
+        self._conditions(n_samples, where)
+        if partitions is not None:
+            check_count("partitions", partitions, low=1)
+
+        def fill(folder: Path) -> None:
+            parts = plan_parts(int(n_samples), partitions, random_state)
+            self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where)
+            write_warning(folder / WARNING, self.guarantee())
+
+        return storage.write_folder(Path(path).absolute(), fill, replace=replace)
+
+    def _conditions(self, n_samples: int, where: Where | None) -> tuple[Rule, ...]:
         self._check_fitted()
         check_count("n_samples", n_samples)
         conditions = parse_where(where, self.model_.schema)
@@ -378,6 +426,10 @@ class DPWGANGP:
             every = combinations(rule, self.model_.schema)
             if every is not None and not rule.selected(every).any():
                 raise InputError(f"condition {rule.text!r}: no declared values fulfil it")
+        return conditions
+
+    def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
+        conditions = self._conditions(n_samples, where)
         self.acceptance_ = Acceptance()
         return self.model_.blocks(
             int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_

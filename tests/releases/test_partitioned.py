@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from dying_axes import DyingAxis
+from dask_workers import DyingAxis, process, threads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
@@ -34,15 +34,7 @@ SCHEMA = Schema(
 
 @pytest.fixture(scope="module")
 def client():
-    """Workers in threads of this process: quick, and as good as others where none is to die."""
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
-        ) as local,
-        Client(local, set_as_default=False) as client,
-    ):
+    with threads() as client:
         yield client
 
 
@@ -241,7 +233,7 @@ def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     (tmp_path / "grave").mkdir()
     dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave")
     tables = [*every_table(SCHEMA), (dying,)]
-    before = {worker["pid"] for worker in processes.run(_process).values()}
+    before = set(processes.run(process).values())
     answer = counts(records, tables)
     killed = {int(file.name) for file in (tmp_path / "grave").iterdir()}
     assert len(killed) == 1 and killed <= before
@@ -258,12 +250,6 @@ def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes
         counts(records, [(dying,)])
 
 
-def _process():
-    import os
-
-    return {"pid": os.getpid()}
-
-
 def test_where_the_workers_are(monkeypatch):
     with pytest.raises(
         InputError, match="workers is 2, but the scheduler at tcp://a:1 has workers of its own"
@@ -272,7 +258,7 @@ def test_where_the_workers_are(monkeypatch):
     with pytest.raises(InputError, match="workers must be a whole number of at least 1, not 0"):
         cluster.connected(workers=0).__enter__()
     monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
-    with pytest.raises(InputError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         cluster.connected("tcp://127.0.0.1:9").__enter__()
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(InputError, match=r'pip install "dpsynth\[distributed\]"'):
