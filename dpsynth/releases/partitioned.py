@@ -43,6 +43,8 @@ class PartitionedRecords(Records):
         If a file's columns are not the schema's.
     """
 
+    in_memory = False
+
     def __init__(self, table: ParquetTable, schema: Schema, client: Client) -> None:
         super().__init__()
         self.table, self.schema = table, schema

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 #: Rows of a part where nobody says how many parts there are.
 PART_ROWS = 1_000_000
+_NAME = "part-{:05d}.parquet"
 #: The file that every folder of parts holds.
-FIRST = "part-00000.parquet"
+FIRST = _NAME.format(0)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Par
     count = partitions or max(-(-n // PART_ROWS), 1)
     ends = [n * i // count for i in range(count + 1)]
     for i, stream in enumerate(np.random.SeedSequence(seed).spawn(count)):
-        yield Part(f"part-{i:05d}.parquet", ends[i + 1] - ends[i], stream)
+        yield Part(_NAME.format(i), ends[i + 1] - ends[i], stream)
 
 
 def sample_parts(
