@@ -7,6 +7,7 @@ come; a worker that dies is survived, for its parts are handed to another.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -74,10 +75,16 @@ def connected(
             threads_per_worker=1,
             memory_limit=memory,
             dashboard_address="127.0.0.1:0",
+            preload=[__name__],
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the process that started this worker, which ends it; Dask calls it in each of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:

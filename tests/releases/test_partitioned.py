@@ -222,6 +222,18 @@ def test_a_file_that_changes_between_two_readings_is_refused(tmp_path, client):
         records.counts(every_table(SCHEMA))
 
 
+def test_a_scheduler_that_runs_already(tmp_path, processes):
+    """Catches a client that starts workers of its own, or ends those of others."""
+    frame = sample_frame(40)
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [10]))
+    tables = every_table(SCHEMA)
+    with cluster.connected(processes.scheduler.address) as client:
+        answer = counts(PartitionedRecords(table, SCHEMA, client), tables)
+        assert client.ncores() == processes.ncores()
+    assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+    assert len(processes.run(process)) == 2
+
+
 def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     """Catches parts that are lost with their worker, or added twice when they are counted again."""
     monkeypatch.setattr(parquet, "PART_ROWS", 50)
