@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpsynth.accounting.ledger.statement import round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 
 
 def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from dpsynth.accounting.events.events import describe_event, training_event
 from dpsynth.accounting.events.mechanisms import mechanism_event
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import explain
-from dpsynth.accounting.ledger.statement import round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.measures import from_parameters, measures
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
@@ -113,8 +113,8 @@ def of_ledger(
 ) -> dict[str, Any]:
     """Measures of everything in a ledger, at its own delta by default, with its :meth:`Ledger.summary`."""
     cost = ledger.summary(delta)
-    cost |= measures(ledger.profile(), cost["delta"], prior=prior, fpr=fpr)
-    return cost | {"caveats": _caveats(ledger)}
+    exact = measures(ledger.profile(), cost["delta"], prior=prior, fpr=fpr)
+    return {**cost, **exact, "caveats": _caveats(ledger)}
 
 
 def calibrated(

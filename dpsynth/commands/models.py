@@ -155,7 +155,7 @@ def sample(
             )
     else:
         fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
-    guarantee, acceptance = fitted.guarantee(), fitted.acceptance_
+    guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
     lines = [guarantee, *acceptance.lines(), f"wrote {n:,} records to {out}"]
     console.emit(result, "\n".join(lines), as_json=as_json)

@@ -138,7 +138,7 @@ def _what_is_there(done: Finished) -> str:
 
 
 def _text(done: Finished) -> str:
-    lines = [done.report.guarantee]
+    lines = [str(done.report.guarantee)]
     evaluation = done.report.evaluation
     if evaluation is not None:
         wanted = (

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 NoiseShape = Literal["spherical", "layerwise", "proportional", "optimal"]
 #: The noise shapes by name; `dpsynth.mechanism.allocation` says what they are.
 NOISE_SHAPES: tuple[str, ...] = get_args(NoiseShape)
-_ADJACENCIES = ("add/remove", "replace-one")
 
 
 def _number(name: str, value: object) -> float:
@@ -53,9 +52,6 @@ class Plan:
     noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
     centred : bool
         Whether boxes are centred, which halves their sensitivity.
-    adjacency : {"add/remove", "replace-one"}
-        Of the guarantee. The event's multiplier is the one under add/remove in both cases, as everywhere in
-        `dpsynth.accounting`, which doubles the sensitivity under replace-one itself.
 
     Raises
     ------
@@ -77,7 +73,6 @@ class Plan:
     noise_multiplier: float | None
     noise_shape: NoiseShape = "optimal"
     centred: bool = True
-    adjacency: Literal["add/remove", "replace-one"] = "add/remove"
 
     def __post_init__(self) -> None:
         q = _number("sampling_prob", self.sampling_prob)
@@ -101,8 +96,6 @@ class Plan:
             )
         if not isinstance(self.centred, bool):
             raise ConfigError(f"centred must be true or false, got {self.centred!r}")
-        if self.adjacency not in _ADJACENCIES:
-            raise ConfigError(f"adjacency must be one of {', '.join(_ADJACENCIES)}, got {self.adjacency!r}")
         object.__setattr__(self, "sampling_prob", q)
         object.__setattr__(self, "expected_batch", batch)
         object.__setattr__(self, "steps", int(self.steps))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.grid import Grid
@@ -38,15 +37,6 @@ def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
     """
     columns = tuple(j for j, grid in enumerate(grids) if grid.column.missing)
     return columns if len(columns) >= _FEWEST_COLUMNS else ()
-
-
-def missing_counts(frame: pd.DataFrame, grids: Sequence[Grid], panel: Sequence[int]) -> Array:
-    """Number of records with 0, 1, ... missing values among the panel's columns: a private quantity.
-
-    Adjacency add/remove one record; L2 sensitivity 1.
-    """
-    absent = frame[[grids[j].column.name for j in panel]].isna().to_numpy().sum(axis=1)
-    return np.bincount(absent, minlength=len(panel) + 1).astype(np.float64)
 
 
 def rake(missing: NDArray[np.bool_], law: Array, shares: Array) -> Array:

@@ -5,11 +5,9 @@ network bought with part of the budget: ``tree`` ties every column to one parent
 ``tan`` (tree-augmented naive Bayes, Friedman et al. 1997) gives every column the outcome *and* one other
 column as parents, which keeps what classifiers need when the outcome has many weak causes.
 
-It reads private records twice. Edges are chosen by exponential mechanisms on scores of sensitivity 1
-(`dpsynth.releases.structure`). The chosen tables are then counted: a record lies in one cell of each, so all
-of them together have L2 sensitivity sqrt(number of tables) under add/remove of one record, and one Gaussian
-mechanism releases them. Norm-sub, the fit to the released one-way marginals and all sampling are
-post-processing.
+It reads private records twice: edges are chosen by exponential mechanisms on scores of sensitivity 1
+(`dpsynth.releases.structure`), and the chosen tables are counted (`dpsynth.releases.tables`). Norm-sub, the
+fit to the released one-way marginals and all sampling are post-processing.
 """
 
 from __future__ import annotations
@@ -19,19 +17,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import epsilon_delta_event, non_private_event
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError
-from dpsynth.releases.binning import Binning, default_bins, make_binning
-from dpsynth.releases.marginals import Marginals, check_noise, gaussian_event
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
 from dpsynth.releases.panels import CANDIDATES, choose, panel_of, rake
 from dpsynth.releases.projection import fit_margins, norm_sub
-from dpsynth.releases.selection import check_epsilon
-from dpsynth.releases.structure import count_table, grow_tree, n_choices, noise_allowance, pair_scores
+from dpsynth.releases.records import Records
+from dpsynth.releases.structure import EdgesRelease, Kind
+from dpsynth.releases.tables import TablesRelease
 from dpsynth.table.draws import draw_conditional
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _SORTED = 6
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """A fitted prior; make it with `fit_prior`.
+    """A fitted prior; made by `PriorReleases.run`.
 
     Attributes
     ----------
@@ -145,171 +145,106 @@ class Prior:
         return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law)
 
 
-def fit_prior(
-    frame: pd.DataFrame,
-    schema: Schema,
-    marginals: Marginals,
-    *,
-    kind: str,
-    noise_multiplier: float | None,
-    selection_epsilon: float | None,
-    rng: np.random.Generator,
-    n_bins: int | None = None,
-) -> Prior:
-    """Fit a prior to private records.
-
-    Adjacency add/remove one record. Each choice of an edge is (selection_epsilon, 0)-DP on scores of
-    sensitivity 1; all tables are one Gaussian mechanism of L2 sensitivity sqrt(number of tables). Both
-    are listed by `prior_events`. The number of records used is ``marginals.n``, public or released.
+@dataclass(frozen=True)
+class PriorReleases:
+    """The two readings that a prior is made of, their noise fixed together and beforehand.
 
     Parameters
     ----------
-    frame : DataFrame, shape (n, columns)
-        Conformed to the schema.
-    schema : Schema
-        Its outcome is the tree's root; without one the first column is.
-    marginals : Marginals
-        Released one-way marginals of the same schema.
-    kind : {"tree", "tan"}
-        "tan" needs an outcome.
-    noise_multiplier : float or None
-        Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
-    selection_epsilon : float or None
-        Epsilon of each choice of an edge; None: the best edges, **not private**.
-    rng : numpy Generator
-    n_bins : int, optional
-        Most bins of an ordered column; by default `default_bins`, a rule that reads no records.
-
-    Returns
-    -------
-    Prior
-
-    Raises
-    ------
-    ConfigError
-        If ``kind`` is unknown or needs an outcome, the marginals are of other columns, or a number is out
-        of range.
-
-    References
-    ----------
-    Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et al.
-    (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
-    for noise).
-
-    Examples
-    --------
-    >>> from dpsynth.releases.marginals import release_marginals
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="a", kind="binary", categories=(0, 1)),
-    ...                          Column(name="y", kind="binary", categories=(0, 1))), outcome="y")
-    >>> frame = schema.conform(pd.DataFrame({"a": [0, 0, 1, 1] * 9, "y": [0, 0, 1, 1] * 9})).frame
-    >>> rng = np.random.default_rng(0)
-    >>> exact = release_marginals(frame, schema, noise_multiplier=None, n=36, rng=rng)
-    >>> prior = fit_prior(
-    ...     frame, schema, exact, kind="tree", noise_multiplier=None, selection_epsilon=None, rng=rng
-    ... )
-    >>> bins = prior.sample(6, rng)
-    >>> bool((bins[:, 0] == bins[:, 1]).all())
-    True
+    edges : EdgesRelease
+    tables : TablesRelease
     """
-    _check_kind(schema, kind)
-    check_noise(noise_multiplier)
-    check_epsilon(selection_epsilon)
-    if marginals.names != schema.names:
-        raise ConfigError(f"marginals are of the columns {marginals.names}, the schema's are {schema.names}")
-    if n_bins is not None and n_bins < 1:
-        raise ConfigError(f"n_bins is {n_bins}, but must be at least 1")
-    root = 0 if schema.outcome is None else schema.names.index(schema.outcome)
-    tables = n_tables(schema)
-    std = 0.0 if noise_multiplier is None else noise_multiplier * float(np.sqrt(tables))
-    classes = marginals.grids[root].size if kind == "tan" else 1
-    most = n_bins or default_bins(marginals.n, std, classes)
-    binnings = tuple(
-        make_binning(grid, p, most, keep=j == root and schema.outcome is not None)
-        for j, (grid, p) in enumerate(zip(marginals.grids, marginals.probabilities, strict=True))
-    )
-    bins = np.empty((len(frame), len(schema)), dtype=np.int64)
-    for j, (grid, binning) in enumerate(zip(marginals.grids, binnings, strict=True)):
-        bins[:, j] = binning.labels[grid.encode(frame[grid.column.name])]
-    families = _families(bins, binnings, marginals.n, kind, root, std, selection_epsilon, rng)
-    factors = tuple(
-        (family[:-1], family[-1], _clean(table, family, binnings, marginals.n))
-        for family, table in zip(families, _noisy_tables(bins, binnings, families, std, rng), strict=True)
-    )
-    panel = panel_of(marginals.grids)
-    return Prior(kind, root, binnings, marginals.probabilities, factors, panel, marginals.missing_law)
 
+    edges: EdgesRelease
+    tables: TablesRelease
 
-def prior_events(
-    schema: Schema, kind: str, noise_multiplier: float | None, selection_epsilon: float | None
-) -> list[tuple[str, DpEvent, str]]:
-    """Name, event and sensitivity of everything that `fit_prior` releases, in order.
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        kind: Kind,
+        *,
+        noise_multiplier: float | None,
+        epsilon: float | None,
+        stage: Stage | None = None,
+    ) -> PriorReleases:
+        """Both readings, from public numbers.
 
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> columns = tuple(Column(name=c, kind="binary", categories=(0, 1)) for c in "abcy")
-    >>> for name, event, _ in prior_events(Schema(columns=columns, outcome="y"), "tan", 2.0, 0.1):
-    ...     print(name, event)
-    prior edges SelfComposedDpEvent(event=EpsilonDeltaDpEvent(epsilon=0.1, delta=0.0), count=2)
-    prior tables GaussianDpEvent(noise_multiplier=2.0)
-    """
-    _check_kind(schema, kind)
-    check_noise(noise_multiplier)
-    check_epsilon(selection_epsilon)
-    choices = n_choices(len(schema) - (kind == "tan"))
-    tables = n_tables(schema)
-    events: list[tuple[str, DpEvent, str]] = []
-    if choices and selection_epsilon is None:
-        events.append(("prior edges", non_private_event(), "not private: no noise"))
-    elif choices and selection_epsilon is not None:
-        event = epsilon_delta_event(selection_epsilon, count=choices)
-        events.append(("prior edges", event, f"1 a score, {choices} exponential mechanisms"))
-    if tables:
-        event = gaussian_event(noise_multiplier)
-        events.append(("prior tables", event, f"sqrt({tables}) for {tables} tables together"))
-    return events
+        Parameters
+        ----------
+        schema : Schema
+        kind : {"tree", "tan"}
+        noise_multiplier : float or None
+            Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
+        epsilon : float or None
+            Of each choice of an edge; None: the best edges, **not private**.
+        stage : Stage, optional
 
+        Raises
+        ------
+        ConfigError
+            If ``kind`` is unknown or needs an outcome, or a number is out of range.
+        """
+        tables = TablesRelease(count=len(schema) - 1, noise_multiplier=noise_multiplier, stage=stage)
+        edges = EdgesRelease(
+            schema=schema, kind=kind, epsilon=epsilon, table_std=tables.noise_std, stage=stage
+        )
+        return cls(edges, tables)
 
-def n_tables(schema: Schema) -> int:
-    """Number of tables that a prior releases: one for every column but the first drawn."""
-    return len(schema) - 1
+    @property
+    def events(self) -> list[DpEvent]:
+        """What they cost."""
+        edges = [self.edges.event] if self.edges.choices else []
+        return [*edges, self.tables.event] if self.tables.count else edges
 
+    def run(
+        self,
+        ledger: Ledger,
+        records: Records,
+        marginals: Marginals,
+        rng: np.random.Generator,
+        *,
+        n_bins: int | None = None,
+    ) -> Prior:
+        """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
-def _families(
-    bins: NDArray[np.int64],
-    binnings: Sequence[Binning],
-    n: float,
-    kind: str,
-    root: int,
-    std: float,
-    epsilon: float | None,
-    rng: np.random.Generator,
-) -> list[tuple[int, ...]]:
-    """Columns of each table, the child last, chosen privately."""
-    columns = [j for j in range(len(binnings)) if kind == "tree" or j != root]
-    if not columns:
-        return []
-    classes = binnings[root].size if kind == "tan" else 1
-    scores = pair_scores(bins, binnings, n, columns) - noise_allowance(binnings, std, classes)
-    if kind == "tree":
-        return grow_tree(scores, root, columns, epsilon, rng)  # type: ignore[return-value]
-    # Any column may come first: with the outcome as everyone's parent the tree has no direction.
-    edges = grow_tree(scores, columns[0], columns, epsilon, rng)
-    return [(root, columns[0]), *((root, parent, child) for parent, child in edges)]
+        Parameters
+        ----------
+        ledger : Ledger
+        records : Records
+            Conformed to the schema.
+        marginals : Marginals
+            Released one-way marginals of the same schema; ``marginals.n`` is the number of records used.
+        rng : numpy Generator
+        n_bins : int, optional
+            Most bins of an ordered column; by default a rule that reads no records.
 
-
-def _noisy_tables(
-    bins: NDArray[np.int64],
-    binnings: Sequence[Binning],
-    families: Sequence[tuple[int, ...]],
-    std: float,
-    rng: np.random.Generator,
-) -> list[NDArray[np.float64]]:
-    """Gaussian mechanism: counts of all families, L2 sensitivity sqrt(number of families)."""
-    sizes = [b.size for b in binnings]
-    exact = [count_table(bins, family, sizes) for family in families]
-    return [table + std * rng.standard_normal(table.shape) for table in exact]
+        Raises
+        ------
+        ConfigError
+            If the marginals are of other columns.
+        """
+        edges, schema = self.edges, self.edges.schema
+        if marginals.names != schema.names:
+            raise ConfigError(
+                f"marginals are of the columns {marginals.names}, the schema's are {schema.names}"
+            )
+        bins = Bins.of(
+            marginals,
+            root=None if schema.outcome is None else edges.root,
+            classes=marginals.grids[edges.root].size if edges.kind == "tan" else 1,
+            noise_std=self.tables.noise_std,
+            n_bins=n_bins,
+        )
+        families = ledger.run(edges.of(bins), records, rng) if edges.choices else edges.only()
+        tables = self.tables.of(bins, families)
+        noisy = ledger.run(tables, records, rng) if tables.count else []
+        factors = tuple(
+            (family[:-1], family[-1], _clean(table, family, bins.binnings, bins.n))
+            for family, table in zip(families, noisy, strict=True)
+        )
+        panel, law = panel_of(bins.grids), marginals.missing_law
+        return Prior(edges.kind, edges.root, bins.binnings, marginals.probabilities, factors, panel, law)
 
 
 def _clean(
@@ -319,10 +254,3 @@ def _clean(
     table = norm_sub(noisy.ravel(), n).reshape(noisy.shape)
     table = np.maximum(table, _LEAST_CELL * n / table.size)
     return fit_margins(table, [((axis,), n * binnings[j].probabilities) for axis, j in enumerate(family)])
-
-
-def _check_kind(schema: Schema, kind: str) -> None:
-    if kind not in ("tree", "tan"):
-        raise ConfigError(f"kind is {kind!r}, but must be 'tree' or 'tan'")
-    if kind == "tan" and schema.outcome is None:
-        raise ConfigError("kind 'tan' needs a schema with an outcome; name one, or use kind 'tree'")

@@ -12,38 +12,147 @@ changes one n_ij by one and nothing else, so the score has sensitivity 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.events.events import epsilon_delta_event, non_private_event
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.releases.binning import Binning
-from dpsynth.releases.selection import choose
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.records import Records
+from dpsynth.releases.selection import check_epsilon, choose
+from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+Kind = Literal["tree", "tan"]
+#: Columns of one table, the child last.
+Family = tuple[int, ...]
 
 
-def count_table(bins: NDArray[np.int64], columns: Sequence[int], sizes: Sequence[int]) -> NDArray[np.float64]:
-    """Exact contingency table of some columns: a private quantity of L2 sensitivity 1 (add/remove).
+@dataclass(frozen=True, kw_only=True)
+class EdgesRelease:
+    """The families of a prior's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
     Parameters
     ----------
-    bins : int array, shape (n, all columns)
-    columns : sequence of int
-        Columns of the table, in the order of its axes.
-    sizes : sequence of int
-        Number of bins of every column of ``bins``.
+    schema : Schema
+        Its outcome is the tree's root; without one the first column is.
+    kind : {"tree", "tan"}
+        One parent a column, or the outcome and another; "tan" needs an outcome.
+    epsilon : float or None
+        Cost of each choice, (epsilon, 0); None takes the best edges: **not private**.
+    table_std : float
+        Noise of a cell of the tables that follow, for which scores allow.
+    bins : Bins, optional
+        Released before, and given with :meth:`of`.
+    stage : Stage, optional
 
-    Examples
-    --------
-    >>> count_table(np.array([[0, 1], [0, 1], [1, 0]]), (0, 1), (2, 2))
-    array([[0., 2.],
-           [1., 0.]])
+    Raises
+    ------
+    ConfigError
+        If ``kind`` is unknown or needs an outcome, or epsilon is not positive.
+
+    References
+    ----------
+    Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et al.
+    (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
+    for noise).
     """
-    shape = tuple(sizes[c] for c in columns)
-    index = np.ravel_multi_index(tuple(bins[:, c] for c in columns), shape)
-    return np.bincount(index, minlength=int(np.prod(shape))).astype(np.float64).reshape(shape)
+
+    schema: Schema
+    kind: Kind
+    epsilon: float | None
+    table_std: float
+    bins: Bins | None = None
+    stage: Stage | None = None
+    name: ClassVar[str] = "prior edges"
+    adjacency: ClassVar[str] = ADD_REMOVE
+    detail: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("tree", "tan"):
+            raise ConfigError(f"kind is {self.kind!r}, but must be 'tree' or 'tan'")
+        if self.kind == "tan" and self.schema.outcome is None:
+            raise ConfigError("kind 'tan' needs a schema with an outcome; name one, or use kind 'tree'")
+        check_epsilon(self.epsilon)
+
+    @property
+    def root(self) -> int:
+        """The column that is drawn first: a public choice."""
+        return 0 if self.schema.outcome is None else self.schema.names.index(self.schema.outcome)
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns of the tree."""
+        return [j for j in range(len(self.schema)) if self.kind == "tree" or j != self.root]
+
+    @property
+    def choices(self) -> int:
+        """Number of exponential mechanisms; where it is 0 nothing is read, see :meth:`only`."""
+        return n_choices(len(self.columns))
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        if self.epsilon is None:
+            return "not private: no noise"
+        return f"1 a score, {self.choices} exponential mechanisms"
+
+    @property
+    def event(self) -> DpEvent:
+        """What all choices cost."""
+        if self.epsilon is None:
+            return non_private_event()
+        return epsilon_delta_event(self.epsilon, count=self.choices)
+
+    def of(self, bins: Bins) -> EdgesRelease:
+        """The release among these bins; its cost is the same."""
+        return replace(self, bins=bins)
+
+    def only(self) -> list[Family]:
+        """The families where there is no choice; no record is read."""
+        return self._families(np.zeros((len(self.schema),) * 2), np.random.default_rng(0))
+
+    def scores(self, records: Records) -> NDArray[np.float64]:
+        """Each pair's distance from independence: private, sensitivity 1 each; shape (columns, columns)."""
+        bins = self._given()
+        pairs = list(combinations(self.columns, 2))
+        tables = records.counts([(bins.axes[a], bins.axes[b]) for a, b in pairs])
+        return pair_scores(dict(zip(pairs, tables, strict=True)), bins.binnings, bins.n)
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> list[Family]:
+        """Choose; a ledger calls it when the choices are posted."""
+        binnings = self._given().binnings
+        classes = binnings[self.root].size if self.kind == "tan" else 1
+        allowance = noise_allowance(binnings, self.table_std, classes)
+        return self._families(self.scores(records) - allowance, rng)
+
+    def _given(self) -> Bins:
+        if self.bins is None:
+            raise PrivacyError("edges are chosen among bins, which are released before and given with of()")
+        return self.bins
+
+    def _families(self, scores: NDArray[np.float64], rng: np.random.Generator) -> list[Family]:
+        columns = self.columns
+        if not columns:
+            return []
+        if self.kind == "tree":
+            return list(grow_tree(scores, self.root, columns, self.epsilon, rng))
+        # Any column may come first: with the outcome as everyone's parent the tree has no direction.
+        edges = grow_tree(scores, columns[0], columns, self.epsilon, rng)
+        return [(self.root, columns[0]), *((self.root, parent, child) for parent, child in edges)]
 
 
 def pair_scores(
-    bins: NDArray[np.int64], binnings: Sequence[Binning], n: float, columns: Sequence[int]
+    tables: dict[tuple[int, int], NDArray[np.float64]], binnings: Sequence[Binning], n: float
 ) -> NDArray[np.float64]:
     """Distance of every pair's counts from independence, before the noise is allowed for.
 
@@ -52,23 +161,19 @@ def pair_scores(
 
     Parameters
     ----------
-    bins : int array, shape (rows, all columns)
+    tables : dict of pairs of columns to their counts
     binnings : sequence of Binning, one a column
     n : float
         Released number of records.
-    columns : sequence of int
-        Columns to score.
 
     Returns
     -------
-    array, shape (all columns, all columns), symmetric, zero outside ``columns``
+    array, shape (columns, columns), symmetric, zero for other pairs
     """
-    sizes = [b.size for b in binnings]
     scores = np.zeros((len(binnings), len(binnings)))
-    for i, a in enumerate(columns):
-        for b in columns[i + 1 :]:
-            independent = n * np.outer(binnings[a].probabilities, binnings[b].probabilities)
-            scores[a, b] = scores[b, a] = np.abs(count_table(bins, (a, b), sizes) - independent).sum()
+    for (a, b), counts in tables.items():
+        independent = n * np.outer(binnings[a].probabilities, binnings[b].probabilities)
+        scores[a, b] = scores[b, a] = np.abs(counts - independent).sum()
     return scores
 
 

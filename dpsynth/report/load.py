@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+from dpsynth.accounting.ledger.guarantee import Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import DataError, InputError
@@ -51,8 +52,8 @@ class ReportSource:
     Parameters
     ----------
     title : str
-    guarantee : str, optional
-        The ledger's sentence; None where nothing is known of how the table was made.
+    guarantee : Guarantee, optional
+        None where nothing is known of how the table was made.
     ledger : Ledger, optional
     delta : float, optional
         At which epsilon is told, in [0, 1).
@@ -74,7 +75,7 @@ class ReportSource:
     """
 
     title: str
-    guarantee: str | None = None
+    guarantee: Guarantee | None = None
     ledger: Ledger | None = None
     delta: float | None = None
     table: Mapping[str, Any] = field(default_factory=dict)

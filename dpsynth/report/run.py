@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsynth.accounting.ledger.statement import NOT_PRIVATE, is_private, round_up
+from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, Guarantee, round_up
 from dpsynth.evaluation.records import INTERNAL, Evaluation
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
@@ -24,8 +24,7 @@ class RunReport:
 
     Parameters
     ----------
-    guarantee : str
-        The ledger's sentence.
+    guarantee : Guarantee
     ledger : dict
         ``Ledger.summary(delta)``.
     table : dict
@@ -42,7 +41,7 @@ class RunReport:
         ISO date of the run.
     """
 
-    guarantee: str
+    guarantee: Guarantee
     ledger: Mapping[str, Any]
     table: Mapping[str, Any]
     config: Mapping[str, Any]
@@ -54,8 +53,8 @@ class RunReport:
     def to_dict(self) -> dict[str, Any]:
         """Return what ``report.json`` holds; an infinite epsilon is null."""
         return {
-            "guarantee": self.guarantee,
-            "private": is_private(self.guarantee) and not self.ledger.get("excluded"),
+            "guarantee": str(self.guarantee),
+            "private": self.guarantee.status == "private",
             "created": self.created,
             "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
             "ledger": finite(self.ledger),
@@ -73,13 +72,13 @@ class RunReport:
     def to_markdown(self) -> str:
         """Return the report for people."""
         lines = [f"# Synthetic table: {inert(str(self.table.get('name', 'unnamed')))}", ""]
-        if not is_private(self.guarantee):
+        if not self.guarantee.private:
             lines += [
                 f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
                 "Treat everything beside this report as you would treat them.",
                 "",
             ]
-        lines += ["## What is guaranteed", "", inert(self.guarantee), ""]
+        lines += ["## What is guaranteed", "", inert(str(self.guarantee)), ""]
         lines += _excluded(self.ledger.get("excluded", ()))
         lines += ["## What it cost", "", *_ledger_table(self.ledger)]
         if self.evaluation is not None:

@@ -25,7 +25,7 @@ import pandas as pd
 from dpsynth import datasets
 from dpsynth.files import storage
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.ledger.statement import WARNING, write_warning
+from dpsynth.accounting.ledger.guarantee import WARNING
 from dpsynth.runs.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
@@ -262,7 +262,7 @@ def _carry_out(
         (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
         with _kept("drawing the report's page", problems):
             write_page(ReportSource.from_run(folder), folder / REPORT_HTML, "internal")
-        write_warning(folder / WARNING, guarantee)
+        guarantee.write_warning(folder / WARNING)
         made.append(report)
 
     storage.write_folder(out, fill, replace=force)

@@ -1,7 +1,7 @@
 """How a run's total (epsilon, delta) is shared among its releases.
 
-Every release is described by the number that sets its noise; `plan_budget` picks them so that the composed
-privacy-loss distribution of all of them ends at, and never above, the target. Shares are fractions of the
+`plan_releases` makes every release of a run, noise and all, before a record is read, so that the composed
+privacy-loss distribution of their events ends at, and never above, the target. Shares are fractions of the
 squared Gaussian-DP parameter mu^2 that the target corresponds to, which adds up over Gaussian releases
 (Dong, Roth and Su 2022, corollary 3.3); they are starting points, the final number is solved on the PLD.
 """
@@ -9,19 +9,26 @@ squared Gaussian-DP parameter mu^2 that the target corresponds to, which adds up
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.calibration.search import calibrate
 from dpsynth.accounting.calibration.target import EpsilonTarget, PromiseTarget, Target
-from dpsynth.accounting.events.events import gaussian_event, training_event
+from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.loss.pld import DELTA_FLOOR
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.releases.marginals import marginals_event
-from dpsynth.releases.prior import prior_events
+from dpsynth.mechanism.plan import Plan
+from dpsynth.releases.marginals import MarginalsRelease, Method
+from dpsynth.releases.prior import PriorReleases
+from dpsynth.releases.structure import Kind
 from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
 
 @dataclass(frozen=True)
@@ -57,76 +64,106 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """Noise of every release of a run; None where a release does not happen or carries no noise.
-
-    Parameters
-    ----------
-    marginals, tables, training : float or None
-        Noise multipliers (std / L2 sensitivity).
-    selection_epsilon : float or None
-        Epsilon of each exponential mechanism that picks an edge of the prior.
-    tv : float or None
-        Bound on the total variation of all of them that holds whatever a private count has said.
-    """
-
-    marginals: float | None = None
-    tables: float | None = None
-    selection_epsilon: float | None = None
-    training: float | None = None
-    tv: float | None = None
-
-
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The mu for which mu-Gaussian-DP has exactly this (epsilon, delta).
-
-    References
-    ----------
-    Dong, Roth and Su (2022), corollary 2.13:
-    ``delta = Phi(-eps/mu + mu/2) - exp(eps) Phi(-eps/mu - mu/2)``; its inverse is the least noise of Balle
-    and Wang (2018).
-
-    Examples
-    --------
-    >>> round(gaussian_mu(1.0, 1e-5), 3)
-    0.268
-    """
-    return 1 / analytic_sigma(epsilon, delta)
-
-
-def plan_budget(
-    schema: Schema,
-    *,
-    epsilon: float,
-    delta: float,
-    prior: str,
-    marginal_method: str,
-    with_marginals: bool,
-    sampling_prob: float,
-    steps: int,
-    shares: Shares,
-    counted: bool = False,
-) -> Budget:
-    """Noise of every release so that all of them cost at most (epsilon, delta).
+class Needs:
+    """What a run releases, before anything is said about noise: public values only.
 
     Parameters
     ----------
     schema : Schema
+    n : float
+        Public or privately counted number of records.
+    marginals : {"histogram", "hierarchical"}, optional
+        How one-way marginals are released; None: not at all.
+    prior : {"tree", "tan"}, optional
+        None: no prior.
+    plan : Plan, optional
+        Of the critic's steps, its noise not yet chosen; None: the prior alone.
+    """
+
+    schema: Schema
+    n: float
+    marginals: Method | None
+    prior: Kind | None
+    plan: Plan | None
+
+    def releases(
+        self,
+        marginals: float | None = None,
+        tables: float | None = None,
+        selection: float | None = None,
+        *,
+        stage: Stage | None = None,
+    ) -> Releases:
+        """All releases with these multipliers and this epsilon of each choice, and the plan as it is."""
+        return Releases(
+            MarginalsRelease(
+                schema=self.schema,
+                n=self.n,
+                method=self.marginals,
+                noise_multiplier=marginals,
+                stage=stage,
+            )
+            if self.marginals is not None
+            else None,
+            PriorReleases.plan(
+                self.schema, self.prior, noise_multiplier=tables, epsilon=selection, stage=stage
+            )
+            if self.prior is not None
+            else None,
+            self.plan,
+            stage,
+        )
+
+
+@dataclass(frozen=True)
+class Releases:
+    """What a run will read of the records, noise and all, fixed before the first reading.
+
+    Parameters
+    ----------
+    marginals : MarginalsRelease or None
+    prior : PriorReleases or None
+    plan : Plan or None
+        Of the critic's steps.
+    stage : Stage or None
+        The stage of the ledger that they make up.
+    """
+
+    marginals: MarginalsRelease | None
+    prior: PriorReleases | None
+    plan: Plan | None
+    stage: Stage | None = None
+
+    @property
+    def events(self) -> list[DpEvent]:
+        """What they cost."""
+        return [*self.fixed_events, *([self.plan.event] if self.plan is not None else [])]
+
+    @property
+    def fixed_events(self) -> list[DpEvent]:
+        """What all but the critic's steps cost."""
+        events = [] if self.marginals is None else [self.marginals.event]
+        return events if self.prior is None else [*events, *self.prior.events]
+
+
+def plan_releases(
+    needs: Needs, *, epsilon: float, delta: float, shares: Shares, counted: bool = False
+) -> Releases:
+    """All releases of a run, with noise so that together they cost at most (epsilon, delta).
+
+    The mu for which mu-Gaussian-DP has exactly this (epsilon, delta) is shared out by squares (Dong, Roth and
+    Su 2022, corollary 2.13; its inverse is the least noise of Balle and Wang 2018).
+
+    Parameters
+    ----------
+    needs : Needs
     epsilon, delta : float
         Target for the whole run.
-    prior : {"none", "tree", "tan"}
-    marginal_method : {"histogram", "hierarchical"}
-    with_marginals : bool
-        Whether one-way marginals are released at all.
-    sampling_prob : float
-        Poisson sampling probability of the critic's steps.
-    steps : int
-        Critic steps; 0 for the prior alone.
     shares : Shares
     counted : bool
-        Whether a private count has chosen ``sampling_prob``. (epsilon, delta) then bounds the run for every
-        count, but its total variation depends on it: noise is also held to the total variation of the same
-        run with steps that are not sampled, which the count does not enter.
+        Whether a private count has chosen ``needs.n``. (epsilon, delta) then bounds the run for every count,
+        but its total variation depends on it: noise is also held to the total variation of the same run with
+        steps that are not sampled, which the count does not enter, and the stage promises all three.
 
     Raises
     ------
@@ -138,49 +175,48 @@ def plan_budget(
             f"delta {delta:.3g} is smaller than the accounting can resolve ({DELTA_FLOOR:g}); "
             "give a larger one"
         )
-    mu = gaussian_mu(epsilon, delta)
-    parts = {"marginals": shares.marginals} if with_marginals else {}
-    if prior != "none":
+    mu = 1 / analytic_sigma(epsilon, delta)
+    parts = {"marginals": shares.marginals} if needs.marginals is not None else {}
+    if needs.prior is not None:
         parts |= {"selection": shares.selection, "tables": shares.tables}
-    if not parts and not steps:
+    plan = needs.plan
+    if not parts and plan is None:
         raise PrivacyError("nothing to release: training_steps is 0 and there is neither prior nor marginals")
-    if not steps:  # the parts share everything
+    if plan is None:  # the parts share everything
         total = sum(parts.values())
         parts = {name: share / total for name, share in parts.items()}
 
-    def noise(scale: float) -> Budget:
+    def with_noise(scale: float, stage: Stage | None = None) -> Releases:
         multiplier = {name: scale / (mu * math.sqrt(share)) for name, share in parts.items()}
-        picks = max(len(schema) - 1, 1)
+        picks = max(len(needs.schema) - 1, 1)
         # An (eps, 0) mechanism has at most mu^2 = eps^2 in the Gaussian limit (theory section 5).
         selection = 1.0 / (multiplier["selection"] * math.sqrt(picks)) if "selection" in parts else None
-        return Budget(
-            marginals=multiplier.get("marginals"),
-            tables=multiplier.get("tables"),
-            selection_epsilon=selection,
+        return needs.releases(multiplier.get("marginals"), multiplier.get("tables"), selection, stage=stage)
+
+    def stage(tv: float | None = None) -> Stage:
+        # What holds whatever the count has said; without a count, the noise is fixed and says it itself.
+        return Stage.begin(delta, epsilon=epsilon if counted else None, tv=tv)
+
+    if plan is None:
+        scale = calibrate(
+            # what is left when these releases carry no information is nothing
+            lambda s: [] if math.isinf(s) else with_noise(s).fixed_events,
+            epsilon=epsilon,
+            delta=delta,
         )
-
-    def events(scale: float) -> list[Any]:
-        if scale == math.inf:  # what is left when these releases carry no information
-            return []
-        budget = noise(scale)
-        posted: list[Any] = []
-        if budget.marginals is not None:
-            posted.append(marginals_event(schema, budget.marginals, marginal_method))
-        if budget.tables is not None:
-            entries = prior_events(schema, prior, budget.tables, budget.selection_epsilon)
-            posted.extend(event for _, event, _ in entries)
-        return posted
-
-    if not steps:
-        scale = calibrate(events, epsilon=epsilon, delta=delta)
-        return noise(scale)
-    budget, fixed = noise(1.0), events(1.0)
+        return with_noise(scale, stage())
+    fixed = with_noise(1.0).fixed_events
     target: Target = EpsilonTarget(epsilon, delta)
     tv = None
     if counted:
-        z = calibrate(lambda s: [*fixed, gaussian_event(s, count=steps)], target)
-        tv = Profile([*fixed, gaussian_event(z, count=steps)]).tv()
+        z = calibrate(lambda s: [*fixed, gaussian_event(s, count=plan.steps)], target)
+        tv = Profile([*fixed, gaussian_event(z, count=plan.steps)]).tv()
         if tv < 1.0:
             target = PromiseTarget(epsilon, delta, tv)
-    z = calibrate(lambda s: [*fixed, training_event(s, sampling_prob, steps)], target)
-    return Budget(budget.marginals, budget.tables, budget.selection_epsilon, training=z, tv=tv)
+    z = calibrate(lambda s: [*fixed, *_steps(plan, s)], target)
+    return replace(with_noise(1.0, stage(tv)), plan=replace(plan, noise_multiplier=z))
+
+
+def _steps(plan: Plan, multiplier: float) -> Sequence[DpEvent]:
+    """Event of the critic's steps; none where infinite noise leaves them nothing to tell."""
+    return () if math.isinf(multiplier) else (replace(plan, noise_multiplier=multiplier).event,)

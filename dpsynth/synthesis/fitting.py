@@ -1,8 +1,8 @@
 """From private records to a released generator, one release after the other.
 
 The order is: number of records (only where the schema has no ``n_public``), one-way marginals, the prior's
-edges and tables, the critic's steps. Each is posted to the ledger before the records are read for it. All
-noise is chosen beforehand (`dpsynth.synthesis.budget`) so that the composed cost is at most (epsilon, delta).
+edges and tables, the critic's steps. The ledger runs each of them. All noise is chosen beforehand
+(`dpsynth.synthesis.budget`) so that the composed cost is at most (epsilon, delta).
 """
 
 from __future__ import annotations
@@ -18,25 +18,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.events.events import non_private_event
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
-from dpsynth.releases.marginals import (
-    count_event,
-    make_grids,
-    marginals_event,
-    public_sizes,
-    release_count,
-    release_marginals,
-    sensitivity_squared,
-)
-from dpsynth.releases.prior import Prior, fit_prior, prior_events
+from dpsynth.releases.count import CountRelease
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.releases.marginals import Method
+from dpsynth.releases.records import Records
+from dpsynth.releases.structure import Kind
 from dpsynth.synthesis import presets
-from dpsynth.synthesis.budget import Budget, Shares, gaussian_mu, plan_budget
+from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
 from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.encoder import Encoder
@@ -74,25 +70,20 @@ class Blueprint:
 
     Parameters
     ----------
-    schema : Schema
-    n : float
-        Public or privately counted number of records.
+    needs : Needs
+        What it releases.
     delta : float
-    sampling_prob : float
-        Of the critic's Poisson samples.
     training : TrainingSettings
-    steps : int
-        Critic steps, a multiple of ``training.critic_steps``.
-    prior : {"none", "tree", "tan"}
     """
 
-    schema: Schema
-    n: float
+    needs: Needs
     delta: float
-    sampling_prob: float
     training: TrainingSettings
-    steps: int
-    prior: str
+
+    @property
+    def steps(self) -> int:
+        """Critic steps, a multiple of ``training.critic_steps``."""
+        return 0 if self.needs.plan is None else self.needs.plan.steps
 
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
@@ -108,7 +99,7 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
 
 
-def check_n_public(records: pd.DataFrame, schema: Schema, *, accept: bool) -> None:
+def check_n_public(rows: int, schema: Schema, *, accept: bool) -> None:
     """Compare the public number of records with the table, for its owner only and before anything is spent.
 
     Everything is scaled to ``n_public``. A part of a table that is drawn record by record differs from its
@@ -127,7 +118,7 @@ def check_n_public(records: pd.DataFrame, schema: Schema, *, accept: bool) -> No
     """
     if schema.n_public is None:
         return
-    n, rows = schema.n_public, len(records)
+    n = schema.n_public
     tolerance = max(_N_TOLERANCE * n, 4 * math.sqrt(n))
     if abs(rows - n) <= tolerance / 2:
         return
@@ -141,9 +132,9 @@ def check_n_public(records: pd.DataFrame, schema: Schema, *, accept: bool) -> No
 
 
 def count_records(
-    records: pd.DataFrame, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
+    records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> tuple[float, tuple[float, float]]:
-    """The number of records and what it cost: public and free, or a noisy count (sensitivity 1).
+    """The number of records and what it cost: public and free, or a noisy count.
 
     The later releases' noise depends on a noisy count, so it is a stage of its own, of (epsilon_c, delta_c):
     what is composed on one privacy-loss distribution must have its noise fixed beforehand.
@@ -151,18 +142,15 @@ def count_records(
     if schema.n_public is not None:
         return float(schema.n_public), (0.0, 0.0)
     if options.epsilon is None:
-        return float(max(len(records), 1)), (0.0, 0.0)
+        return ledger.run(CountRelease(noise_multiplier=None, detail="no noise"), records, rng), (0.0, 0.0)
     share = (options.shares or Shares()).count
     part = (share * options.epsilon, share * total_delta(schema, options))
-    multiplier = 1.0 / gaussian_mu(*part)
-    ledger.begin_stage(part[1])
-    ledger.post(
-        "number of records",
-        count_event(multiplier),
-        sensitivity="1",
+    count = CountRelease(
+        noise_multiplier=analytic_sigma(*part),
+        stage=Stage.begin(part[1]),
         detail=f"Gaussian noise on the count; ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside",
     )
-    return max(release_count(records, multiplier, rng), 1.0), part
+    return ledger.run(count, records, rng), part
 
 
 def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
@@ -171,179 +159,137 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     training = presets.healthgan(schema) if thesis else options.training or TrainingSettings()
     iterations = -(-options.training_steps // training.critic_steps)
     batch = min(n, options.batch_size or presets.batch_size(options.preset, n))
-    prior = options.prior
-    if prior == "auto":
-        prior = "tan" if schema.outcome is not None else "tree"
-    if thesis or options.marginals == "none":
-        prior = "none"
-    return Blueprint(
+    marginals: Method | None = None if options.marginals == "none" else options.marginals
+    prior: Kind | None = None
+    if options.prior != "none" and marginals is not None and not thesis:
+        usual: Kind = "tan" if schema.outcome is not None else "tree"
+        prior = usual if options.prior == "auto" else options.prior
+    plan = None
+    if iterations:
+        plan = Plan(
+            sampling_prob=batch / n,
+            expected_batch=batch / n * n,
+            steps=iterations * training.critic_steps,
+            noise_multiplier=None,
+            noise_shape=options.noise_shape,
+            centred=options.centred,
+        )
+    needs = Needs(
         schema=schema,
         n=n,
-        delta=total_delta(schema, options),
-        sampling_prob=batch / n,
-        training=training,
-        steps=iterations * training.critic_steps,
+        marginals="histogram" if thesis and marginals is None else marginals,
         prior=prior,
+        plan=plan,
     )
+    return Blueprint(needs, total_delta(schema, options), training)
 
 
-def share_out(
-    blueprint: Blueprint, options: FitOptions, spent: tuple[float, float], ledger: Ledger
-) -> Budget:
-    """The noise of every release, for what ``spent`` leaves of (epsilon, delta): a stage of the ledger."""
+def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:
+    """Every release, with noise for what ``spent`` leaves of (epsilon, delta)."""
     delta = blueprint.delta - spent[1]
     if options.epsilon is None:
-        ledger.begin_stage(delta)
-        return Budget()
-    epsilon = options.epsilon - spent[0]
-    budget = plan_budget(
-        blueprint.schema,
-        epsilon=epsilon,
+        return blueprint.needs.releases(stage=Stage.begin(delta))
+    return plan_releases(
+        blueprint.needs,
+        epsilon=options.epsilon - spent[0],
         delta=delta,
-        prior=blueprint.prior,
-        marginal_method=options.marginals,
-        with_marginals=options.marginals != "none",
-        sampling_prob=blueprint.sampling_prob,
-        steps=blueprint.steps,
         shares=options.shares or Shares(),
-        counted=blueprint.schema.n_public is None,
+        counted=blueprint.needs.schema.n_public is None,
     )
-    # What holds whatever the count has said; without a count, the noise is fixed and says it itself.
-    counted = blueprint.schema.n_public is None
-    ledger.begin_stage(delta, epsilon=epsilon if counted else None, tv=budget.tv)
-    return budget
 
 
 def release_model(
-    records: pd.DataFrame,
+    records: Records,
     blueprint: Blueprint,
-    budget: Budget,
+    releases: Releases,
     options: FitOptions,
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> GeneratorModel:
-    """Marginals and prior, paid for; the generator is not trained yet.
-
-    Adjacency: add or remove one record. Sensitivities are posted with the events.
-    """
-    schema, marginals = blueprint.schema, None
+    """Encoder, marginals and prior, paid for; the generator is not trained yet."""
+    schema, training = blueprint.needs.schema, blueprint.training
     thesis = options.preset == "healthgan"
-    if options.epsilon is None:
-        ledger.post(
-            "fit without noise",
-            non_private_event(),
-            sensitivity="unbounded",
-            detail="epsilon is null: no noise was added anywhere",
-        )
-    if options.marginals != "none" or thesis:
-        method: Any = "histogram" if options.marginals == "none" else options.marginals
-        if budget.marginals is not None:
-            ledger.post(
-                "one-way marginals",
-                marginals_event(schema, budget.marginals, method),
-                sensitivity=_marginal_sensitivity(schema, method),
-                detail=_marginal_noise(schema, method, budget.marginals, blueprint.n),
-            )
-        marginals = release_marginals(
-            records, schema, noise_multiplier=budget.marginals, n=blueprint.n, rng=rng, method=method
-        )
-    numeric: Any = "minmax" if thesis else options.numeric
-    categorical: Any = "sdv" if thesis else options.categorical
+    marginals = None if releases.marginals is None else ledger.run(releases.marginals, records, rng)
+    prior = None
+    if releases.prior is not None and marginals is not None:
+        prior = releases.prior.run(ledger, records, marginals, rng)
+    encoder = Encoder(
+        schema,
+        marginals,
+        numeric="minmax" if thesis else options.numeric,
+        categorical="sdv" if thesis else options.categorical,
+    )
     return GeneratorModel(
         schema,
-        Encoder(schema, marginals, numeric=numeric, categorical=categorical),
-        _release_prior(records, blueprint, marginals, budget, rng, ledger),
+        encoder,
+        prior,
         weights=None,
-        latent=blueprint.training.latent,
-        latent_law=blueprint.training.latent_law,
+        latent=training.latent,
+        latent_law=training.latent_law,
         match_marginals=options.match_marginals and marginals is not None and not thesis,
     )
 
 
-def _release_prior(
-    records: pd.DataFrame,
-    blueprint: Blueprint,
-    marginals: Any,
-    budget: Budget,
-    rng: np.random.Generator,
-    ledger: Ledger,
-) -> Prior | None:
-    if blueprint.prior == "none":
-        return None
-    kind: Any = blueprint.prior
-    if budget.tables is not None:
-        events = prior_events(blueprint.schema, kind, budget.tables, budget.selection_epsilon)
-        for name, event, sensitivity in events:
-            ledger.post(name, event, sensitivity=sensitivity)
-    return fit_prior(
-        records,
-        blueprint.schema,
-        marginals,
-        kind=kind,
-        noise_multiplier=budget.tables,
-        selection_epsilon=budget.selection_epsilon,
-        rng=rng,
-    )
-
-
-def plan_training(blueprint: Blueprint, budget: Budget, options: FitOptions, ledger: Ledger) -> Plan:
-    """The plan of the critic's steps, posted to the ledger."""
-    plan = Plan(
-        sampling_prob=blueprint.sampling_prob,
-        expected_batch=blueprint.sampling_prob * blueprint.n,
-        steps=blueprint.steps,
-        noise_multiplier=budget.training,
-        noise_shape=options.noise_shape,
-        centred=options.centred,
-    )
-    if budget.training is not None:
-        ledger.post(
-            "critic steps",
-            plan.event,
-            sensitivity=presets.describe_sensitivity(blueprint.training, options.noise_shape),
-            detail=f"{plan.steps} Poisson-sampled steps, q = {plan.sampling_prob:.6g}",
-        )
-    return plan
-
-
-def train_generator(
-    records: pd.DataFrame,
-    model: GeneratorModel,
-    settings: TrainingSettings,
-    plan: Plan,
-    rng: np.random.Generator,
-    *,
-    initial_rng: np.random.Generator,
-    state: Any = None,
-    record: dict[str, Any],
-    checkpoint: str | Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> tuple[GeneratorModel, list[dict[str, float]]]:
-    """The model with a trained generator, and its history.
+@dataclass(frozen=True)
+class Training:
+    """The training of a generator, but for its records, its plan and its noise.
 
     Parameters
     ----------
-    records : DataFrame
-        Conformed private records.
     model : GeneratorModel
         With marginals and prior, not trained.
     settings : TrainingSettings
-    plan : Plan
-        Already posted to the ledger.
-    rng, initial_rng : numpy.random.Generator
-        Of the noise and samples (secret), and of the initial weights.
-    state : TrainingState, optional
-        Where to go on from.
+    initial_rng : numpy.random.Generator
+        Of the initial weights.
     record : dict
         What a checkpoint keeps beside the model and the state.
     checkpoint : path, optional
         Where an interrupt leaves a private checkpoint.
     progress : callable, optional
     """
+
+    model: GeneratorModel
+    settings: TrainingSettings
+    initial_rng: np.random.Generator
+    record: Callable[[], dict[str, Any]]
+    checkpoint: str | Path | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    def release(self, plan: Plan, *, stage: Stage | None = None, state: Any = None) -> CriticRelease[Trained]:
+        """The critic's steps as a release; ``state`` is where to go on from."""
+
+        def train(records: pd.DataFrame, plan: Plan, rng: np.random.Generator) -> Trained:
+            return train_generator(records, plan, rng, self, state)
+
+        words = presets.describe_sensitivity(self.settings, plan.noise_shape)
+        return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage)
+
+
+#: A model with a trained generator, and the history of its training.
+Trained = tuple[GeneratorModel, list[dict[str, float]]]
+
+
+def train_generator(
+    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+) -> Trained:
+    """The model with a trained generator, and its history.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Conformed private records.
+    plan : Plan
+    rng : numpy.random.Generator
+        Of the noise and samples (secret).
+    training : Training
+    state : TrainingState, optional
+        Where to go on from.
+    """
     load_tensorflow_quietly()
     from dpsynth.gan.checkpoint import write_checkpoint
     from dpsynth.gan.training import Trainer, TrainingState
 
+    model, settings = training.model, training.settings
     bank = None
     if model.prior is not None:
         bank = model.prior.sample_points(_BANK_ROWS, model.encoder, rng)
@@ -351,16 +297,16 @@ def train_generator(
         bank = independent_points(model.encoder, _BANK_ROWS, rng)
 
     def on_chunk(current: TrainingState, total: int) -> None:
-        if progress is not None:
+        if training.progress is not None:
             scale = settings.critic_steps
-            progress(Progress(current.step * scale, total * scale, current.history[-1]))
+            training.progress(Progress(current.step * scale, total * scale, current.history[-1]))
 
     def on_interrupt(current: TrainingState) -> None:
-        if checkpoint is not None:
+        if training.checkpoint is not None:
             meta, arrays = model.to_state()
-            kept = {**record, "model": meta}
+            kept = {**training.record(), "model": meta}
             stored = storage.prefixed("model", arrays)
-            write_checkpoint(checkpoint, kept, stored, current, plan, settings, records)
+            write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, records)
 
     trainer = Trainer(
         model.encoder.transform(records, rng),
@@ -371,23 +317,6 @@ def train_generator(
         with_prior=model.prior is not None,
     )
     trained = trainer.run(
-        rng, initial_rng=initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
+        rng, initial_rng=training.initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
     )
     return dataclasses.replace(model, weights=trained.generator), trained.history
-
-
-def _marginal_noise(schema: Schema, method: str, multiplier: float, n: float) -> str:
-    """The noise in the words of somebody who reads a table of counts."""
-    grids = make_grids(schema, *public_sizes(schema, n, multiplier))
-    std = multiplier * math.sqrt(sensitivity_squared(grids, method))
-    return (
-        f"{method} of {len(schema)} columns, Gaussian noise: a count is off by about {std:.3g} of {n:,.0f} "
-        f"records ({100 * std / n:.2g} %)"
-    )
-
-
-def _marginal_sensitivity(schema: Schema, method: str) -> str:
-    histograms = sensitivity_squared(make_grids(schema))
-    base = f"sqrt({histograms}) (one count in each of {len(schema)} columns"
-    base += ")" if histograms == len(schema) else " and one in the number of missing values)"
-    return base if method == "histogram" else f"{base}, with a count in every level of a tree"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.gan.settings import TrainingSettings
@@ -36,14 +36,14 @@ class FitOptions:
 
     epsilon: float | None
     delta: float | None
-    prior: str
+    prior: Literal["auto", "tan", "tree", "none"]
     training_steps: int
     batch_size: int | None
     noise_shape: NoiseShape
     centred: bool
-    numeric: str
-    categorical: str
-    marginals: str
+    numeric: Literal["copula", "minmax"]
+    categorical: Literal["onehot", "sdv"]
+    marginals: Literal["histogram", "hierarchical", "none"]
     match_marginals: bool
     training: TrainingSettings | None
     shares: Shares | None

@@ -54,12 +54,15 @@ def calibrate(points: ArrayLike, encoder: Encoder, rng: np.random.Generator) -> 
     Examples
     --------
     >>> import pandas as pd
-    >>> from dpsynth.releases.marginals import release_marginals
+    >>> from dpsynth.accounting import Ledger
+    >>> from dpsynth.releases.marginals import MarginalsRelease
+    >>> from dpsynth.releases.records import FrameRecords
     >>> from dpsynth.table.schema import Column, Schema
     >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
     >>> frame = schema.conform(pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 10})).frame
     >>> rng = np.random.default_rng(0)
-    >>> released = release_marginals(frame, schema, noise_multiplier=None, n=40, rng=rng)
+    >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=None)
+    >>> released = Ledger().run(release, FrameRecords(frame), rng)
     >>> calibrate(np.full((8, 2), 0.5), Encoder(schema, released), rng).sum(axis=0)
     array([6., 2.], dtype=float32)
     """

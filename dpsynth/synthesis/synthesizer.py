@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
+from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.ledger.statement import WARNING, write_warning
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.mechanism.plan import NoiseShape
+from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
@@ -235,8 +236,9 @@ class DPWGANGP:
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
-        modelled, records = _modelled(schema, frame)
-        fitting.check_n_public(records, schema, accept=accept_n_public)
+        modelled, conformed = _modelled(schema, frame)
+        fitting.check_n_public(len(conformed), schema, accept=accept_n_public)
+        records = FrameRecords(conformed)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
@@ -248,8 +250,8 @@ class DPWGANGP:
         rng = self._generator(len(ledger.entries))
         if options.random_state is not None:
             ledger.seeded = True
-        if options.epsilon is not None and describe_generator(rng) not in ledger.generators:
-            ledger.generators.append(describe_generator(rng))
+        if options.epsilon is not None:
+            ledger.drawn_by(describe_generator(rng))
         if unreviewed:
             fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
             # A draft chose these in view of the data as well.
@@ -260,22 +262,16 @@ class DPWGANGP:
         self.n_, spent = fitting.count_records(records, modelled, options, rng, ledger)
         blueprint = fitting.draw_up(modelled, self.n_, options)
         self.delta_ = blueprint.delta
-        budget = fitting.share_out(blueprint, options, spent, ledger)
-        model = fitting.release_model(records, blueprint, budget, options, rng, ledger)
+        releases = fitting.choose_noise(blueprint, options, spent)
+        model = fitting.release_model(records, blueprint, releases, options, rng, ledger)
         model = dataclasses.replace(model, schema=schema)
         history: list[dict[str, float]] = []
-        if blueprint.steps:
-            model, history = fitting.train_generator(
-                records,
-                model,
-                blueprint.training,
-                fitting.plan_training(blueprint, budget, options, ledger),
-                rng,
-                initial_rng=self._public_generator(),
-                record=self._record(),
-                checkpoint=checkpoint,
-                progress=progress,
+        if releases.plan is not None:
+            training = fitting.Training(
+                model, blueprint.training, self._public_generator(), self._record, checkpoint, progress
             )
+            steps = training.release(releases.plan, stage=releases.stage)
+            model, history = ledger.run(steps, records, rng)
         return self._finish(model, history)
 
     @classmethod
@@ -312,18 +308,12 @@ class DPWGANGP:
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        trained = fitting.train_generator(
-            records,
-            model,
-            settings,
-            plan,
-            self._generator(len(self.ledger_.entries), state.step),
-            initial_rng=self._public_generator(),
-            state=state,
-            record=self._record(),
-            checkpoint=checkpoint,
-            progress=progress,
+        training = fitting.Training(
+            model, settings, self._public_generator(), self._record, checkpoint, progress
         )
+        steps = training.release(plan, state=state)
+        rng = self._generator(len(self.ledger_.entries), state.step)
+        trained = self.ledger_.resume(steps, FrameRecords(records), rng)
         return self._finish(*trained)
 
     def sample(
@@ -371,7 +361,7 @@ class DPWGANGP:
         ``escape_formulas``: see :func:`dpsynth.table.io.write_table`.
         """
         write_table(self._blocks(n_samples, where, random_state), path, escape_formulas=escape_formulas)
-        write_warning(Path(f"{path}.{WARNING}"), self.guarantee())
+        self.guarantee().write_warning(Path(f"{path}.{WARNING}"))
         return Path(path)
 
     def sample_to_parts(
@@ -447,7 +437,7 @@ class DPWGANGP:
 
         def fill(folder: Path) -> None:
             storage.write_state(folder, "model", full, stored)
-            write_warning(folder / WARNING, self.guarantee())
+            self.guarantee().write_warning(folder / WARNING)
 
         return storage.write_folder(path, fill, replace=replace)
 
@@ -473,8 +463,8 @@ class DPWGANGP:
         except (KeyError, TypeError, IndexError, AttributeError) as problem:
             raise storage.damaged(path, "model", problem) from None
 
-    def guarantee(self) -> str:
-        """The privacy guarantee of ``ledger_`` in one plain sentence."""
+    def guarantee(self) -> Guarantee:
+        """The privacy guarantee of ``ledger_``; printed, it is one plain sentence."""
         self._check_fitted()
         return self.ledger_.guarantee()
 
@@ -507,7 +497,7 @@ class DPWGANGP:
             "params": params,
             "n": self.n_,
             "delta": self.delta_,
-            "guarantee": self.ledger_.guarantee(),
+            "guarantee": str(self.ledger_.guarantee()),
             "ledger": self.ledger_.to_dict(),
         }
 

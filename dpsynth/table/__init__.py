@@ -1,4 +1,4 @@
-"""What a table is: schema, private marginals and prior, encoder, files.
+"""What a table is: schema, public grids, conforming, encoder, reading and writing.
 
 The names below are loaded when first used.
 """
@@ -9,8 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsynth.releases.marginals import Marginals, release_marginals
-    from dpsynth.releases.prior import Prior, fit_prior
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
     from dpsynth.table.encoder import Encoder
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from dpsynth.table.infer import infer
     from dpsynth.table.io import read_table, write_table
     from dpsynth.table.layout import Layout
+    from dpsynth.table.marginals import Marginals
     from dpsynth.table.schema import Schema, require_reviewed
 
 _HOMES = {
@@ -27,12 +26,9 @@ _HOMES = {
     "Grid": "grid",
     "Layout": "layout",
     "Marginals": "marginals",
-    "Prior": "prior",
     "Schema": "schema",
-    "fit_prior": "prior",
     "infer": "infer",
     "read_table": "io",
-    "release_marginals": "marginals",
     "require_reviewed": "schema",
     "write_table": "io",
 }
@@ -44,12 +40,9 @@ __all__ = [
     "Grid",
     "Layout",
     "Marginals",
-    "Prior",
     "Schema",
-    "fit_prior",
     "infer",
     "read_table",
-    "release_marginals",
     "require_reviewed",
     "write_table",
 ]

@@ -22,11 +22,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError
-from dpsynth.releases.marginals import Marginals, make_grids
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.grid import Grid
 from dpsynth.table.intervals import interval_ends, locate, put, put_gaussian
 from dpsynth.table.layout import Layout
+from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
 
 

@@ -8,7 +8,7 @@ import pytest
 from dpsynth.accounting import Profile, measures
 from dpsynth.accounting.events.events import gaussian_event, non_private_event
 from dpsynth.accounting.explain import explain
-from dpsynth.accounting.ledger.statement import round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ def test_round_trip_through_json(multiplier):
         **FIELDS | {"noise_multiplier": multiplier},
         noise_shape="layerwise",
         centred=False,
-        adjacency="replace-one",
     )
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
@@ -54,7 +53,6 @@ def test_round_trip_through_json(multiplier):
         ("noise_multiplier", float("inf")),
         ("noise_shape", "round"),
         ("centred", 1),
-        ("adjacency", "substitute"),
     ],
 )
 def test_refuses_values_out_of_range(name, value):

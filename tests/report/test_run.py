@@ -8,7 +8,7 @@ import math
 import pytest
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.accounting.ledger.statement import round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report import RunReport, is_private
 

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting import Profile
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.errors import PrivacyError
-from dpsynth.releases.marginals import marginals_event
-from dpsynth.releases.prior import prior_events
-from dpsynth.synthesis.budget import Shares, gaussian_mu, plan_budget
+from dpsynth.mechanism.plan import Plan
+from dpsynth.synthesis.budget import Needs, Shares, plan_releases
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -20,15 +19,10 @@ SCHEMA = Schema(
 )
 
 
-def spent(budget, *, prior, q, steps):
-    events = []
-    if budget.marginals is not None:
-        events.append(marginals_event(SCHEMA, budget.marginals))
-    if budget.tables is not None:
-        events += [e for _, e, _ in prior_events(SCHEMA, prior, budget.tables, budget.selection_epsilon)]
-    if budget.training is not None:
-        events.append(training_event(budget.training, q, steps))
-    return events
+def planned(*, epsilon, delta, prior, steps, sampling_prob, marginals="histogram", counted=False):
+    plan = Plan(sampling_prob, 100.0, steps, None) if steps else None
+    needs = Needs(SCHEMA, 400, marginals, None if prior == "none" else prior, plan)
+    return plan_releases(needs, epsilon=epsilon, delta=delta, shares=Shares(), counted=counted)
 
 
 @settings(max_examples=12, deadline=None)
@@ -41,42 +35,22 @@ def spent(budget, *, prior, q, steps):
 )
 def test_total_is_met_and_never_exceeded(epsilon, delta, prior, steps, q):
     """Catches a run that costs more than asked for, or wastes a tenth of its budget."""
-    budget = plan_budget(
-        SCHEMA,
-        epsilon=epsilon,
-        delta=delta,
-        prior=prior,
-        marginal_method="histogram",
-        with_marginals=True,
-        sampling_prob=q,
-        steps=steps,
-        shares=Shares(),
-    )
-    total = Profile(spent(budget, prior=prior, q=q, steps=steps)).epsilon(delta)
+    releases = planned(epsilon=epsilon, delta=delta, prior=prior, steps=steps, sampling_prob=q)
+    total = Profile(releases.events).epsilon(delta)
     assert 0.97 * epsilon <= total <= epsilon
 
 
 def test_nothing_to_release_is_refused():
     """Catches a run that releases nothing and calls it a success."""
     with pytest.raises(PrivacyError, match="nothing to release"):
-        plan_budget(
-            SCHEMA,
-            epsilon=1,
-            delta=1e-6,
-            prior="none",
-            marginal_method="histogram",
-            with_marginals=False,
-            sampling_prob=0.1,
-            steps=0,
-            shares=Shares(),
-        )
+        planned(epsilon=1, delta=1e-6, prior="none", marginals=None, steps=0, sampling_prob=0.1)
 
 
 def test_gaussian_mu_solves_the_dual():
     """Catches a wrong sign in the (epsilon, delta) curve of Gaussian DP, against mpmath."""
     mpmath.mp.dps = 40
     for epsilon, delta in ((1e-9, 1e-6), (1e-4, 1e-6), (0.1, 1e-6), (1, 1e-5), (10, 1e-9), (50, 1e-5)):
-        mu = mpmath.mpf(gaussian_mu(epsilon, delta))
+        mu = mpmath.mpf(1 / analytic_sigma(epsilon, delta))
         value = mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.e**epsilon * mpmath.ncdf(-epsilon / mu - mu / 2)
         assert abs(value / delta - 1) < 1e-6
 
@@ -90,24 +64,24 @@ def test_shares_that_do_not_add_up_are_refused(shares):
 
 def plan(**changes):
     given = {"epsilon": 2.94, "delta": 9.8e-7, "prior": "tan", "steps": 200, "sampling_prob": 0.25}
-    fixed = {"marginal_method": "histogram", "with_marginals": True, "shares": Shares()}
-    return plan_budget(SCHEMA, **{**given, **fixed, **changes})
+    return planned(**{**given, **changes})
 
 
 def test_what_a_count_decides_stays_within_what_was_promised_before_it():
     """Catches a total variation that is promised by one count and exceeded by another."""
     plans = {q: plan(sampling_prob=q, counted=True) for q in (0.003, 0.02, 0.1, 0.25, 0.7, 1.0)}
-    assert len({budget.tv for budget in plans.values()}) == 1
-    for q, budget in plans.items():
-        profile = Profile(spent(budget, prior="tan", q=q, steps=200))
-        assert profile.tv() <= budget.tv and 2.9 < profile.epsilon(9.8e-7) <= 2.94
-    assert budget.tv < 0.75  # epsilon and delta alone allow 0.9
-    assert plan(counted=True, steps=0).tv is None is plan().tv  # noise that no count enters
+    assert len({releases.stage.tv for releases in plans.values()}) == 1
+    for releases in plans.values():
+        profile, stage = Profile(releases.events), releases.stage
+        assert profile.tv() <= stage.tv and 2.9 < profile.epsilon(9.8e-7) <= 2.94 == stage.epsilon
+    assert stage.tv < 0.75  # epsilon and delta alone allow 0.9
+    assert plan(counted=True, steps=0).stage.tv is None is plan().stage.tv  # noise that no count enters
+    assert plan().stage.epsilon is None and plan().stage.delta == 9.8e-7
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 1e4])
 @pytest.mark.parametrize("counted", [False, True])
 def test_extreme_epsilons_are_planned(epsilon, counted):
     """Catches the text of a root finder that has no bracket, or a total variation of 1 as a target."""
-    budget = plan(epsilon=epsilon, delta=1e-6, steps=4, sampling_prob=1.0, prior="none", counted=counted)
-    assert Profile(spent(budget, prior="none", q=1.0, steps=4)).epsilon(1e-6) <= epsilon
+    releases = plan(epsilon=epsilon, delta=1e-6, steps=4, sampling_prob=1.0, prior="none", counted=counted)
+    assert Profile(releases.events).epsilon(1e-6) <= epsilon

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth.accounting import Ledger
 from dpsynth.mechanism.noise import secure_generator
-from dpsynth.releases import marginals
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 
 SCHEMA = Schema(
@@ -45,67 +47,71 @@ class Stopped(Exception):
 @pytest.mark.parametrize(
     ("reading", "posted"),
     [
-        ("release_count", ["number of records"]),
-        ("release_marginals", ["number of records", "one-way marginals"]),
-        ("fit_prior", ["number of records", "one-way marginals", "prior edges", "prior tables"]),
-        (
-            "train_generator",
-            ["number of records", "one-way marginals", "prior edges", "prior tables", "critic steps"],
-        ),
+        (1, ["number of records"]),
+        (2, ["number of records", "one-way marginals"]),
+        (3, ["number of records", "one-way marginals", "prior edges"]),
+        (4, ["number of records", "one-way marginals", "prior edges", "prior tables"]),
+        (5, ["number of records", "one-way marginals", "prior edges", "prior tables", "critic steps"]),
     ],
 )
 def test_nothing_is_read_before_it_is_posted(monkeypatch, reading, posted):
     """Catches a reading that a crash, or a look at its result, could keep out of the ledger."""
+    readings = []
 
-    def stop(*args, **options):
-        raise Stopped
+    def watch(name):
+        read = getattr(FrameRecords, name)
 
-    monkeypatch.setattr(fitting, reading, stop)
+        def stop(self, *args):
+            readings.append(name)
+            if len(readings) == reading:
+                raise Stopped
+            return read(self, *args)
+
+        monkeypatch.setattr(FrameRecords, name, stop)
+
+    for name in ("_size", "_counts", "_frame"):
+        watch(name)
     model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=4, training=SMALL)
     with pytest.raises(Stopped):
         model.fit(table(), schema=SCHEMA.with_n_public(None))
     assert [entry.name for entry in model.ledger_.entries] == posted
 
 
+class Watched(Ledger):
+    """A ledger that keeps what it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.ran = {}
+
+    def run(self, release, records, rng):
+        released = super().run(release, records, rng)
+        self.ran[release.name] = (release, released, rng)
+        return released
+
+
 def test_releases_use_the_public_number_of_records(monkeypatch):
     """Catches the frame's length where the public or noisy number belongs, in any release or in training."""
-    seen = {}
-
-    def watch(name, look):
-        made = getattr(fitting, name)
-
-        def watched(*args, **options):
-            result = made(*args, **options)
-            seen[name] = look(args, options, result)
-            return result
-
-        monkeypatch.setattr(fitting, name, watched)
-
-    watch("release_marginals", lambda args, options, result: (options["n"], result.n))
-    watch("fit_prior", lambda args, options, result: args[2].n)
-    watch("plan_training", lambda args, options, plan: (plan.expected_batch, plan.sampling_prob * 300))
-    monkeypatch.setattr(fitting, "train_generator", lambda records, model, *args, **options: (model, []))
-    model = DPWGANGP(epsilon=2.0, training_steps=4, batch_size=60, training=SMALL)
-    model.fit(table(270), schema=SCHEMA)
-    assert seen == {"release_marginals": (300.0, 300.0), "fit_prior": 300.0, "plan_training": (60.0, 60.0)}
+    monkeypatch.setattr(
+        fitting, "train_generator", lambda records, plan, rng, training, state: (training.model, [])
+    )
+    model, ledger = DPWGANGP(epsilon=2.0, training_steps=4, batch_size=60, training=SMALL), Watched()
+    model.fit(table(270), schema=SCHEMA, ledger=ledger)
+    marginals, released, _ = ledger.ran["one-way marginals"]
+    tables, plan = ledger.ran["prior tables"][0], ledger.ran["critic steps"][0].plan
+    assert (marginals.n, released.n, tables.bins.n) == (300.0, 300.0, 300.0)
+    assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
     assert model.n_ == 300.0
 
 
-def test_noise_comes_from_the_operating_system(monkeypatch):
+def test_noise_comes_from_the_operating_system():
     """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
-    kinds = {type(secure_generator().bit_generator)}
-    seen = []
-
-    def marginals(records, schema, *, rng, **options):
-        seen.append(rng)
-        return released(records, schema, rng=rng, **options)
-
-    released = fitting.release_marginals
-    monkeypatch.setattr(fitting, "release_marginals", marginals)
     first, second = (
-        DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA) for _ in range(2)
+        DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA, ledger=Watched())
+        for _ in range(2)
     )
-    assert {type(rng.bit_generator) for rng in seen} == kinds
+    kinds = {type(rng.bit_generator) for _, _, rng in first.ledger_.ran.values()}
+    assert kinds == {type(secure_generator().bit_generator)}
     a, b = (model.model_.encoder.marginals.probabilities[0] for model in (first, second))
     assert not np.allclose(a, b)
     assert not first.ledger_.seeded
@@ -115,7 +121,8 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
     """Catches noise of a run's first steps drawn again after a resume: two sums with one noise."""
     drawn = []
 
-    def train(records, model, settings, plan, rng, *, record, checkpoint, **options):
+    def train(records, plan, rng, training, state):
+        model, settings = training.model, training.settings
         drawn.append(rng.random(4).tolist())
         if len(drawn) > 1:
             return model, []
@@ -125,9 +132,9 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
 
         arrays = initial_state(model.encoder.layout, settings, with_prior=True, rng=rng).arrays
         meta, stored = model.to_state()
-        record, stored = {**record, "model": meta}, storage.prefixed("model", stored)
+        record, stored = {**training.record(), "model": meta}, storage.prefixed("model", stored)
         state = TrainingState(arrays, 10, [])
-        write_checkpoint(checkpoint, record, stored, state, plan, settings, records)
+        write_checkpoint(training.checkpoint, record, stored, state, plan, settings, records)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fitting, "train_generator", train)
@@ -145,14 +152,25 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
     """Catches exact counts that no entry of the ledger tells of: an empty ledger promises everything."""
     model = DPWGANGP(epsilon=None, training_steps=0).fit(table(), schema=SCHEMA)
     assert model.ledger_.entries and model.ledger_.not_private
-    assert model.guarantee().startswith("NOT PRIVATE")
+    assert str(model.guarantee()).startswith("NOT PRIVATE")
+    assert [entry.name for entry in model.ledger_.entries] == [
+        "one-way marginals",
+        "prior edges",
+        "prior tables",
+    ]
 
 
-def test_the_ledger_tells_the_noise_that_was_drawn(monkeypatch):
+def test_the_ledger_tells_the_noise_that_was_drawn():
     """Catches words about other cells than those released: a tree over a cell a value has more levels."""
     column = Column(name="k", kind="integer", lower=0, upper=400)
     schema = Schema(columns=(column, Column(name="y", kind="binary", categories=(0, 1))), n_public=20_000)
-    grids = marginals.make_grids(schema, *marginals.public_sizes(schema, 20_000, 5.0))
-    std = 5.0 * np.sqrt(marginals.sensitivity_squared(grids, "hierarchical"))
-    assert grids[0].present == 401  # not the 64 intervals of a column of many values
-    assert f"off by about {std:.3g} of 20,000" in fitting._marginal_noise(schema, "hierarchical", 5.0, 20_000)
+    release = MarginalsRelease(schema=schema, n=20_000, noise_multiplier=5.0, method="hierarchical")
+    assert release.grids[0].present == 401  # not the 64 intervals of a column of many values
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"k": rng.integers(0, 401, 500), "y": rng.integers(0, 2, 500)})
+    records = FrameRecords(schema.conform(frame).frame)
+    with records.opened():
+        noise = [a - b for a, b in zip(release.measure(records, rng), release.query(records), strict=True)]
+    std = float(release.detail.split("about ")[1].split(" of")[0])
+    assert np.concatenate(noise).std() == pytest.approx(std, rel=0.1)
+    assert "of 20,000" in release.detail

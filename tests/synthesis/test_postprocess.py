@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from releases import release_marginals
 
 from dpsynth.errors import ConfigError, DataError
-from dpsynth.releases.marginals import release_marginals
 from dpsynth.synthesis.postprocess import (
     calibrate,
     draw_groups,

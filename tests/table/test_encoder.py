@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from releases import release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError, DataError
-from dpsynth.releases.marginals import release_marginals
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema

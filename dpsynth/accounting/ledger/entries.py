@@ -1,13 +1,15 @@
-"""The lines of a ledger: readings of the private table, the stages they belong to, and other charges."""
+"""The lines of a ledger: readings of the private table, and the stages they belong to."""
 
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.checks import in_range
+from dpsynth.accounting.events.events import event_from_dict, event_to_dict
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, normal_form
+from dpsynth.checks import in_range, text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -40,15 +42,22 @@ class Entry:
     detail: str = ""
     stage: int = 1
 
+    def checked(self) -> Entry:
+        """The entry with an event of its own, which nobody else can change.
 
-@dataclass(frozen=True)
-class Overflow:
-    """A probability that a run leaves its events' description, on any table: see ``overflow.py``."""
-
-    name: str
-    probability: float
-    detail: str = ""
-    stage: int = 1
+        Raises
+        ------
+        PrivacyError
+            If the event is unknown or cannot be accounted for under the adjacency.
+        InputError
+            If a text is missing, or a number in the event is out of range or infinite.
+        """
+        text("name", self.name)
+        text("sensitivity", self.sensitivity)
+        text("detail", self.detail, may_be_empty=True)
+        event = event_from_dict(event_to_dict(self.event))  # a copy: an event can hold a list
+        normal_form([event], self.adjacency)
+        return Entry(self.name, event, self.sensitivity, self.adjacency, self.detail, self.stage)
 
 
 @dataclass(frozen=True)
@@ -73,17 +82,30 @@ class Stage:
     epsilon: float | None = None
     tv: float | None = None
 
+    @classmethod
+    def begin(
+        cls, delta: float | None = None, *, epsilon: float | None = None, tv: float | None = None
+    ) -> Stage:
+        """A new stage; see :meth:`Ledger.begin_stage`."""
+        return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
 
-def stage_numbers(delta: float | None, epsilon: float | None, tv: float | None) -> list[float | None]:
-    """The numbers of a stage, checked.
+    def checked(self) -> Stage:
+        """The stage, its numbers as floats.
 
-    Raises
-    ------
-    InputError
-        If one is out of range or NaN.
-    """
-    ranges = (("delta", delta, 1.0, True), ("epsilon", epsilon, math.inf, True), ("tv", tv, 1.0, False))
-    return [
-        None if value is None else in_range(name, value, 0.0, high, high_open=high_open)
-        for name, value, high, high_open in ranges
-    ]
+        Raises
+        ------
+        InputError
+            If one is out of range or NaN, or the key is no text.
+        """
+        numbers = (
+            ("delta", self.delta, 1.0, True),
+            ("epsilon", self.epsilon, math.inf, True),
+            ("tv", self.tv, 1.0, False),
+        )
+        return Stage(
+            text("key", self.key),
+            *(
+                None if value is None else in_range(name, value, 0.0, high, high_open=high_open)
+                for name, value, high, high_open in numbers
+            ),
+        )

@@ -9,36 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpsynth.accounting.events.events import event_from_dict, event_to_dict
-from dpsynth.accounting.ledger.entries import Stage, stage_numbers
+from dpsynth.accounting.ledger.contents import Contents
+from dpsynth.accounting.ledger.entries import Entry, Stage
+from dpsynth.accounting.ledger.guarantee import UNIT
 from dpsynth.checks import text
 from dpsynth.errors import DataError, InputError
 
-if TYPE_CHECKING:
-    from dpsynth.accounting.ledger.ledger import Ledger
-
-FORMAT, VERSION = "dpsynth ledger", 2
-#: What neighbouring tables differ in.
-UNIT = "one row"
+FORMAT, VERSION = "dpsynth ledger", 3
 # Versions of the accounting may differ in the last digits of a total.
 _AGREE = 1e-3
 
 
-def to_record(ledger: Ledger, *, total: bool) -> dict[str, Any]:
+def to_record(contents: Contents, *, total: bool) -> dict[str, Any]:
     """See :meth:`Ledger.to_dict`."""
-    untold = {"delta": ledger.delta, "epsilon": None, "tv": None}
+    untold = {"delta": contents.delta, "epsilon": None, "tv": None}
     return {
         "format": FORMAT,
         "version": VERSION,
         "unit": UNIT,
-        "adjacency": ledger.adjacency,
-        **(_totals(ledger) if total else untold),
-        "seeded": ledger.seeded,
-        "generators": list(ledger.generators),
-        "excluded": list(ledger.excluded),
-        "stages": [asdict(stage) for stage in ledger.stages],
+        "adjacency": contents.adjacency,
+        **(_totals(contents) if total else untold),
+        "seeded": contents.seeded,
+        "generators": list(contents.generators),
+        "excluded": list(contents.excluded),
+        "stages": [asdict(stage) for stage in contents.stages],
         "entries": [
             {
                 "name": entry.name,
@@ -48,57 +45,54 @@ def to_record(ledger: Ledger, *, total: bool) -> dict[str, Any]:
                 "adjacency": entry.adjacency,
                 "detail": entry.detail,
             }
-            for entry in ledger.entries
+            for entry in contents.entries
         ],
-        "overflows": [asdict(overflow) for overflow in ledger.overflows],
     }
 
 
-def from_record(ledger: Ledger, record: Mapping[str, Any]) -> Ledger:
-    """Fill a new ledger; see :meth:`Ledger.from_dict`."""
+def from_record(record: Mapping[str, Any]) -> Contents:
+    """See :meth:`Ledger.from_dict`."""
     _check_fields(record)
-    ledger.seeded = record["seeded"]
     try:
-        begun = []
-        for stage in record["stages"]:
-            numbers = stage_numbers(stage["delta"], stage["epsilon"], stage["tv"])
-            begun.append(Stage(text("key", stage["key"]), *numbers))
-        last = 1
-        for entry in record["entries"]:
-            last = _in_order(entry["stage"], last, len(begun))
-            ledger._stages = begun[:last]  # a ledger posts into its last stage
-            given = {key: value for key, value in entry.items() if key != "stage"}
-            ledger.post(**{**given, "event": event_from_dict(entry["event"])})
-        for overflow in record["overflows"]:
-            ledger._stages = begun[: _in_order(overflow["stage"], 1, len(begun))]
-            ledger.charge_overflow(**{key: value for key, value in overflow.items() if key != "stage"})
-        ledger._stages = begun
-        ledger.generators = [text("generator", name) for name in record["generators"]]
-        for reason in record["excluded"]:
-            ledger.exclude(reason)
-        if ledger.stages != tuple(begun) or ledger.adjacency != record["adjacency"]:
+        stages = [Stage(s["key"], s["delta"], s["epsilon"], s["tv"]).checked() for s in record["stages"]]
+        contents, last = Contents(), 1
+        for line in record["entries"]:
+            last = _in_order(line["stage"], last, len(stages))
+            entry = Entry(**{**line, "event": event_from_dict(line["event"])}).checked()
+            contents = contents.adding(entry, stages[last - 1])
+        contents = Contents(
+            contents.stages,
+            contents.entries,
+            excluded=tuple(dict.fromkeys(text("reason", reason) for reason in record["excluded"])),
+            generators=tuple(text("generator", name) for name in record["generators"]),
+            seeded=record["seeded"],
+        )
+        if contents.stages != tuple(stages) or contents.adjacency != record["adjacency"]:
             raise InputError("its stages or its adjacency are not those of its entries")
-        ledger.end_stage()
         if record["tv"] is not None:
-            real = _totals(ledger)
+            real = _totals(contents)
             told = {name: record[name] for name in real}
             if not all(_agree(told[name], real[name]) for name in real):
                 raise InputError(f"its entries cost {real}, and it tells {told}")
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"the ledger has a faulty entry: {error}") from None
-    return ledger
+    return contents
 
 
-def _totals(ledger: Ledger) -> dict[str, float | None]:
+def _totals(contents: Contents) -> dict[str, float | None]:
     """Delta, epsilon (null if infinite or without a delta) and total variation of everything.
 
     All of them are null where stages are to be summed and one names no delta.
     """
-    if len(ledger.stages) > 1 and ledger.delta is None:
+    delta = contents.delta
+    if len(contents.stages) > 1 and delta is None:
         return {"delta": None, "epsilon": None, "tv": None}
-    profile, delta = ledger.profile(), ledger.delta
-    epsilon = math.inf if delta is None else profile.epsilon(delta)
-    return {"delta": delta, "epsilon": epsilon if math.isfinite(epsilon) else None, "tv": profile.tv()}
+    epsilon = math.inf if delta is None else contents.profile.epsilon(delta)
+    return {
+        "delta": delta,
+        "epsilon": epsilon if math.isfinite(epsilon) else None,
+        "tv": contents.profile.tv(),
+    }
 
 
 def _in_order(number: object, earliest: int, stages: int) -> int:
@@ -108,7 +102,7 @@ def _in_order(number: object, earliest: int, stages: int) -> int:
     return number
 
 
-def _agree(told: Any, real: float | None) -> bool:
+def _agree(told: float | None, real: float | None) -> bool:
     if told is None or real is None:
         return told is real
     return abs(float(told) - real) <= _AGREE * max(abs(float(told)), real)
@@ -123,7 +117,7 @@ def _check_fields(record: Mapping[str, Any]) -> None:
         newer = isinstance(version, int) and version > VERSION
         advice = "written by a newer dpsynth: install that" if newer else "which this dpsynth does not read"
         raise DataError(f"the ledger has version {version!r}, not {VERSION}, {advice}")
-    lists = ("generators", "excluded", "stages", "entries", "overflows")
+    lists = ("generators", "excluded", "stages", "entries")
     number = int | float | None
     kinds: dict[str, Any] = {"unit": str, "adjacency": str, "seeded": bool}
     kinds |= {"delta": number, "epsilon": number, "tv": number} | dict.fromkeys(lists, list)

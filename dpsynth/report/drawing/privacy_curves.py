@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsynth.accounting.ledger.statement import round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.plots import plain_ticks

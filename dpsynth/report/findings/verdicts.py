@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.explain import percent
-from dpsynth.accounting.ledger.statement import is_private, round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.report.findings import believable, trust
 from dpsynth.report.findings.calibration import calibration
@@ -70,8 +70,8 @@ def of_guarantee(source: ReportSource) -> tuple[Verdict, ...]:
     if source.guarantee is None:
         return (_risk("no_guarantee", "caution", "No guarantee is known for this table: nothing says what an "
                       "attack that was not tried can find."),)  # fmt: skip
-    if not is_private(source.guarantee):
-        return (_risk("not_private", "bad", source.guarantee),)
+    if not source.guarantee.private:
+        return (_risk("not_private", "bad", str(source.guarantee)),)
     found = []
     if source.ledger is not None and source.ledger.excluded:
         found.append(

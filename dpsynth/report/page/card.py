@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dpsynth.accounting.ledger.statement import is_private
 from dpsynth.evaluation.records import shown
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.load import ReportSource
@@ -23,7 +22,7 @@ NOT_GUARANTEED = (
 def card(source: ReportSource) -> Section:
     """Return the model card of a source."""
     blocks: list[Block] = [Facts(tuple(_facts(source)))]
-    if source.guarantee is not None and is_private(source.guarantee):
+    if source.guarantee is not None and source.guarantee.private:
         blocks += [
             Heading("What is not guaranteed"),
             Bullets(tuple(Sentence(text) for text in NOT_GUARANTEED)),
@@ -60,7 +59,7 @@ def _facts(source: ReportSource) -> list[tuple[str, Sentence]]:
                 measure = evaluation[name]
                 add(label, measure.value, measure.internal)
     add("Synthetic records", synthetic)
-    add("Guarantee", source.guarantee if source.guarantee is not None else "None is known.")
+    add("Guarantee", str(source.guarantee) if source.guarantee is not None else "None is known.")
     add("Seeds", _seeds(source))
     add("Versions", ", ".join(f"{name} {version}" for name, version in source.versions.items()))
     add("Wall time", ", ".join(f"{stage} {value:.1f} s" for stage, value in source.seconds.items()), True)

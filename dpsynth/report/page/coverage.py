@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting.ledger.statement import is_private
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.report.findings.verdict import get, number_of
 from dpsynth.report.page.blocks import Sentence
@@ -56,7 +55,7 @@ def covered(source: ReportSource) -> tuple[Sentence, ...]:
 
 def _more(source: ReportSource, split: Mapping[str, Any], *, measured: bool) -> list[Sentence]:
     made: list[Sentence] = []
-    private = source.guarantee is not None and is_private(source.guarantee)
+    private = source.guarantee is not None and source.guarantee.private
     if split.get("method") == "independent":
         made.append(
             Sentence(

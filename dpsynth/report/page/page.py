@@ -9,7 +9,6 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dpsynth.accounting.ledger.statement import is_private
 from dpsynth.errors import InputError
 from dpsynth.files.atomic import write_text
 from dpsynth.report.findings import verdicts
@@ -109,7 +108,7 @@ def _state(source: ReportSource) -> str:
     """Whether a guarantee is void, unknown, given, or given with exceptions."""
     if source.guarantee is None:
         return "unknown"
-    if not is_private(source.guarantee):
+    if not source.guarantee.private:
         return "void"
     return "partial" if source.ledger is not None and source.ledger.excluded else "private"
 

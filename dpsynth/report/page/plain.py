@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import points_more_probable, right_at_most
-from dpsynth.accounting.ledger.statement import is_private, round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.findings import believable
@@ -50,7 +50,7 @@ def _promised(source: ReportSource) -> list[Sentence]:
             Sentence("Nothing is promised to the patients in the training table: no record of how it was "
                      "made is known.")
         ]  # fmt: skip
-    if not is_private(source.guarantee):
+    if not source.guarantee.private:
         return [
             Sentence("Nothing is promised to the patients in the training table."),
             Sentence(
@@ -136,7 +136,7 @@ def _attacks(evaluation: Evaluation, source: ReportSource) -> list[Sentence]:
             "Where it suspects 1 in 100 held-out records wrongly, that attack names a share of "
             f"{told(found)} of the training records"
         )
-        if source.profile is not None and source.guarantee is not None and is_private(source.guarantee):
+        if source.profile is not None and source.guarantee is not None and source.guarantee.private:
             text += f"; the guarantee allows any attack {round_up(float(source.profile.tpr(0.01)), 3)}"
         made.append(Sentence(f"{text}.", found.internal))
     copies = get(evaluation, "copies_excess")

@@ -6,7 +6,6 @@ Everything here follows from ``ledger.json`` and may be shared with it.
 from __future__ import annotations
 
 from dpsynth.accounting.explain import explain
-from dpsynth.accounting.ledger.statement import is_private
 from dpsynth.accounting.measures import measures
 from dpsynth.accounting.profile import Profile
 from dpsynth.report.drawing import privacy_curves as curves
@@ -42,7 +41,7 @@ def guarantee(source: ReportSource) -> Section:
         return Section("guarantee", "What is guaranteed", (text,))
     adjacency = source.ledger.adjacency
     blocks: list[Block] = [
-        paragraph(source.guarantee),
+        paragraph(str(source.guarantee)),
         paragraph(f"Adjacency: {adjacency}; {_ADJACENCY[adjacency]}"),
     ]
     if source.ledger.excluded:
@@ -51,7 +50,7 @@ def guarantee(source: ReportSource) -> Section:
     who = covered(source)
     blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
     blocks += _ledger(source)
-    if source.profile is not None and is_private(source.guarantee):
+    if source.profile is not None and source.guarantee.private:
         blocks += [
             Heading("What it allows an attacker"),
             _average(source),
@@ -89,12 +88,6 @@ def _ledger(source: ReportSource) -> list[Block]:
         Plots(curves.waterfall(summary)),
         Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
     ]
-    if source.ledger.overflows:
-        charges = tuple(
-            (Cell(o.name), number(f"{o.probability:.3g}"), Cell(o.detail)) for o in source.ledger.overflows
-        )
-        caption = "Probability that batches of fixed size overflow, charged to δ"
-        made.append(Grid(caption, ("what", "probability", "detail"), charges))
     return made
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.statement import is_private, round_up
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.findings.verdict import get, told
 from dpsynth.report.load import ReportSource
@@ -83,7 +83,7 @@ def _bounds(source: ReportSource) -> tuple[str, str, str]:
     """What the guarantee says about each risk."""
     if source.guarantee is None or source.profile is None:
         return ("None is known.",) * 3
-    if not is_private(source.guarantee):
+    if not source.guarantee.private:
         return ("It is void: nothing is promised.",) * 3
     profile = source.profile
     tv, accuracy, found = profile.tv(), profile.attack_accuracy(), float(profile.tpr(0.01))

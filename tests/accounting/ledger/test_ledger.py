@@ -12,6 +12,7 @@ from dpsynth.accounting.events.events import (
     non_private_event,
     training_event,
 )
+from dpsynth.accounting.ledger.guarantee import Guarantee
 from dpsynth.errors import DataError, InputError, PrivacyError
 
 
@@ -21,14 +22,14 @@ def full_ledger():
     ledger.post("count", gaussian_event(10.0), sensitivity="1")
     ledger.post("selection", epsilon_delta_event(0.05, count=10), sensitivity="1", detail="tree edges")
     ledger.post("critic", training_event(3.0, 0.02, 200), sensitivity="proved each step")
-    ledger.charge_overflow("critic batches", 1e-9, "capacity 181")
     ledger.exclude("bounds of 'age' were read off the data")
+    ledger.drawn_by("a die")
     ledger.seeded = True
     return ledger
 
 
 def state(ledger):
-    return ledger.entries, ledger.overflows, ledger.excluded, ledger.seeded, ledger.stages
+    return ledger.entries, ledger.excluded, ledger.generators, ledger.seeded, ledger.stages
 
 
 def test_file_round_trip(tmp_path):
@@ -64,8 +65,8 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         (lambda text: "\x00\x01", "not JSON"),
         (lambda text: "[1, 2]", "format"),
         (lambda text: "{}", "format"),
-        (lambda text: text.replace('"version": 2', '"version": 3'), "newer dpsynth"),
-        (lambda text: text.replace('"version": 2', '"version": 1'), "does not read"),
+        (lambda text: text.replace('"version": 3', '"version": 4'), "newer dpsynth"),
+        (lambda text: text.replace('"version": 3', '"version": 2'), "does not read"),
         (lambda text: text.replace('"unit": "one row"', '"unit": "one patient"'), "one patient"),
         (lambda text: text.replace('"delta": 1e-05', '"delta": 1e-04', 1), "its entries cost"),
         (
@@ -82,10 +83,9 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         (lambda text: text.replace('"sensitivity": "1"', '"sensitivity": 1', 1), "sensitivity"),
         (lambda text: text.replace('"name": "count",', "", 1), "name"),
         (lambda text: text.replace('"noise_multiplier": 10.0', '"noise_multiplier": -10.0'), "-10"),
-        (lambda text: text.replace('"probability": 1e-09', '"probability": NaN'), "probability"),
         (lambda text: text.replace('"adjacency": "add/remove"', '"adjacency": "none"', 1), "adjacency"),
         (lambda text: json.dumps(json.loads(text) | {"entries": [3]}), "faulty entry"),
-        (lambda text: json.dumps(json.loads(text) | {"overflows": [{"name": "x"}]}), "faulty entry"),
+        (lambda text: json.dumps(json.loads(text) | {"overflows": []}), "fields"),
     ],
 )
 def test_corrupt_files_give_one_sentence(tmp_path, damage, words):
@@ -129,8 +129,7 @@ def test_summary_is_a_waterfall():
     assert alone[0] == Profile([gaussian_event(10.0)]).epsilon(1e-5) <= cumulative[0]
     assert all(a < c for a, c in zip(alone[1:], cumulative[1:], strict=True))
     assert summary["tv"] == summary["advantage"] == pytest.approx(2 * summary["attack_accuracy_bound"] - 1)
-    assert summary["overflow_delta"] == pytest.approx((1 + math.exp(summary["epsilon"])) * 1e-9)
-    assert summary["guarantee"] == ledger.guarantee(1e-5)
+    assert summary["guarantee"] == str(ledger.guarantee(1e-5))
     assert (summary["seeded"], summary["not_private"]) == (True, False)
     json.dumps(summary)
 
@@ -152,13 +151,13 @@ def test_guarantee_states_a_bound_that_holds():
     """Figures rounded in the guarantee's own favour."""
     ledger = Ledger()
     ledger.post("count", gaussian_event(3.0), sensitivity="1")
-    text = ledger.guarantee(1e-5)
+    text = str(ledger.guarantee(1e-5))
     epsilon = float(text[1:].split(",")[0])
     tv = float(text.rstrip(".").split()[-1])
     assert 0 <= epsilon - ledger.epsilon(1e-5) < 2e-3
     assert 0 <= tv - ledger.profile().tv() < 2e-4
     assert "NOT PRIVATE" not in text
-    assert Ledger().guarantee(1e-5).startswith("NOT PRIVATE: nothing is posted")
+    assert str(Ledger().guarantee(1e-5)).startswith("NOT PRIVATE: nothing is posted")
 
 
 def test_guarantee_says_when_there_is_none():
@@ -166,21 +165,28 @@ def test_guarantee_says_when_there_is_none():
     seeded = Ledger()
     seeded.post("count", gaussian_event(3.0), sensitivity="1")
     seeded.seeded = True
-    assert seeded.guarantee(1e-5).startswith("NOT PRIVATE: the noise was drawn from a caller's seed")
+    assert seeded.guarantee(1e-5).status == "void"
+    assert str(seeded.guarantee(1e-5)).startswith("NOT PRIVATE: the noise was drawn from a caller's seed")
     excluded = Ledger()
     excluded.post("count", gaussian_event(3.0), sensitivity="1")
     excluded.exclude("bounds of 'age'")
     excluded.exclude("bounds of 'age'")
-    assert excluded.guarantee(1e-5).endswith("does not cover: bounds of 'age'.")
+    assert (excluded.guarantee(1e-5).status, excluded.guarantee(1e-5).private) == ("excludes", True)
+    assert str(excluded.guarantee(1e-5)).endswith("does not cover: bounds of 'age'.")
     assert Ledger().not_private is False
     zero = full_ledger()
     zero.seeded = False
-    assert zero.guarantee(0.0).startswith("NOT PRIVATE at delta 0")
+    assert str(zero.guarantee(0.0)).startswith("NOT PRIVATE at delta 0")
     bare = full_ledger()
     bare.seeded = False
     bare.post("raw means", non_private_event(), sensitivity="unbounded")
-    assert bare.not_private
-    assert bare.guarantee(1e-5).startswith("NOT PRIVATE: raw means was released")
+    assert bare.not_private and zero.guarantee(0.0).status == bare.guarantee(1e-5).status == "void"
+    for ledger in (seeded, excluded, zero, bare):
+        record = json.loads(json.dumps(ledger.guarantee(1e-5).to_dict()))
+        assert Guarantee.from_dict(record) == ledger.guarantee(1e-5)
+        with pytest.raises(DataError, match="says"):
+            Guarantee.from_dict(record | {"status": "private", "sentence": "(1, 1e-05)-private"})
+    assert str(bare.guarantee(1e-5)).startswith("NOT PRIVATE: raw means was released")
     summary = bare.summary(1e-5)
     assert (summary["epsilon"], summary["tv"]) == (math.inf, 1.0)
     assert math.isfinite(summary["entries"][2]["epsilon_cumulative"])
@@ -214,8 +220,6 @@ def test_posts_that_cannot_be_accounted_for_are_refused():
     ):
         with pytest.raises(InputError, match=words):
             ledger.post(texts.pop("name"), gaussian_event(1.0), **texts)
-    with pytest.raises(InputError, match="overflow probability of 'x'"):
-        ledger.charge_overflow("x", 1.5)
     with pytest.raises(InputError, match="adjacency"):
         ledger.post("x", training_event(1.0, 0.1, 5), sensitivity="1", adjacency="replace")
     assert ledger.entries == ()
@@ -226,6 +230,6 @@ def test_adjacencies_do_not_mix():
     ledger = Ledger()
     ledger.post("a", gaussian_event(2.0), sensitivity="1", adjacency=REPLACE_ONE)
     assert ledger.epsilon(1e-5) == pytest.approx(4.377, abs=1e-3)
-    assert "replacing one record" in ledger.guarantee(1e-5)
+    assert "replacing one record" in str(ledger.guarantee(1e-5))
     with pytest.raises(PrivacyError, match="add/remove"):
         ledger.post("b", gaussian_event(2.0), sensitivity="1")

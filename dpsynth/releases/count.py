@@ -1,0 +1,44 @@
+"""The number of records, where it is not public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.records import Records
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRelease(GaussianRelease[float]):
+    """The number of records, at least 1; sensitivity 1 under add/remove.
+
+    Parameters
+    ----------
+    detail : str
+        What of the budget it takes, for the ledger.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpsynth.accounting import Ledger
+    >>> from dpsynth.releases.records import FrameRecords
+    >>> records = FrameRecords(pd.DataFrame({"a": [1, 2, 3]}))
+    >>> Ledger().run(CountRelease(noise_multiplier=None), records, np.random.default_rng(0))
+    3.0
+    """
+
+    detail: str = ""
+    name = "number of records"
+    l2_sensitivity = 1.0
+    sensitivity = "1"
+
+    def query(self, records: Records) -> Sequence[Array]:
+        """The exact number, shape ()."""
+        return [np.array(float(records.size()))]
+
+    def finish(self, noisy: Sequence[Array]) -> float:
+        """A number of records that can be: at least 1."""
+        return max(1.0, float(noisy[0]))

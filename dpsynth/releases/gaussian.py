@@ -1,0 +1,104 @@
+"""The Gaussian mechanism on counts: the one place where a table's noise is drawn.
+
+Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy": noise of standard deviation
+``noise_multiplier * sensitivity`` on every number of a query. The event names the multiplier, the noise is
+the multiplier times the sensitivity, and both come from this object, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events.events import gaussian_event, non_private_event
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.errors import ConfigError
+from dpsynth.releases.records import Records
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+Array = NDArray[np.float64]
+Released = TypeVar("Released", covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease(ABC, Generic[Released]):
+    """Counts of private records with Gaussian noise, and what is made of them afterwards.
+
+    Parameters
+    ----------
+    noise_multiplier : float or None
+        Noise standard deviation over L2 sensitivity. None releases exact counts: **not private**.
+    stage : Stage, optional
+
+    Raises
+    ------
+    ConfigError
+        If the multiplier is neither None nor a positive finite number.
+    """
+
+    noise_multiplier: float | None
+    stage: Stage | None = None
+    #: One record more or less.
+    adjacency: ClassVar[str] = ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        z = self.noise_multiplier
+        if z is not None and not (np.isfinite(z) and z > 0):
+            raise ConfigError(f"noise_multiplier is {z}, but must be greater than 0, or None")
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What is read, for the ledger."""
+
+    @property
+    @abstractmethod
+    def l2_sensitivity(self) -> float:
+        """How far one record more or less can move all counts together, as a vector."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> str:
+        """The same in words, for the ledger."""
+
+    @property
+    def detail(self) -> str:
+        """Anything a reader of the ledger needs besides."""
+        return ""
+
+    @property
+    def event(self) -> DpEvent:
+        """What it costs."""
+        if self.noise_multiplier is None:
+            return non_private_event()
+        return gaussian_event(self.noise_multiplier)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on every count; 0 without noise."""
+        return 0.0 if self.noise_multiplier is None else self.noise_multiplier * self.l2_sensitivity
+
+    @abstractmethod
+    def query(self, records: Records) -> Sequence[Array]:
+        """Exact counts: a private quantity, never to be shown."""
+
+    @abstractmethod
+    def finish(self, noisy: Sequence[Array]) -> Released:
+        """What is released, made of the noisy counts: post-processing."""
+
+    def measure(self, records: Records, rng: np.random.Generator) -> list[Array]:
+        """The counts with noise of their own on each."""
+        std = self.noise_std
+        return [exact + std * rng.standard_normal(exact.shape) for exact in self.query(records)]
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
+        """Read the records; a ledger calls it when the reading is posted."""
+        return self.finish(self.measure(records, rng))

@@ -1,0 +1,46 @@
+"""Releases run on frames through a ledger of their own, in one call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.accounting import Ledger
+from dpsynth.releases.count import CountRelease
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.prior import Prior, PriorReleases
+from dpsynth.releases.records import FrameRecords
+from dpsynth.table.marginals import Marginals
+from dpsynth.table.schema import Schema
+
+
+def release_marginals(
+    frame: pd.DataFrame, schema: Schema, *, rng: np.random.Generator, **options: object
+) -> Marginals:
+    return Ledger().run(MarginalsRelease(schema=schema, **options), FrameRecords(frame), rng)
+
+
+def release_count(frame: pd.DataFrame, noise_multiplier: float | None, rng: np.random.Generator) -> float:
+    return Ledger().run(CountRelease(noise_multiplier=noise_multiplier), FrameRecords(frame), rng)
+
+
+def fit_prior(
+    frame: pd.DataFrame,
+    schema: Schema,
+    marginals: Marginals,
+    *,
+    kind: str,
+    noise_multiplier: float | None,
+    selection_epsilon: float | None,
+    rng: np.random.Generator,
+    n_bins: int | None = None,
+) -> Prior:
+    releases = PriorReleases.plan(schema, kind, noise_multiplier=noise_multiplier, epsilon=selection_epsilon)
+    return releases.run(Ledger(), FrameRecords(frame), marginals, rng, n_bins=n_bins)
+
+
+def read(release: object, frame: pd.DataFrame) -> list[np.ndarray]:
+    """What a release counts, exact."""
+    records = FrameRecords(frame)
+    with records.opened():
+        return release.query(records)

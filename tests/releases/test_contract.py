@@ -1,0 +1,331 @@
+"""What every release promises: its event describes the noise that is drawn, its sensitivity bounds every
+neighbour, and nothing is read that is not posted before.
+
+The noise and the sensitivity of the critic's steps, which need TensorFlow, are tested in the same way in
+``tests/gan/test_step.py``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import dp_accounting
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dpsynth.accounting import Ledger
+from dpsynth.accounting.events.events import event_to_dict
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.errors import PrivacyError
+from dpsynth.mechanism.plan import Plan
+from dpsynth.releases import structure
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.count import CountRelease
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.prior import PriorReleases
+from dpsynth.releases.records import FrameRecords
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=99, missing=True),
+        Column(name="lab", kind="continuous", lower=0.1, upper=50, scale="log", cells=200, missing=True),
+        Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="died", kind="binary", categories=(0, 1)),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3, 4)),
+    ),
+    outcome="died",
+)
+Z = 1.7
+
+
+def table(n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 100, n)),
+            "lab": np.where(rng.random(n) < 0.2, np.nan, np.exp(rng.normal(1, 1, n)).clip(0.1, 50)),
+            "group": np.array(["a", "b", "c", None], dtype=object)[rng.integers(0, 4, n)],
+            "died": rng.integers(0, 2, n),
+            "stage": rng.integers(1, 5, n),
+        }
+    )
+    return SCHEMA.conform(frame).frame
+
+
+def released_marginals():
+    release = MarginalsRelease(schema=SCHEMA, n=300, noise_multiplier=4.0)
+    return Ledger().run(release, FrameRecords(table(300)), np.random.default_rng(0))
+
+
+def bins_of(kind: str) -> Bins:
+    classes = 2 if kind == "tan" else 1
+    return Bins.of(released_marginals(), root=3, classes=classes, noise_std=3.0)
+
+
+def marginals(method: str, schema: Schema = SCHEMA) -> MarginalsRelease:
+    return MarginalsRelease(schema=schema, n=30_000, noise_multiplier=Z, method=method)
+
+
+def prior(kind: str) -> PriorReleases:
+    return PriorReleases.plan(SCHEMA, kind, noise_multiplier=Z, epsilon=0.7)
+
+
+def tables(kind: str) -> GaussianRelease:
+    bins, releases = bins_of(kind), prior(kind)
+    families = Ledger().run(
+        replace(releases.edges, epsilon=None).of(bins), FrameRecords(table(300)), np.random.default_rng(0)
+    )
+    return releases.tables.of(bins, families)
+
+
+def edges(kind: str) -> structure.EdgesRelease:
+    return prior(kind).edges.of(bins_of(kind))
+
+
+def critic() -> CriticRelease:
+    plan = Plan(sampling_prob=0.1, expected_batch=30.0, steps=20, noise_multiplier=Z)
+    return CriticRelease(plan=plan, sensitivity="proved each step", train=lambda frame, plan, rng: len(frame))
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[], object]
+    sensitivity: float | None = None  # independently known; None where the release is no Gaussian query
+
+
+CASES = {
+    "count": Case(lambda: CountRelease(noise_multiplier=Z), 1.0),
+    "marginals": Case(lambda: marginals("histogram"), np.sqrt(5 + 1)),
+    "hierarchical": Case(lambda: marginals("hierarchical"), np.sqrt(7 + 8 + 1 + 1 + 1 + 1)),
+    "without panel": Case(lambda: marginals("histogram", SCHEMA.select(["group", "died"])), np.sqrt(2)),
+    "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
+    "tan tables": Case(lambda: tables("tan"), np.sqrt(4)),
+    "tree edges": Case(lambda: edges("tree")),
+    "tan edges": Case(lambda: edges("tan")),
+    "critic": Case(critic),
+}
+GAUSSIAN = [name for name, case in CASES.items() if case.sensitivity is not None]
+
+
+def cells(arrays) -> np.ndarray:
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
+def read(release: GaussianRelease, frame: pd.DataFrame) -> np.ndarray:
+    records = FrameRecords(frame)
+    with records.opened():
+        return cells(release.query(records))
+
+
+def noise(release: GaussianRelease, frame: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+    records = FrameRecords(frame)
+    with records.opened():
+        return cells(release.measure(records, rng)) - cells(release.query(records))
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_sensitivity_bounds_every_neighbour(name):
+    """A sensitivity below what one record does to the counts; by brute force, and tight."""
+    release, frame = CASES[name].make(), table(40, seed=1)
+    full = read(release, frame)
+    moved = [np.linalg.norm(full - read(release, frame.drop(index=row))) for row in frame.index]
+    assert max(moved) == pytest.approx(release.l2_sensitivity) == pytest.approx(CASES[name].sensitivity)
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_the_event_describes_the_noise(name):
+    """Noise of another scale than the event's multiplier times the sensitivity, or a cell without noise.
+
+    The sensitivity is the independently known one. Each cell by itself: pooled with all others, the cell of
+    missing values would not be missed.
+    """
+    release, frame, rng = CASES[name].make(), table(300), np.random.default_rng(1)
+    times = max(60, 4000 // len(read(release, frame)))
+    scale = release.event.noise_multiplier * CASES[name].sensitivity
+    draws = np.stack([noise(release, frame, rng) for _ in range(times)]) / scale
+    assert release.event == dp_accounting.GaussianDpEvent(Z)
+    assert draws.shape[1] == len(read(release, frame))
+    assert stats.kstest(draws.ravel(), "norm").pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(wrong * draws.ravel(), "norm").pvalue < 1e-6
+    squares, law = (draws**2).sum(axis=0), stats.chi2(len(draws))
+    assert min(law.cdf(squares).min(), law.sf(squares).min()) > 1e-7
+    if draws.shape[1] > 1:
+        assert np.abs(np.corrcoef(draws.T) - np.eye(draws.shape[1])).max() < 0.85
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_noise_is_the_generators_own_in_float64(name):
+    """Noise of a seed that nobody gave, or in float32, which ends between 5 and 6 standard deviations."""
+    release, frame = CASES[name].make(), table(50)
+    drawn = noise(release, frame, np.random.default_rng(12))
+    expected = Z * release.l2_sensitivity * np.random.default_rng(12).standard_normal(len(drawn))
+    np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_what_is_released_is_made_of_noisy_counts(name, monkeypatch):
+    """A release that looks at the exact counts once more."""
+    release, frame = CASES[name].make(), FrameRecords(table(50))
+    reads = []
+    counts = FrameRecords._counts
+    monkeypatch.setattr(FrameRecords, "_counts", lambda self, t: reads.append(1) or counts(self, t))
+    size = FrameRecords._size
+    monkeypatch.setattr(FrameRecords, "_size", lambda self: reads.append(1) or size(self))
+    Ledger().run(release, frame, np.random.default_rng(0))
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_noise_is_no_privacy(name):
+    """Exact numbers that are posted as private ones."""
+    release = CASES[name].make()
+    if isinstance(release, CriticRelease):
+        bare = replace(release, plan=replace(release.plan, noise_multiplier=None))
+    else:
+        field = "noise_multiplier" if isinstance(release, GaussianRelease) else "epsilon"
+        bare = replace(release, **{field: None})
+    assert isinstance(bare.event, dp_accounting.NonPrivateDpEvent)
+
+
+class Stopped(Exception):
+    """In place of a reading."""
+
+
+class Silent(FrameRecords):
+    """Records that stop whoever reads them."""
+
+    def _size(self):
+        raise Stopped
+
+    def _counts(self, tables):
+        raise Stopped
+
+    def _frame(self):
+        raise Stopped
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_read_that_is_not_posted(name):
+    """A reading before its entry, or without one; and records that stay open after the release."""
+    release, records = CASES[name].make(), FrameRecords(table(60))
+    with pytest.raises(PrivacyError, match="can be read by a release that a ledger runs"):
+        release(records, np.random.default_rng(0))
+    ledger = Ledger()
+    with pytest.raises(Stopped):
+        ledger.run(release, Silent(table(60)), np.random.default_rng(0))
+    assert len(ledger.entries) == 1
+    entry = ledger.entries[0]
+    assert (entry.name, entry.sensitivity, entry.detail) == (
+        release.name,
+        release.sensitivity,
+        release.detail,
+    )
+    assert event_to_dict(entry.event) == event_to_dict(release.event)
+    ledger.run(release, records, np.random.default_rng(0))
+    assert len(ledger.entries) == 2
+    with pytest.raises(PrivacyError):
+        records.size()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_posted_is_not_read(name):
+    """A release whose stage is complete, or whose adjacency is another, that reads all the same."""
+    stage = Stage.begin(1e-6)
+    release = replace(CASES[name].make(), stage=stage)
+    ledger = Ledger()
+    ledger.run(release, FrameRecords(table(60)), np.random.default_rng(0))
+    ledger.end_stage()
+    with pytest.raises((PrivacyError, Stopped)) as refused:
+        ledger.run(release, Silent(table(60)), np.random.default_rng(0))
+    assert refused.type is PrivacyError and "complete" in str(refused.value)
+    other = Ledger()
+    other.post("x", release.event, sensitivity="1", adjacency="replace-one")
+    with pytest.raises((PrivacyError, Stopped)) as refused:
+        other.run(replace(release, stage=None), Silent(table(60)), np.random.default_rng(0))
+    assert refused.type is PrivacyError and "add/remove" in str(refused.value)
+    assert len(ledger.entries) == len(other.entries) == 1
+
+
+def test_only_what_was_posted_goes_on():
+    """An interrupted release that is resumed on another ledger, where nobody has paid for it."""
+    ledger, records, rng = Ledger(), FrameRecords(table(60)), np.random.default_rng(0)
+    with pytest.raises(PrivacyError, match="cannot go on"):
+        ledger.resume(critic(), records, rng)
+    ledger.run(critic(), records, rng)
+    assert ledger.resume(critic(), records, rng) == 60 and len(ledger.entries) == 1
+    cheaper = replace(critic(), plan=replace(critic().plan, noise_multiplier=2 * Z))
+    ledger = Ledger()
+    ledger.run(cheaper, records, rng)
+    with pytest.raises(PrivacyError, match="cannot go on"):
+        ledger.resume(critic(), Silent(table(60)), rng)
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_scores_have_sensitivity_one(kind):
+    """A score that one record moves by more than 1, by brute force over neighbours."""
+    release, largest = edges(kind), 0.0
+    for seed in range(3):
+        frame = table(12, seed)
+
+        def scores(part):
+            records = FrameRecords(part)
+            with records.opened():
+                return release.scores(records)
+
+        full = scores(frame)
+        moved = [np.abs(full - scores(frame.drop(index=row))).max() for row in frame.index]
+        largest = max(largest, *moved)
+    assert 0.99 < largest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+@pytest.mark.parametrize("names", [SCHEMA.names, ("age", "group", "died"), ("age", "died")])
+def test_every_choice_is_paid_for(names, kind, monkeypatch):
+    """More exponential mechanisms than the event says, or of another epsilon."""
+    calls = []
+    pick = structure.choose
+    monkeypatch.setattr(
+        structure, "choose", lambda s, epsilon, rng: calls.append(epsilon) or pick(s, epsilon, rng)
+    )
+    schema = SCHEMA.select(names)
+    records = FrameRecords(table(200)[list(names)])
+    rng, ledger = np.random.default_rng(0), Ledger()
+    exact = ledger.run(MarginalsRelease(schema=schema, n=200, noise_multiplier=None), records, rng)
+    releases = PriorReleases.plan(schema, kind, noise_multiplier=2.0, epsilon=0.25)
+    releases.run(ledger, records, exact, rng)
+    posted = [event_to_dict(entry.event) for entry in ledger.entries[1:]]
+    assert posted == [event_to_dict(event) for event in releases.events]
+    chosen = [event for event in posted if event["type"] == "SelfComposedDpEvent"]
+    assert [event["count"] for event in chosen] == ([len(calls)] if calls else [])
+    assert set(calls) <= {0.25} and all(event["event"]["epsilon"] == 0.25 for event in chosen)
+    assert [structure.n_choices(m) for m in (1, 2, 5)] == [0, 0, 4]
+
+
+@pytest.mark.parametrize("kind", ["tree", "tan"])
+def test_the_first_edge_has_the_law_of_the_exponential_mechanism(kind):
+    """One noise for all choices, or scores scaled on their way to the mechanism."""
+    release, records = edges(kind), FrameRecords(table(60, seed=3))
+    with records.opened():
+        scores = release.scores(records)
+    binnings = release.bins.binnings
+    scores = scores - structure.noise_allowance(binnings, release.table_std, 2 if kind == "tan" else 1)
+    start = release.root if kind == "tree" else release.columns[0]
+    others = [c for c in release.columns if c != start]
+    law = np.exp(release.epsilon * np.array([scores[start, c] for c in others]) / 2)
+    law /= law.sum()
+    rng, draws = np.random.default_rng(4), 2000
+    with records.opened():
+        families = [release(records, rng) for _ in range(draws)]
+    first = [family[0][1] if kind == "tree" else family[1][2] for family in families]
+    counts = np.array([first.count(c) for c in others])
+    assert stats.chisquare(counts, draws * law).pvalue > 1e-4
+    orders = {tuple(itertools.chain.from_iterable(family)) for family in families}
+    assert len(orders) > len(others)  # later choices vary as well
