@@ -404,7 +404,7 @@ class DPWGANGP:
         def fill(folder: Path) -> None:
             parts = plan_parts(int(n_samples), partitions, random_state)
             self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where)
-            write_warning(folder / WARNING, self.guarantee())
+            self.guarantee().write_warning(folder / WARNING)
 
         return storage.write_folder(Path(path).absolute(), fill, replace=replace)
 
