@@ -43,8 +43,6 @@ class PartitionedRecords(Records):
         If a file's columns are not the schema's.
     """
 
-    in_memory = False
-
     def __init__(self, table: ParquetTable, schema: Schema, client: Client) -> None:
         super().__init__()
         self.table, self.schema = table, schema
@@ -75,7 +73,11 @@ class PartitionedRecords(Records):
         return total
 
     def _frame(self) -> pd.DataFrame:
-        raise InputError(
+        raise self.not_in_memory()
+
+    def not_in_memory(self) -> InputError:
+        """What is said to whoever asks for the records themselves, as the critic's steps do."""
+        return InputError(
             f"critic steps need records in memory, and {self.table.path} is a table in parts; fit the prior "
             "alone with training_steps=0 (--steps 0)"
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,9 +35,6 @@ class Records(ABC):
     ...     records.size()
     2
     """
-
-    #: Whether `frame` answers: the critic's steps need it.
-    in_memory: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._open = False

@@ -19,7 +19,8 @@ from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.mechanism.plan import NoiseShape
-from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.partitioned import PartitionedRecords
+from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
@@ -179,7 +180,7 @@ class DPWGANGP:
 
     def fit(
         self,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | PartitionedRecords,
         y: None = None,
         *,
         schema: Schema,
@@ -194,8 +195,9 @@ class DPWGANGP:
 
         Parameters
         ----------
-        frame : DataFrame (n, columns)
-            Private records; numeric values outside the schema's bounds are clipped.
+        frame : DataFrame (n, columns), or PartitionedRecords
+            Private records; numeric values outside the schema's bounds are clipped. Records in parts are
+            larger than memory: they are counted, and ``training_steps`` must be 0.
         y : None
             Ignored.
         schema : Schema
@@ -229,16 +231,22 @@ class DPWGANGP:
             :func:`dpsynth.synthesis.fitting.check_n_public`.
         """
         options = self.validate()
-        if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+        if not isinstance(frame, pd.DataFrame | PartitionedRecords):
+            raise InputError(
+                f"frame must be a pandas DataFrame, or PartitionedRecords, got {type(frame).__name__}"
+            )
         if not isinstance(schema, Schema):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
-        modelled, conformed = _modelled(schema, frame)
-        fitting.check_n_public(len(conformed), schema, accept=accept_n_public)
-        records = FrameRecords(conformed)
+        modelled = schema.modelled
+        if isinstance(frame, PartitionedRecords):
+            records: Records = _checked(frame, schema, options, accept_n_public)
+        else:
+            conformed = _modelled(schema, frame)[1]
+            fitting.check_n_public(len(conformed), schema, accept=accept_n_public)
+            records = FrameRecords(conformed)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
@@ -517,6 +525,19 @@ def _modelled(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, pd.DataFrame
     derived = {column.name for column, _ in schema.formulas}
     own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
     return schema.modelled, schema.modelled.conform(own).frame
+
+
+def _checked(
+    records: PartitionedRecords, schema: Schema, options: FitOptions, accept_n_public: bool
+) -> PartitionedRecords:
+    """Records in parts of which everything has been seen to fit, the cheapest first."""
+    if options.training_steps:
+        raise records.not_in_memory()
+    if records.schema != schema:
+        raise InputError("schema is not the one that the records in parts were opened with")
+    fitting.check_n_public(records.table.rows, schema, accept=accept_n_public)
+    records.check()
+    return records
 
 
 def load(path: str | Path) -> DPWGANGP:
