@@ -233,7 +233,7 @@ class DPWGANGP:
         options = self.validate()
         if not isinstance(frame, pd.DataFrame | PartitionedRecords):
             raise InputError(
-                f"frame must be a pandas DataFrame, or PartitionedRecords, got {type(frame).__name__}"
+                f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
             )
         if not isinstance(schema, Schema):
             raise InputError(
