@@ -1,11 +1,12 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the whole test suite
+# make test-numpy2   the quick tests in an environment without TensorFlow Privacy, as Python 3.12 and later have it
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; prints the table
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test mutants check clean
+.PHONY: demo test test-numpy2 mutants check clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -27,10 +28,18 @@ check: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
+
+$(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
+	$(PYTHON) -m venv --clear $(VENV)-numpy2
+	$(VENV)-numpy2/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $< -e .
+	@touch $@
+
+test-numpy2: $(VENV)-numpy2/.installed
+	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest -n 2 --dist worksteal
 
 mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py
 
 clean:
-	rm -rf $(VENV) build dist runs *.egg-info
+	rm -rf $(VENV) $(VENV)-numpy2 build dist runs *.egg-info

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsynth import accounting, datasets, errors, evaluation, table
+    from dpsynth import accounting, datasets, errors, evaluation, papers, table
     from dpsynth.evaluation import evaluate
     from dpsynth.gan.settings import TrainingSettings
     from dpsynth.synthesis.budget import Shares
@@ -28,7 +28,7 @@ _HOME = {
     "TrainingSettings": "dpsynth.gan.settings",
     "Shares": "dpsynth.synthesis.budget",
 }
-_MODULES = ("accounting", "datasets", "errors", "evaluation", "table")
+_MODULES = ("accounting", "datasets", "errors", "evaluation", "papers", "table")
 
 __all__ = [
     "DPWGANGP",
@@ -43,6 +43,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "load",
+    "papers",
     "table",
 ]
 

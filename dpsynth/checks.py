@@ -1,8 +1,9 @@
-"""Checks of arguments at the boundary of :mod:`dpsynth.accounting`: one clear sentence for each fault."""
+"""Checks of arguments at the boundary of the package: one clear sentence for each fault."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
 
 from dpsynth.errors import InputError
@@ -39,6 +40,18 @@ def in_range(
     return number
 
 
+def inside(name: str, value: object, low: float, high: float) -> float:
+    """Return ``value`` as a float after checking that it lies between ``low`` and ``high`` and is neither.
+
+    Examples
+    --------
+    >>> inside("delta", 0.0, 0.0, 1.0)
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: delta must lie in (0, 1), not 0
+    """
+    return in_range(name, value, low, high, low_open=True, high_open=True)
+
+
 def positive(name: str, value: object) -> float:
     """Return ``value`` as a float after checking that it is greater than 0; infinity is allowed."""
     return in_range(name, value, 0.0, math.inf, low_open=True)
@@ -57,6 +70,19 @@ def whole(name: str, value: object, low: int = 1) -> int:
     if int(value) > 10**15:
         raise InputError(f"{name} must be at most 1,000,000,000,000,000, not {len(str(value))} digits long")
     return int(value)
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> None:
+    """Check that ``value`` is one of ``choices``.
+
+    Examples
+    --------
+    >>> one_of("shape", "flat", ("round", "long"))
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: shape must be one of round, long, not 'flat'
+    """
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def text(name: str, value: object, may_be_empty: bool = False) -> str:

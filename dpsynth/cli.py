@@ -29,7 +29,7 @@ app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
-app.command("calibrate")(calibrate.calibrate)
+app.command("calibrate")(calibrate.print_noise)
 app.add_typer(account.app, name="account")
 app.add_typer(schema.app, name="schema")
 

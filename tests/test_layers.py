@@ -61,13 +61,45 @@ def test_evaluators_and_accounting_never_import_the_gan(home):
         assert not imported(path) & {"gan", "synthesis", "mechanism", "bounds"}, path
 
 
+#: Who may look into the papers: the command that prints their closed forms, draws and verifies.
+READERS_OF_PAPERS = {"commands/account.py", "commands/costs.py", "commands/mechanisms.py"}
+
+
+def test_no_run_needs_a_paper():
+    """Catches a run, a report or an accounting that rests on what only theory and figures need."""
+    readers = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if path.relative_to(ROOT).parts[0] not in ("papers", "__init__.py") and "papers" in imported(path)
+    }
+    assert readers == READERS_OF_PAPERS
+
+
 @pytest.mark.parametrize(
-    "module", ["dpsynth", "dpsynth.accounting", "dpsynth.cli", "dpsynth.synthesis.synthesizer"]
+    "module",
+    [
+        "dpsynth",
+        "dpsynth.accounting",
+        "dpsynth.cli",
+        "dpsynth.runs.pipeline",
+        "dpsynth.synthesis.synthesizer",
+    ],
 )
-def test_import_loads_no_tensorflow_and_no_dask(module):
-    """Catches an import that makes `dpsynth --help` or sampling wait for TensorFlow or Dask."""
-    code = f"import sys, {module}; assert not {{'tensorflow', 'distributed'}} & sys.modules.keys()"
+def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper(module):
+    """Catches an import that makes sampling wait for TensorFlow or Dask, or read a paper."""
+    code = (
+        f"import sys, {module}; "
+        "assert not {'tensorflow', 'distributed', 'dpsynth.papers'} & sys.modules.keys()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_module_is_not_named_after_a_function_inside_it():
+    """Catches a package that hides its module: `import a.b as m` must give the module, not the function."""
+    for home in ("accounting", "papers"):
+        for path in (ROOT / home).rglob("*.py"):
+            functions = {n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)}
+            assert path.stem not in functions, path
 
 
 def test_import_is_quick():
@@ -95,6 +127,7 @@ def test_public_names():
         "evaluate",
         "evaluation",
         "load",
+        "papers",
         "table",
     ]
     assert all(hasattr(dpsynth, name) for name in dpsynth.__all__)

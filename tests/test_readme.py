@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ def blocks(language, text=README):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_python_tour_runs(tmp_path, monkeypatch, capsys):
     """Catches a README whose Python no longer runs, or prints no guarantee."""
     monkeypatch.chdir(tmp_path)
@@ -61,9 +63,11 @@ def test_guides_run(guide, tmp_path, monkeypatch, capsys):
     text = guide.read_text(encoding="utf-8")
     if "DPSYNTH_DATA_DIR" in text and not os.environ.get("DPSYNTH_DATA_DIR"):
         pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
+    if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
+        pytest.skip("tensorflow_privacy is not installed")
     monkeypatch.chdir(tmp_path)
     parts = re.findall(r"```(python|shell)\n(.*?)```", text, flags=re.DOTALL)
-    assert "shell" in dict(parts)
+    assert parts
     for language, part in parts:  # in the order of the page
         if language == "python":
             exec(compile(part, guide.name, "exec"), {})

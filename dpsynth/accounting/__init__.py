@@ -1,8 +1,18 @@
-"""What privacy costs: events, their composed profile, calibration of noise to a target, and the ledger.
+"""What privacy costs: from events over their composed privacy loss to measures, noise and the ledger.
 
-The papers' own measures and closed forms are in the modules ``tvd``, ``membership``, ``approx_tv``,
-``local``, ``identifiability`` and ``pmp``. Nothing here loads TensorFlow, and dp_accounting is loaded when
-the first event is made.
+===================  ======================================================================================
+`events`             what a mechanism is, as a frozen record; the normal form in which events compose
+`loss`               the composed privacy loss: exact for Gaussians, on a grid for all else; what follows from
+                     epsilon, delta and TV alone; trade-off curves
+`profile`            every question to that loss, in one class
+`measures`           all its answers as one record, which `explain` tells one patient in words
+`conversions`        the formulas between epsilon, delta, TV, mu and belief
+`calibration`        the least noise that meets a target
+`ledger`             what was read from one private table, and what all of it guarantees
+===================  ======================================================================================
+
+Only what a run needs is here; theory, figures and golden values of the papers are in :mod:`dpsynth.papers`.
+Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """
 
 from dpsynth.accounting.calibration.search import calibrate, calibrate_training
@@ -17,13 +27,8 @@ from dpsynth.accounting.events.events import (
 from dpsynth.accounting.events.normal_form import ADD_REMOVE, REPLACE_ONE
 from dpsynth.accounting.ledger.entries import Entry
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.measures import from_parameters, measures
+from dpsynth.accounting.measures import from_parameters, measures_of
 from dpsynth.accounting.profile import Profile
-from dpsynth.papers.ghazi_issa import approx_tv, local
-from dpsynth.papers.jia import membership, tvd
-from dpsynth.papers.lowy import pmp
-from dpsynth.papers.mosaicrown import identifiability
-from dpsynth.papers.pedersen.overflow import capacity_for, overflow_delta, overflow_probability
 
 __all__ = [
     "ADD_REMOVE",
@@ -31,23 +36,14 @@ __all__ = [
     "Entry",
     "Ledger",
     "Profile",
-    "approx_tv",
     "approx_tv_event",
     "calibrate",
     "calibrate_training",
-    "capacity_for",
     "epsilon_delta_event",
     "from_parameters",
     "gaussian_event",
-    "identifiability",
     "laplace_event",
-    "local",
-    "measures",
-    "membership",
+    "measures_of",
     "non_private_event",
-    "overflow_delta",
-    "overflow_probability",
-    "pmp",
     "training_event",
-    "tvd",
 ]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.measures import Measures
 
 
-def explain(cost: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Name, value and meaning of each number of :func:`~dpsynth.accounting.measures.measures`.
+def meanings(cost: Measures) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of each number of :func:`~dpsynth.accounting.measures.measures_of`.
 
     Values are rounded up: a bound is not rounded in its own favour.
 
     Examples
     --------
     >>> from dpsynth.accounting import from_parameters
-    >>> for name, value, meaning in explain(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
+    >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
     ...     print(f"{name}: {value}. {meaning}")
     epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
     total variation: 0.382925. Nothing that can happen to this patient because of the release becomes more ...

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import math
+from typing import TypedDict
 
+from dpsynth.accounting.conversions import posterior_belief
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
-from dpsynth.checks import in_range, positive, whole
-from dpsynth.papers.mosaicrown.identifiability import posterior_belief
+from dpsynth.checks import in_range, inside, whole
+
+
+class Measures(TypedDict):
+    """What a profile gives away; see :func:`measures_of`."""
+
+    adjacency: str
+    delta: float
+    prior: float
+    fpr: float
+    epsilon: float
+    tv: float
+    advantage: float
+    attack_accuracy_bound: float
+    mu: float
+    advantage_at_fpr: float
+    tpr_at_fpr: float
+    ppv_at_fpr: float
+    belief_bound: float
+    belief_exceedance: float
+
+
+class TrainingMeasures(Measures):
+    """:class:`Measures` of a training run, with its parameters."""
+
+    noise_multiplier: float
+    sampling_prob: float
+    steps: int
 
 
 def from_parameters(
@@ -20,7 +48,7 @@ def from_parameters(
     adjacency: str = ADD_REMOVE,
     prior: float = 0.5,
     fpr: float = 0.01,
-) -> dict[str, float | str]:
+) -> TrainingMeasures:
     """Privacy of a training run of noisy sums over Poisson batches.
 
     Parameters
@@ -36,12 +64,12 @@ def from_parameters(
     adjacency : {"add/remove", "replace-one"}
         See :class:`Profile`.
     prior, fpr : float
-        See :func:`measures`.
+        See :func:`measures_of`.
 
     Returns
     -------
     dict
-        The parameters, ``adjacency``, and the numbers of :func:`measures`.
+        The parameters, and the measures of :func:`measures_of`.
 
     Raises
     ------
@@ -54,21 +82,17 @@ def from_parameters(
     >>> round(cost["epsilon"], 4), round(cost["tv"], 5)
     (4.3772, 0.38292)
     """
-    multiplier = in_range(
-        "noise_multiplier", positive("noise_multiplier", noise_multiplier), 0.0, math.inf, high_open=True
-    )
+    multiplier = inside("noise_multiplier", noise_multiplier, 0.0, math.inf)
     profile = Profile([training_event(multiplier, sampling_prob, steps)], adjacency=adjacency)
-    parameters: dict[str, float | str] = {
+    return {
         "noise_multiplier": multiplier,
         "sampling_prob": float(sampling_prob),
         "steps": whole("steps", steps),
+        **measures_of(profile, delta, prior=prior, fpr=fpr),
     }
-    return parameters | measures(profile, delta, prior=prior, fpr=fpr)
 
 
-def measures(
-    profile: Profile, delta: float, *, prior: float = 0.5, fpr: float = 0.01
-) -> dict[str, float | str]:
+def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: float = 0.01) -> Measures:
     """Return what a profile gives away, in every measure of this package.
 
     Parameters
@@ -85,9 +109,8 @@ def measures(
     Returns
     -------
     dict
-        ``adjacency``, ``delta``, ``prior``, ``fpr``, ``epsilon``, ``tv``, ``advantage``,
-        ``attack_accuracy_bound`` (for the prior), ``mu``, ``advantage_at_fpr``, ``tpr_at_fpr``,
-        ``ppv_at_fpr``, ``belief_bound`` and ``belief_exceedance`` (probability that the bound is exceeded).
+        :class:`Measures`: ``attack_accuracy_bound`` is for the prior, ``belief_exceedance`` the probability
+        that ``belief_bound`` is exceeded.
 
     Raises
     ------
@@ -95,7 +118,7 @@ def measures(
         If an argument is out of range or NaN, naming it.
     """
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
-    prior = in_range("prior", prior, 0.0, 1.0, low_open=True, high_open=True)
+    prior = inside("prior", prior, 0.0, 1.0)
     epsilon = profile.epsilon(delta)
     return {
         "adjacency": profile.adjacency,

@@ -13,19 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, check_adjacency, normal_form
+from dpsynth.accounting.conversions import posterior_belief
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, check_adjacency, normalised
 from dpsynth.accounting.loss.gaussian import GaussianLoss
-from dpsynth.accounting.loss.pld import NoPrivacy, loss_of
-from dpsynth.accounting.loss.promise import promised_loss
-from dpsynth.accounting.tradeoff import TradeOff, from_deltas
+from dpsynth.accounting.loss.pld import NoPrivacy, NumericLoss, loss_of
+from dpsynth.accounting.loss.promise import PromisedLoss, promised_loss
+from dpsynth.accounting.loss.tradeoff import TradeOff, from_deltas
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.papers.mosaicrown.identifiability import posterior_belief
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -42,10 +41,6 @@ class Profile:
     adjacency : {"add/remove", "replace-one"}
         The numbers in events are those under add/remove one record;
         :mod:`dpsynth.accounting.events.normal_form` tells how they are read under replace-one.
-    failure_probability : float
-        Bound, for each table, on the probability that the run did something other than its events say
-        (see :mod:`dpsynth.papers.pedersen.overflow`); adds ``(1 + e^epsilon) * failure_probability`` to
-        delta.
     coarseness : float
         1 for results to report; larger for quicker, more pessimistic ones.
 
@@ -77,15 +72,14 @@ class Profile:
         events: Iterable[DpEvent],
         *,
         adjacency: str = ADD_REMOVE,
-        failure_probability: float = 0.0,
         coarseness: float = 1.0,
     ) -> None:
         self.adjacency = check_adjacency(adjacency)
-        self.failure_probability = in_range("failure_probability", failure_probability, 0.0, 1.0)
-        form = normal_form(events, adjacency)
+        form = normalised(events, adjacency)
         self.private = form.private
         self._curves: dict[str, TradeOff] = {}
-        self._loss: Any = loss_of(form, in_range("coarseness", coarseness, 1.0, math.inf, high_open=True))
+        coarseness = in_range("coarseness", coarseness, 1.0, math.inf, high_open=True)
+        self._loss: GaussianLoss | NumericLoss | PromisedLoss | NoPrivacy = loss_of(form, coarseness)
 
     @classmethod
     def promised(cls, epsilon: float, delta: float, tv: float, *, adjacency: str = ADD_REMOVE) -> Self:
@@ -126,12 +120,7 @@ class Profile:
         InputError
             If epsilon is negative or NaN.
         """
-        epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
-        if self.failure_probability == 0.0:
-            return self._loss.delta(epsilon)
-        if epsilon > 0.0:
-            epsilon = min(epsilon, self._turning_point)
-        return min(1.0, self._loss.delta(epsilon) + self._charge(epsilon))
+        return self._loss.delta(in_range("epsilon", epsilon, 0.0, math.inf))
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon that holds at ``delta`` (in [0, 1]), rounded up; infinite if none does.
@@ -141,29 +130,11 @@ class Profile:
         InputError
             If delta lies outside [0, 1] or is NaN.
         """
-        delta = in_range("delta", delta, 0.0, 1.0)
-        epsilon = self._loss.epsilon(delta)
-        if self.failure_probability == 0.0 or math.isinf(epsilon):
-            return epsilon
-        # The charge grows with epsilon, so solve epsilon = E(delta - charge(epsilon)). From below the
-        # iteration rises to the smallest solution, which it never passes; the last step is upward.
-        for _ in range(100):
-            following = self._epsilon_after_charge(delta, epsilon)
-            if following <= epsilon * (1 + 1e-9):
-                break
-            if math.isinf(following):
-                return math.inf
-            epsilon = following
-        step = 1e-9
-        while self._epsilon_after_charge(delta, epsilon) > epsilon:
-            epsilon, step = epsilon + step * (1 + epsilon), 2 * step
-            if self._charge(epsilon) > delta:
-                return math.inf
-        return epsilon
+        return self._loss.epsilon(in_range("delta", delta, 0.0, 1.0))
 
     def tv(self) -> float:
         """Total variation distance between the outputs on neighbouring tables, which is delta(0)."""
-        return self._tv
+        return self._loss.delta(0.0)
 
     def advantage(self, fpr: float | None = None) -> float:
         """Largest TPR - FPR of any membership attack, or of those with false positive rate ``fpr``.
@@ -176,7 +147,7 @@ class Profile:
             If ``fpr`` lies outside [0, 1] or is NaN.
         """
         if fpr is None:
-            return self._tv
+            return self.tv()
         return max(0.0, 1 - in_range("fpr", fpr, 0.0, 1.0) - float(self.fnr(fpr)))
 
     def fnr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
@@ -210,14 +181,14 @@ class Profile:
         outside = rates[~((rates >= 0.0) & (rates <= 1.0))]
         if outside.size:
             raise InputError(f"fpr must lie in [0, 1], not {outside.flat[0]:g}")
-        if isinstance(self._loss, GaussianLoss) and self.failure_probability == 0.0:
+        if isinstance(self._loss, GaussianLoss):
             return self._loss.fnr(fpr)
-        return self._curve(test)(fpr)
+        return self._curve(self._loss, test)(fpr)
 
     def tpr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
         """Largest true positive rate at a false positive rate, that is ``1 - fnr``: the ROC curve."""
         fnr = self.fnr(fpr, test)
-        if isinstance(self._loss, GaussianLoss) and self.failure_probability == 0.0:
+        if isinstance(self._loss, GaussianLoss):
             return self._loss.tpr(fpr)
         value = np.maximum(1 - np.asarray(fnr), fpr)  # a test may always guess
         return value if np.ndim(fpr) else float(value)
@@ -254,9 +225,9 @@ class Profile:
         smallest_fpr = in_range("smallest_fpr", smallest_fpr, 1e-9, 0.1)
         if not self.private:
             return math.inf
-        if isinstance(self._loss, GaussianLoss) and self.failure_probability == 0.0:
+        if isinstance(self._loss, GaussianLoss):
             return self._loss.mu
-        return self._curve("any").mu(smallest_fpr)
+        return self._curve(self._loss, "any").mu(smallest_fpr)
 
     def belief(self, delta: float, prior: float = 0.5) -> float:
         """Bound on an observer's belief that a member is one: its odds are ``e^epsilon(delta)`` the prior's.
@@ -276,22 +247,14 @@ class Profile:
 
         The larger for a record that is there and for one that is not. Exact for unsampled Gaussians; else
         numerical, accurate to the grid of the privacy-loss distribution (an upper bound where the loss has
-        atoms, as that of Laplace noise). With a failure probability it is the upper bound
-        ``delta(e) / (1 - exp(e - epsilon))`` at the best e below epsilon, since what happens in a failure is
-        unknown.
+        atoms, as that of Laplace noise).
 
         Raises
         ------
         InputError
             If epsilon is negative or NaN.
         """
-        epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
-        if self.failure_probability == 0.0:
-            return self._loss.exceedance(epsilon)
-        # P(L > epsilon) (1 - e^{e - epsilon}) <= E[(1 - e^{e - L})^+] = delta(e)
-        below = epsilon * (1 - np.geomspace(1e-6, 1.0, 64))
-        bounds = [self.delta(float(e)) / max(-math.expm1(float(e) - epsilon), 1e-300) for e in below]
-        return min(1.0, *bounds)
+        return self._loss.exceedance(in_range("epsilon", epsilon, 0.0, math.inf))
 
     def belief_quantile(self, probability: float, prior: float = 0.5) -> float:
         """Belief that an observer exceeds with at most this probability, in whichever of the two is true.
@@ -311,18 +274,7 @@ class Profile:
         InputError
             If the probability lies outside [0, 1] or is NaN.
         """
-        probability = in_range("probability", probability, 0.0, 1.0)
-        if self.failure_probability == 0.0:
-            return self._loss.quantile(probability)
-        low, high = 0.0, 1.0
-        while self.exceedance(high) > probability:
-            low, high = high, 2 * high
-            if high > 1e4:
-                return math.inf
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.exceedance(middle) > probability else (low, middle)
-        return high
+        return self._loss.quantile(in_range("probability", probability, 0.0, 1.0))
 
     def attack_accuracy(self, prior: float = 0.5) -> float:
         """Largest accuracy of any membership attack whose target is a member with probability ``prior``.
@@ -340,48 +292,14 @@ class Profile:
         if smaller == 0.0:
             return 1.0
         # accuracy = P0 + sup_S [P1 P(S) - P0 Q(S)] = P0 + P1 delta(log(P0 / P1))
-        return larger + smaller * (self._tv if larger == smaller else self.delta(math.log(larger / smaller)))
+        return larger + smaller * self.delta(math.log(larger / smaller))
 
-    def _curve(self, test: str) -> TradeOff:
+    def _curve(self, loss: NumericLoss | PromisedLoss | NoPrivacy, test: str) -> TradeOff:
         if test not in self._curves:
-            grid = np.zeros(1) if isinstance(self._loss, GaussianLoss) else self._loss.grid()
-            if isinstance(self._loss, GaussianLoss) and self._loss.mu > 0.0:
-                reach = self._loss.epsilon(1e-14) if math.isfinite(self._loss.mu) else 0.0
-                grid = np.linspace(0.0, min(reach, 600.0), 2**14)
+            grid = loss.grid()
             symmetric = test == "any"
             if not symmetric:
                 grid = np.concatenate([-grid[:0:-1], grid])
-            deltas = np.asarray(self._loss.deltas(grid.tolist(), test))
-            if self.failure_probability > 0.0:
-                deltas = deltas + np.array([self._charge(epsilon) for epsilon in grid.tolist()])
+            deltas = np.asarray(loss.deltas(grid.tolist(), test))
             self._curves[test] = from_deltas(grid, deltas, symmetric=symmetric)
         return self._curves[test]
-
-    @cached_property
-    def _tv(self) -> float:
-        return self.delta(0.0)
-
-    def _charge(self, epsilon: float) -> float:
-        if self.failure_probability == 0.0:
-            return 0.0
-        exponent = epsilon + math.log(self.failure_probability)
-        return self.failure_probability + (math.exp(exponent) if exponent < 0.0 else math.inf)
-
-    def _epsilon_after_charge(self, delta: float, epsilon: float) -> float:
-        room = delta - self._charge(epsilon)
-        return self._loss.epsilon(room) if room >= 0.0 else math.inf
-
-    @cached_property
-    def _turning_point(self) -> float:
-        # delta(epsilon) + charge(epsilon) is convex in e^epsilon: it falls to its minimum, then rises, and
-        # what holds at the minimum holds at every larger epsilon. The grid point before the lowest one
-        # lies on the falling side.
-        reach = self._loss.epsilon(max(self.failure_probability, 1e-12))
-        grid = np.linspace(0.0, reach if math.isfinite(reach) else 50.0, 512)
-        totals = [
-            delta + self._charge(epsilon)
-            for epsilon, delta in zip(grid.tolist(), self._loss.deltas(grid.tolist()), strict=True)
-        ]
-        lowest = int(np.argmin(totals))
-        # at the last point it is still falling, and beyond it the loss has next to nothing
-        return float(grid[lowest if lowest == grid.size - 1 else max(0, lowest - 1)])

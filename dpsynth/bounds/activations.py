@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from dpsynth.checks import in_range
 from dpsynth.errors import InputError
 
 
@@ -68,8 +69,7 @@ class LeakyReLU:
     slope: float = 0.2
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.slope <= 1.0:
-            raise InputError(f"slope must lie in [0, 1], got {self.slope}")
+        in_range("slope", self.slope, 0.0, 1.0)
 
     def forward(self, s: Interval) -> Interval:
         """Bounds of the outputs (3.11): the function is nondecreasing."""

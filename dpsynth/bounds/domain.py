@@ -6,12 +6,14 @@ here is read off a record.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.checks import in_range
 from dpsynth.errors import InputError
 
 # The radius is a float64 square root that is compared with float32 points.
@@ -84,8 +86,7 @@ class Domain:
                     f"group ({start}, {stop}) is empty, overlaps another or leaves the {lo.size} coordinates"
                 )
             end = stop
-        if not np.isfinite(self.radius) or self.radius < 0:
-            raise InputError(f"radius must be finite and >= 0, got {self.radius}")
+        in_range("radius", self.radius, 0.0, math.inf, high_open=True)
         object.__setattr__(self, "lo", lo)
         object.__setattr__(self, "hi", hi)
         object.__setattr__(self, "groups", tuple((int(a), int(b)) for a, b in self.groups))

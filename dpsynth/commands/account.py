@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,7 +35,7 @@ FprOption = Annotated[float, typer.Option("--fpr", help="False positive rate of 
 
 
 @app.callback(invoke_without_command=True)
-def account(
+def print_cost(
     context: typer.Context,
     noise_multiplier: NoiseOption = None,
     sampling_prob: SamplingOption = 1.0,
@@ -61,7 +61,7 @@ def account(
     """Print what was asked for, unless a subcommand does."""
     if context.invoked_subcommand is not None:
         return
-    from dpsynth.accounting import summary
+    from dpsynth.commands import cost_text, costs
 
     if ledger is not None:
         given = (noise_multiplier, mechanism, epsilon, gamma)
@@ -71,11 +71,11 @@ def account(
             )
         if adjacency != "add/remove":
             raise InputError("--adjacency does not go with --ledger, which holds its own")
-        cost = summary.of_ledger(*_ledger_at(ledger, delta), prior=prior, fpr=fpr)
+        cost = costs.of_ledger(*_ledger_at(ledger, delta), prior=prior, fpr=fpr)
     elif mechanism is not None:
         if sampling_prob != 1.0:
             raise InputError("--sampling-prob does not go with --mechanism")
-        cost = summary.of_mechanism(
+        cost = costs.of_mechanism(
             mechanism,
             noise_multiplier=noise_multiplier,
             epsilon=epsilon,
@@ -89,12 +89,12 @@ def account(
     elif noise_multiplier is not None:
         if epsilon is not None or gamma is not None:
             raise InputError("--epsilon and --gamma describe a --mechanism")
-        cost = summary.of_training(
+        cost = costs.of_training(
             noise_multiplier, sampling_prob, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr
         )
     else:
         raise InputError("give --noise-multiplier, --mechanism or --ledger")
-    console.emit(cost, summary.to_text(cost), as_json=as_json)
+    console.emit(cost, cost_text.to_text(cost), as_json=as_json)
 
 
 @app.command("compare")
@@ -114,16 +114,16 @@ def compare(
     A plan is a list of z (noise multiplier), q (sampling probability, also a fraction such as 256/60000) and
     steps, or a ledger.
     """
-    from dpsynth.accounting import summary
+    from dpsynth.commands import cost_text, costs
 
     rows = [
-        summary.of_plan(plan, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
+        costs.of_plan(plan, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
         if "=" in plan
-        else summary.of_ledger(*_ledger_at(Path(plan), delta), prior=prior, fpr=fpr)
+        else costs.of_ledger(*_ledger_at(Path(plan), delta), prior=prior, fpr=fpr)
         for plan in plans
     ]
-    record = [{"plan": plan} | row for plan, row in zip(plans, rows, strict=True)]
-    console.emit({"plans": record}, summary.to_table(record), as_json=as_json)
+    record: list[costs.Cost] = [{"plan": plan, **row} for plan, row in zip(plans, rows, strict=True)]
+    console.emit({"plans": record}, cost_text.to_table(record), as_json=as_json)
 
 
 @app.command("figures")
@@ -136,7 +136,7 @@ def figures(
     from dpsynth.papers import figures as drawings
 
     written = drawings.write(out, names or (), progress=console.say)
-    record: dict[str, Any] = {"out": str(out), "files": [path.name for path in written]}
+    record = {"out": str(out), "files": [path.name for path in written]}
     console.emit(record, f"{len(written)} files in {out}", as_json=as_json)
 
 

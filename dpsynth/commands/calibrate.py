@@ -11,7 +11,7 @@ import typer
 from dpsynth.commands import account, console
 
 
-def calibrate(
+def print_noise(
     target: Annotated[
         str,
         typer.Option(
@@ -36,15 +36,15 @@ def calibrate(
     The multiplier lies on the private side and exceeds the smallest by at most 1e-3 of it. A belief target is
     exceeded with probability at most delta. With --ledger, the target is for everything together.
     """
-    from dpsynth.accounting import summary
     from dpsynth.accounting.calibration.target import parse_target
+    from dpsynth.commands import cost_text, costs
 
     aim = parse_target(target, delta=delta, prior=prior)
     earlier = console.read_ledger(ledger) if ledger is not None else None
-    cost = summary.calibrated(
+    cost = costs.calibrated(
         aim, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr, earlier=earlier
     )
     # up, so that whoever types the printed figure is on the private side too
     shown = math.ceil(cost["noise_multiplier"] * 1e6) / 1e6
-    text = f"noise multiplier       {shown:.6f}  for {cost['target']}\n\n{summary.to_text(cost)}"
+    text = f"noise multiplier       {shown:.6f}  for {cost['target']}\n\n{cost_text.to_text(cost)}"
     console.emit(cost, text, as_json=as_json)

@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from dpsynth.bounds.combine import LayerBounds
 from dpsynth.bounds.rounding import UNIT
+from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.mechanism.plan import NOISE_SHAPES
 
@@ -126,8 +127,7 @@ def allocate(
     >>> centers[0].numpy().tolist()
     [99.0, 0.0]
     """
-    if shape not in NOISE_SHAPES:
-        raise InputError(f"noise_shape must be one of {', '.join(NOISE_SHAPES)}, got {shape!r}")
+    one_of("noise_shape", shape, NOISE_SHAPES)
     if extra_radii is not None:
         if shape not in ("spherical", "layerwise"):
             raise PrivacyError(

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from dpsynth.errors import InputError, RunError
+from dpsynth.checks import whole
+from dpsynth.errors import RunError
 
 T = TypeVar("T")
 # Float64 draws wait in a buffer of this many numbers (half a megabyte, so that it stays in cache).
@@ -122,8 +123,7 @@ class NoiseStream(Generic[T]):
     def __init__(
         self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator, *, ahead: int = 1
     ) -> None:
-        if ahead < 1:
-            raise InputError(f"ahead must be >= 1, got {ahead}")
+        whole("ahead", ahead)
         self._draw = draw
         self._rng = rng
         self._waiting: queue.Queue[T | _Failure] = queue.Queue(maxsize=ahead)

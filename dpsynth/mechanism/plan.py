@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpsynth.accounting.events.events import non_private_event, training_event
-from dpsynth.errors import ConfigError
+from dpsynth.checks import in_range, inside, one_of, whole
+from dpsynth.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 NoiseShape = Literal["spherical", "layerwise", "proportional", "optimal"]
 #: The noise shapes by name; `dpsynth.mechanism.allocation` says what they are.
 NOISE_SHAPES: tuple[str, ...] = get_args(NoiseShape)
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ConfigError(f"{name} must be a finite number, got {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -75,30 +69,21 @@ class Plan:
     centred: bool = True
 
     def __post_init__(self) -> None:
-        q = _number("sampling_prob", self.sampling_prob)
-        if not 0.0 < q <= 1.0:
-            raise ConfigError(f"sampling_prob must lie in (0, 1], got {self.sampling_prob!r}")
-        batch = _number("expected_batch", self.expected_batch)
-        if batch <= 0.0:
-            raise ConfigError(f"expected_batch must be > 0, got {self.expected_batch!r}")
-        if isinstance(self.steps, bool) or not isinstance(self.steps, Integral) or self.steps < 1:
-            raise ConfigError(f"steps must be a whole number >= 1, got {self.steps!r}")
-        if self.noise_multiplier is not None:
-            z = _number("noise_multiplier", self.noise_multiplier)
-            if z <= 0.0:
-                raise ConfigError(
-                    f"noise_multiplier must be > 0 (None for no noise), got {self.noise_multiplier!r}"
-                )
-            object.__setattr__(self, "noise_multiplier", z)
-        if self.noise_shape not in NOISE_SHAPES:
-            raise ConfigError(
-                f"noise_shape must be one of {', '.join(NOISE_SHAPES)}, got {self.noise_shape!r}"
-            )
+        try:
+            checked: dict[str, float] = {
+                "sampling_prob": in_range("sampling_prob", self.sampling_prob, 0.0, 1.0, low_open=True),
+                "expected_batch": inside("expected_batch", self.expected_batch, 0.0, math.inf),
+                "steps": whole("steps", self.steps),
+            }
+            if self.noise_multiplier is not None:
+                checked["noise_multiplier"] = inside("noise_multiplier", self.noise_multiplier, 0.0, math.inf)
+            one_of("noise_shape", self.noise_shape, NOISE_SHAPES)
+        except InputError as problem:
+            raise ConfigError(f"{problem}") from None
         if not isinstance(self.centred, bool):
-            raise ConfigError(f"centred must be true or false, got {self.centred!r}")
-        object.__setattr__(self, "sampling_prob", q)
-        object.__setattr__(self, "expected_batch", batch)
-        object.__setattr__(self, "steps", int(self.steps))
+            raise ConfigError(f"centred must be true or false, not {self.centred!r}")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def event(self) -> DpEvent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.checks import in_range, whole
 
 # Random 16-bit numbers held at a time.
 _BLOCK = 1 << 22
@@ -69,14 +69,10 @@ def poisson_batches(
     array([[ 0,  1,  2, -1],
            [ 0,  1,  2, -1]], dtype=int32)
     """
-    if not 0 <= n_records < 2**31:
-        raise InputError(f"n_records must lie in [0, 2^31), got {n_records}")
-    if not 0.0 <= sampling_prob <= 1.0:
-        raise InputError(f"sampling_prob must lie in [0, 1], got {sampling_prob}")
-    if steps < 0:
-        raise InputError(f"steps must be >= 0, got {steps}")
-    if capacity < 1:
-        raise InputError(f"capacity must be >= 1, got {capacity}")
+    in_range("n_records", n_records, 0, 2**31, high_open=True)
+    in_range("sampling_prob", sampling_prob, 0.0, 1.0)
+    whole("steps", steps, 0)
+    whole("capacity", capacity)
     pieces = []
     counts = np.zeros(steps, np.int64)
     rows = max(1, _BLOCK // max(n_records, 1))

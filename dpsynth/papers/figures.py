@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from dpsynth.errors import InputError
 from dpsynth.files.atomic import write_text
+from dpsynth.papers.ghazi_issa import figures as ghazi_issa
+from dpsynth.papers.jia import figures as jia
+from dpsynth.papers.lowy import figures as lowy
+from dpsynth.papers.mosaicrown import figures as mosaicrown
+from dpsynth.report.drawing.style import Drawing, save
 
-if TYPE_CHECKING:
-    from dpsynth.report.drawing.style import Drawing
 
-__all__ = ["drawings", "write"]
+class _Paper(NamedTuple):
+    title: str
+    drawings: tuple[Drawing, ...]
 
-#: What the names of a paper's figures begin with, and so, but for the dash, the name of its module.
+
+#: The sources, by what the names of their figures begin with.
 _PAPERS = {
-    "jia": 'Jia et al. 2023, "Total variation distance privacy"',
-    "ghazi-issa": 'Ghazi and Issa 2024, "Total variation meets differential privacy"',
-    "mosaicrown": 'MOSAICrOWN deliverable D5.3, "Identifiability bounds"',
-    "lowy": 'Lowy et al. 2024, "Why does differential privacy with large epsilon defend against practical '
-    'membership inference attacks?"',
+    "jia": _Paper('Jia et al. 2023, "Total variation distance privacy"', jia.DRAWINGS),
+    "ghazi-issa": _Paper(
+        'Ghazi and Issa 2024, "Total variation meets differential privacy"', ghazi_issa.DRAWINGS
+    ),
+    "mosaicrown": _Paper('MOSAICrOWN deliverable D5.3, "Identifiability bounds"', mosaicrown.DRAWINGS),
+    "lowy": _Paper(
+        'Lowy et al. 2024, "Why does differential privacy with large epsilon defend against practical '
+        'membership inference attacks?"',
+        lowy.DRAWINGS,
+    ),
 }
 _PREFACE = (
     "Drawn by dpsynth from its own accounting functions. Each caption says what the paper does not state and "
@@ -40,7 +50,7 @@ def drawings() -> tuple[Drawing, ...]:
     >>> [drawing.name for drawing in drawings()][:2]
     ['jia-01-densities', 'jia-02-testing']
     """
-    return tuple(drawing for paper in _PAPERS for drawing in _of_paper(paper))
+    return tuple(drawing for paper in _PAPERS.values() for drawing in paper.drawings)
 
 
 def write(
@@ -80,8 +90,6 @@ def write(
     chosen = _chosen((only,) if isinstance(only, str) else only)
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("drawing needs matplotlib: pip install matplotlib")
-    from dpsynth.report.drawing.style import save
-
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,13 +107,6 @@ def write(
     return [*written, readme]
 
 
-def _of_paper(paper: str) -> tuple[Drawing, ...]:
-    # loaded late, because each of the modules loads this package first
-    module = importlib.import_module(f"dpsynth.papers.{paper.replace('-', '_')}.figures")
-    found: tuple[Drawing, ...] = module.DRAWINGS
-    return found
-
-
 def _chosen(only: Sequence[str]) -> list[Drawing]:
     every = drawings()
     for prefix in only:
@@ -120,9 +121,9 @@ def _file(folder: Path, drawing: Drawing) -> Path:
 
 def _readme(folder: Path) -> str:
     parts = ["# Figures", _PREFACE]
-    for paper, title in _PAPERS.items():
-        there = [drawing for drawing in _of_paper(paper) if _file(folder, drawing).is_file()]
-        parts += [f"## {title}"] if there else []
+    for paper in _PAPERS.values():
+        there = [drawing for drawing in paper.drawings if _file(folder, drawing).is_file()]
+        parts += [f"## {paper.title}"] if there else []
         for drawing in there:
             parts += [
                 f"### {drawing.name}",

@@ -185,8 +185,8 @@ def noise_allowance(binnings: Sequence[Binning], noise_std: float, classes: int 
     Examples
     --------
     >>> pair = [Binning(np.arange(2), np.array([0.5, 0.5]))] * 2
-    >>> noise_allowance(pair, 1.0)[0, 1].round(4), noise_allowance(pair, 1.0, 3)[0, 1].round(4)
-    (3.1915, 9.5746)
+    >>> print(noise_allowance(pair, 1.0)[0, 1].round(4), noise_allowance(pair, 1.0, 3)[0, 1].round(4))
+    3.1915 9.5746
     """
     sizes = np.array([b.size for b in binnings], dtype=np.float64)
     return noise_std * np.sqrt(2.0 / np.pi) * classes * np.outer(sizes, sizes)

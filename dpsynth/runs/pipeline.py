@@ -31,7 +31,6 @@ from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
-from dpsynth.synthesis.options import from_plain
 from dpsynth.runs.preflight import check_run
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.report.load import ReportSource
@@ -319,7 +318,7 @@ def build_model(config: RunConfig) -> DPWGANGP:
     """
     accept = config.data.accept_unreviewed if config.data is not None else False
     try:
-        model = DPWGANGP(**from_plain(config.model.model_dump()), accept_unreviewed=accept)
+        model = DPWGANGP(**dict(config.model), accept_unreviewed=accept)
         model.validate()
     except InputError as problem:
         raise ConfigError(f"model: {problem}") from None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 
 from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.checks import whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
@@ -25,7 +26,7 @@ from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.options import FitOptions, check_count, from_plain
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.io import write_table
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _FORMAT = 2
 
 
-class DPWGANGP:
+class DPWGANGP(BaseEstimator):
     """Differentially private WGAN-GP for tables, with or without a private prior of marginals.
 
     Parameters
@@ -150,24 +151,6 @@ class DPWGANGP:
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments (scikit-learn's convention)."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        signature = inspect.signature(type(self)).parameters
-        given = {k: v for k, v in self.get_params().items() if v != signature[k].default}
-        return f"DPWGANGP({', '.join(f'{k}={v!r}' for k, v in given.items())})"
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments."""
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise InputError(f"{name} is not a parameter of DPWGANGP (parameters: {', '.join(known)})")
-            setattr(self, name, value)
-        return self
-
     def validate(self) -> FitOptions:
         """Check the constructor's arguments, as ``fit`` does first.
 
@@ -176,7 +159,7 @@ class DPWGANGP:
         InputError, PrivacyError
             For an argument that is out of range or contradicts another, naming it.
         """
-        return FitOptions(**self.get_params())
+        return FitOptions.checked(**self.get_params(deep=False))
 
     def fit(
         self,
@@ -407,7 +390,7 @@ class DPWGANGP:
         """
         self._conditions(n_samples, where)
         if partitions is not None:
-            check_count("partitions", partitions, low=1)
+            whole("partitions", partitions)
 
         def fill(folder: Path) -> None:
             parts = plan_parts(int(n_samples), partitions, random_state)
@@ -418,7 +401,7 @@ class DPWGANGP:
 
     def _conditions(self, n_samples: int, where: Where | None) -> tuple[Rule, ...]:
         self._check_fitted()
-        check_count("n_samples", n_samples)
+        whole("n_samples", n_samples, 0)
         conditions = parse_where(where, self.model_.schema)
         for rule in conditions:
             every = combinations(rule, self.model_.schema)
@@ -497,7 +480,9 @@ class DPWGANGP:
 
     def _record(self) -> dict[str, Any]:
         """Parameters and ledger as JSON-able values."""
-        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items()}
+        params = {
+            k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()
+        }
         for name in ("training", "shares"):
             params[name] = dataclasses.asdict(params[name]) if params[name] is not None else None
         return {
@@ -512,7 +497,7 @@ class DPWGANGP:
     @classmethod
     def _restore(cls, record: dict[str, Any], path: str | Path) -> DPWGANGP:
         storage.check_format(path, "model", record["format"], _FORMAT)
-        self = cls(**from_plain(record["params"]))
+        self = cls(**FitOptions.checked(**record["params"]).__dict__)
         self.n_, self.delta_ = float(record["n"]), float(record["delta"])
         self.ledger_ = Ledger.from_dict(record["ledger"])
         if not self.ledger_.entries:

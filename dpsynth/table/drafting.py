@@ -104,7 +104,7 @@ def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | N
     numbers = present.to_numpy(dtype=np.float64)
     infinite = np.flatnonzero(np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)))
     if infinite.size:
-        _say_slips(said, len(infinite), [(int(i) + 1, values.iloc[i]) for i in infinite[:_LISTED]])
+        _say_slips(said, len(infinite), [(int(i) + 1, float(values.iloc[i])) for i in infinite[:_LISTED]])
         numbers = numbers[np.isfinite(numbers)]
         if not numbers.size:
             raise LeftOut("holds no finite number")

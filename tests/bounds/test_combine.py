@@ -38,6 +38,7 @@ def test_box_or_ball_can_be_left_out():
         LayerBounds(((1, 1),), None, None, None)
 
 
+@pytest.mark.slow
 def test_works_in_a_compiled_function():
     """Catches bounds that only exist eagerly."""
     weights = glorot(np.random.default_rng(0), (3, 4, 1))

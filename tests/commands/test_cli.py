@@ -363,6 +363,7 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         assert condition in err and err.count("\n") == 1 and not Path("s.csv").exists()
 
 
+@pytest.mark.slow
 def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch files that differ from what is printed, or an internal number without its mark."""
     Path("fresh.csv").write_text(table(97).replace("\n2", "\n3").replace("\n4", "\n5"))
@@ -453,13 +454,13 @@ def test_failures_and_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         def fail(*args: object, raised: BaseException = raised, **kwargs: object) -> None:
             raise raised
 
-        monkeypatch.setattr("dpsynth.accounting.summary.of_training", fail)
+        monkeypatch.setattr("dpsynth.commands.costs.of_training", fail)
         assert main(["account", "--noise-multiplier", "1"]) == status
         captured = capsys.readouterr()
         assert said in captured.err and captured.err.count("\n") == 1 and captured.out == ""
     monkeypatch.setenv("DPSYNTH_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        monkeypatch.setattr("dpsynth.accounting.summary.of_training", lambda *a, **k: {}["absent"])
+        monkeypatch.setattr("dpsynth.commands.costs.of_training", lambda *a, **k: {}["absent"])
         main(["account", "--noise-multiplier", "1"])
 
 

@@ -13,7 +13,7 @@ from dpsynth.cli import main
 
 BAD_INPUT = {
     "account --noise-multiplier 1 --sampling-prob 1.5": "sampling_prob must lie in (0, 1]",
-    "account --noise-multiplier -1": "noise_multiplier must lie in (0, inf]",
+    "account --noise-multiplier -1": "noise_multiplier must lie in (0, inf)",
     "account --noise-multiplier nan": "noise_multiplier must be a number",
     "account --noise-multiplier 1 --delta 1": "delta must lie in [0, 1)",
     "account --noise-multiplier 1 --delta nan": "delta must be a number",

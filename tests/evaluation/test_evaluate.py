@@ -56,6 +56,7 @@ def test_every_number_of_real_records_is_internal(result: Evaluation) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_is_released_does_not_depend_on_real_records(result: Evaluation) -> None:
     """Would catch bins, subsamples or an order read off the real tables in what is offered for release.
 
@@ -99,6 +100,7 @@ def test_numbers_of_the_report_are_there(result: Evaluation) -> None:
     assert result.settings["outcome"] == "died"
 
 
+@pytest.mark.slow
 def test_seed_decides_everything(result: Evaluation) -> None:
     """Would catch hidden randomness, and a drawn seed that is not kept."""
     again = evaluate(table(150, 0), train=table(120, 1), test=table(100, 2), schema=SCHEMA, seed=3)
@@ -120,6 +122,7 @@ def test_neighbours_are_compared_at_equal_sizes() -> None:
     assert "against 12 training records" in limited["nn_accuracy_train"].detail
 
 
+@pytest.mark.slow
 def test_digits_beyond_the_declared_step_are_no_difference() -> None:
     """Would catch a discriminator that reads 1.199951 for 1.2, or an age in days where years are declared.
 
@@ -155,6 +158,7 @@ def test_copied_records_show() -> None:
     assert "auc_real_mean" not in result
 
 
+@pytest.mark.slow
 def test_twenty_rows_constant_and_all_missing_columns() -> None:
     """Would catch NaN or a traceback on a small table without variance, one outcome and no creatinine."""
     made = table(20, 7).assign(age=50, crea=np.nan, died=0)

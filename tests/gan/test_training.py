@@ -41,6 +41,7 @@ def make(steps=40, multiplier=1.0, n=80, **options):
     return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False)
 
 
+@pytest.mark.slow
 def test_many_chunks_are_one_program(monkeypatch):
     """Catches a loop that compiles anew for every chunk or runs Python for every step."""
     monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 6)
@@ -136,6 +137,7 @@ def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch):
     assert final.step == 20 and [h["step"] for h in final.history] == [10, 20, 30, 40]
 
 
+@pytest.mark.slow
 def test_divergence_is_reported():
     """Catches a model of NaNs that is saved as a success."""
     with pytest.raises(RunError, match="diverged"):
@@ -191,6 +193,7 @@ def test_tails_of_draws_inside_the_program():
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all(), (counts, expected)
 
 
+@pytest.mark.slow
 def test_program_with_inner_draws_trains():
     """Catches a program that only works with noise from the host."""
     settings = TrainingSettings(**SMALL)

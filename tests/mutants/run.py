@@ -172,7 +172,15 @@ class Job:
         if "hypothesis" in sys.modules:
             _quiet_hypothesis()
         recorder = _Recorder(self.tests)
-        options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        options = [
+            "-q",
+            "-m",
+            "",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "ignore::pytest.PytestAssertRewriteWarning",
+        ]
         options += ["-x"] if self.mutant is not None else []
         files = dict.fromkeys(test.split("::")[0] for test in self.tests)
         code = int(pytest.main([*options, *files], plugins=[recorder]))

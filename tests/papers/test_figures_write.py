@@ -71,6 +71,7 @@ def test_the_style_holds_while_a_figure_is_drawn():
     assert np.array_equal(figure.get_size_inches(), [6.8, 2.8])
 
 
+@pytest.mark.slow
 def test_a_second_write_adds_to_the_readme_and_replaces_files(tmp_path):
     """A README that forgets the figures of an earlier call, or a figure that stays the old one."""
     pytest.importorskip("matplotlib")

@@ -100,6 +100,7 @@ def test_a_killed_run_counts_in_the_next(folder: Path) -> None:
     assert stages("out/ledger.json") == 2
 
 
+@pytest.mark.slow
 def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -166,6 +166,7 @@ def test_what_was_paid_for_outlives_failing_sampling(
     assert report["evaluation"] is not None and report["table"]["synthetic_records"] == 40
 
 
+@pytest.mark.slow
 def test_a_run_evaluated_again_measures_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,6 +247,7 @@ def test_what_was_paid_for_outlives_rules_that_refuse_everything(
     )
 
 
+@pytest.mark.slow
 def test_a_run_under_rules_says_how_many_records_obey(folder: Path) -> None:
     """Would catch a run that forgets its schema's constraints when sampling or when evaluating."""
     Schema(**{**dict(SCHEMA), "constraints": ("age < 70 or died = 1",)}).to_yaml("cohort.yaml")
@@ -483,6 +485,7 @@ def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
     assert names(folder) == {"cohort.csv", "cohort.yaml", "out"}
 
 
+@pytest.mark.slow
 def test_a_run_of_ones_own_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -530,6 +533,7 @@ def page(folder: Path, mode: Mode) -> str:
     return render(replace(source, config=shared, seconds={}), mode)
 
 
+@pytest.mark.slow
 def test_an_evaluation_by_hand_has_the_page_of_a_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -597,7 +601,7 @@ def test_ctrl_c_exits_130_with_one_sentence(
 def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch commands that do not fit together, or a cost that changes on the way."""
     fit = (
-        "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --out model --json"
+        "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 9 --out model --json"
     )
     assert main(fit.split()) == 0
     fitted = json.loads(capsys.readouterr().out)
@@ -626,6 +630,7 @@ def test_sample_takes_the_folder_of_a_run(folder: Path) -> None:
     assert len(read_table("s.csv", SCHEMA)) == 5
 
 
+@pytest.mark.slow
 def test_a_long_table_is_evaluated_on_its_first_records(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,9 +106,9 @@ def test_conditions_and_constraints_hold_in_every_part(client, tmp_path):
 
 
 def test_what_is_refused(model, client, tmp_path):
-    with pytest.raises(InputError, match="n_samples must be a whole number of at least 0, got -1"):
+    with pytest.raises(InputError, match="n_samples must be a whole number of at least 0, not -1"):
         model.sample_to_parts(tmp_path / "s", -1, client=client)
-    with pytest.raises(InputError, match="partitions must be a whole number of at least 1, got 0"):
+    with pytest.raises(InputError, match="partitions must be a whole number of at least 1, not 0"):
         model.sample_to_parts(tmp_path / "s", 1, partitions=0, client=client)
     with pytest.raises(InputError, match="no declared values fulfil it"):
         model.sample_to_parts(tmp_path / "s", 1, client=client, where="age > 90")

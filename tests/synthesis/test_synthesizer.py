@@ -18,6 +18,7 @@ from dpsynth.gan.training import initial_state
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
+from dpsynth.synthesis.options import FitOptions
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
@@ -57,7 +58,7 @@ def check_is_valid(frame):
         {"prior": "tan", "training_steps": 0},
         {"prior": "tree", "training_steps": 0, "marginals": "hierarchical"},
         {"prior": "tan", "training_steps": 20},
-        {"prior": "none", "training_steps": 20},
+        pytest.param({"prior": "none", "training_steps": 20}, marks=pytest.mark.slow),
         {
             "prior": "none",
             "training_steps": 20,
@@ -65,7 +66,7 @@ def check_is_valid(frame):
             "marginals": "none",
             "match_marginals": False,
         },
-        {"prior": "none", "training_steps": 20, "categorical": "sdv"},
+        pytest.param({"prior": "none", "training_steps": 20, "categorical": "sdv"}, marks=pytest.mark.slow),
         {"prior": "none", "training_steps": 0},
     ],
     ids=str,
@@ -169,6 +170,7 @@ def test_delta_is_fixed_before_any_record_is_read():
     assert DPWGANGP(training_steps=0).fit(table(9), schema=SCHEMA.with_n_public(9)).delta_ == 1e-3
 
 
+@pytest.mark.slow
 def test_n_public_decides_not_the_length():
     """Catches the frame's length in delta or q: two tables of other lengths must get the same plan."""
     plans = []
@@ -178,6 +180,7 @@ def test_n_public_decides_not_the_length():
     assert plans[0] == plans[1]
 
 
+@pytest.mark.slow
 def test_asked_three_prints_three():
     """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
     model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL).fit(
@@ -298,6 +301,7 @@ def test_a_given_ledger_goes_on():
     assert 1.95 < other.ledger_.epsilon(2e-5) <= 2.0
 
 
+@pytest.mark.slow
 def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
     """Catches outputs of the generator that draws the noise, legible in a model released after few steps."""
     seen, secret = [], []
@@ -336,6 +340,7 @@ def test_unreviewed_fields_are_refused_or_excluded():
     assert "exclude" in str(model.guarantee()) or "not cover" in str(model.guarantee())
 
 
+@pytest.mark.slow
 def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
     monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
@@ -371,6 +376,7 @@ def test_a_checkpoint_replaces_no_other_folder(tmp_path):
     assert (tmp_path / "mine/patients.csv").exists()
 
 
+@pytest.mark.slow
 def test_healthgan_preset():
     """Catches a baseline that gets noise, copula encoding or matched marginals."""
     model = DPWGANGP(epsilon=None, preset="healthgan", training_steps=10).fit(table(), schema=SCHEMA)
@@ -398,8 +404,11 @@ def test_scikit_learn_manners():
     model = DPWGANGP(epsilon=1.5, training=SMALL)
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(epsilon=2.0).epsilon == 2.0
-    with pytest.raises(InputError, match="nonsense"):
+    with pytest.raises(ValueError, match="nonsense"):
         model.set_params(nonsense=1)
+    declared = {name: field.default for name, field in FitOptions.model_fields.items()}
+    assert DPWGANGP().get_params() == declared
+    assert isinstance(DPWGANGP(training_steps=np.int64(4)).validate().training_steps, int)
 
 
 @pytest.mark.parametrize(
@@ -480,10 +489,16 @@ def test_numpy_arguments_can_be_saved(tmp_path):
     )
     model.save(tmp_path / "m")
     assert dpsynth.load(tmp_path / "m").epsilon == 2.0
-    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(epsilon=2.0, delta=1e-05, training_steps=0)"
+    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(delta=1e-05, epsilon=2.0, training_steps=0)"
 
 
-@pytest.mark.parametrize(("epsilon", "q"), [(100.0, 0.25), (100.0, 0.05), (300.0, 0.01)])
+@pytest.mark.parametrize(
+    ("epsilon", "q"),
+    [
+        (100.0, 0.25),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((100.0, 0.05), (300.0, 0.01))),
+    ],
+)
 def test_large_budgets_are_planned(epsilon, q):
     """Catches accounting that fails on the way down to very little noise."""
     needs = Needs(SCHEMA, 400, "histogram", "tan", Plan(q, 100.0, 20, None))

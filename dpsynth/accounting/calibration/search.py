@@ -4,13 +4,16 @@ Epsilon, total variation and the other costs fall almost like a power of the noi
 in (log z, log cost) inside a bracket finds the root in a few evaluations, first on a coarse grid of the
 privacy-loss distribution, then on the full one. As in dp_accounting's calibration, the root returned lies on
 the private side: its cost was evaluated at full resolution and does not exceed the target.
+
+dp_accounting's own search is not used: it knows no target but (epsilon, delta), and took 46 s where this took
+0.7 s (q = 0.002, 10,000 steps).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpsynth.accounting.calibration.target import EpsilonTarget, Target
 from dpsynth.accounting.events.events import gaussian_event, training_event
@@ -36,7 +39,6 @@ def calibrate(
     epsilon: float | None = None,
     delta: float | None = None,
     adjacency: str = ADD_REMOVE,
-    failure_probability: float = 0.0,
     start: float = 1.0,
     rtol: float = 1e-3,
 ) -> float:
@@ -55,8 +57,6 @@ def calibrate(
         Epsilon greater than 0 and finite, delta in [0, 1), where there is no ``target``.
     adjacency : {"add/remove", "replace-one"}
         See :class:`~dpsynth.accounting.profile.Profile`.
-    failure_probability : float
-        Probability of leaving the events' description, charged as in ``Profile``.
     start : float
         First guess of the multiplier; a good one saves an evaluation or two.
     rtol : float
@@ -84,26 +84,19 @@ def calibrate(
     >>> round(calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1)), 2)
     3.98
     """
-    given = sum(number is not None for number in (epsilon, delta))
-    if given != (2 if target is None else 0):
+    if target is None and epsilon is not None and delta is not None:
+        target = EpsilonTarget(epsilon, delta)
+    elif target is None or epsilon is not None or delta is not None:
         raise InputError("give either a target, or epsilon and delta")
-    if target is None:
-        target = EpsilonTarget(epsilon, delta)  # type: ignore[arg-type]  # both are numbers here
-    failure = in_range("failure_probability", failure_probability, 0.0, 1.0)
     start = in_range("start", start, _SMALLEST, _LARGEST)
     rtol = in_range("rtol", rtol, 1e-5, 1.0)
     goal = target.goal * (1 - _MARGIN)
 
     def cost(multiplier: float, coarseness: float = 1.0) -> float:
-        profile = Profile(
-            events_of(multiplier), adjacency=adjacency, failure_probability=failure, coarseness=coarseness
-        )
-        return target.cost(profile)
+        return target.cost(Profile(events_of(multiplier), adjacency=adjacency, coarseness=coarseness))
 
     rest = cost(math.inf)
     if rest > goal:
-        if failure > 0.0 and target.cost(Profile([], failure_probability=failure)) > goal:
-            raise PrivacyError(f"a failure probability of {failure:.3g} alone exceeds {target.describe()}")
         raise PrivacyError(
             f"the budget, {target.describe()}, is exceeded even without the calibrated noise: the other "
             f"events alone cost {rest:.6g} of {target.goal:.6g}"
@@ -113,7 +106,13 @@ def calibrate(
 
 
 def calibrate_training(
-    target: Target, sampling_prob: float, steps: int, *, earlier: Sequence[DpEvent] = (), **options: Any
+    target: Target,
+    sampling_prob: float,
+    steps: int,
+    *,
+    earlier: Sequence[DpEvent] = (),
+    adjacency: str = ADD_REMOVE,
+    rtol: float = 1e-3,
 ) -> float:
     """Return the smallest noise multiplier of a training run that meets a target.
 
@@ -125,8 +124,8 @@ def calibrate_training(
         See :func:`~dpsynth.accounting.events.events.training_event`.
     earlier : sequence of DpEvent
         What else read the table.
-    **options
-        ``adjacency``, ``failure_probability`` and ``rtol`` of :func:`calibrate`.
+    adjacency, rtol
+        As in :func:`calibrate`.
 
     Examples
     --------
@@ -139,7 +138,8 @@ def calibrate_training(
     def events_of(multiplier: float) -> list[DpEvent]:
         return [*earlier, training_event(multiplier, sampling_prob, steps)]
 
-    return calibrate(events_of, target, start=_central_limit(target, sampling_prob, steps), **options)
+    guess = _central_limit(target, sampling_prob, steps)
+    return calibrate(events_of, target, adjacency=adjacency, start=guess, rtol=rtol)
 
 
 def _central_limit(target: Target, sampling_prob: float, steps: int) -> float:

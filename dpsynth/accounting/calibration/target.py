@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
-from dpsynth.checks import in_range
+from dpsynth.checks import in_range, inside, one_of
 from dpsynth.errors import InputError, PrivacyError
 
 
@@ -39,7 +40,7 @@ class EpsilonTarget:
     delta: float
 
     def __post_init__(self) -> None:
-        in_range("epsilon", self.epsilon, 0.0, math.inf, low_open=True, high_open=True)
+        inside("epsilon", self.epsilon, 0.0, math.inf)
         in_range("delta", self.delta, 0.0, 1.0, high_open=True)
 
     @property
@@ -63,7 +64,7 @@ class TvTarget:
     tv: float
 
     def __post_init__(self) -> None:
-        in_range("tv", self.tv, 0.0, 1.0, low_open=True, high_open=True)
+        inside("tv", self.tv, 0.0, 1.0)
 
     @property
     def goal(self) -> float:
@@ -126,7 +127,7 @@ class AttackAccuracyTarget:
 
     def __post_init__(self) -> None:
         in_range("attack-accuracy", self.accuracy, 0.0, 1.0, high_open=True)
-        in_range("prior", self.prior, 0.0, 1.0, low_open=True, high_open=True)
+        inside("prior", self.prior, 0.0, 1.0)
         if self.goal <= 0.0:
             raise InputError(
                 f"attack-accuracy must exceed {max(self.prior, 1 - self.prior):g}, which guessing without "
@@ -155,8 +156,8 @@ class AdvantageTarget:
     fpr: float
 
     def __post_init__(self) -> None:
-        in_range("fpr", self.fpr, 0.0, 1.0, low_open=True, high_open=True)
-        in_range("advantage", self.advantage, 0.0, 1.0, low_open=True, high_open=True)
+        inside("fpr", self.fpr, 0.0, 1.0)
+        inside("advantage", self.advantage, 0.0, 1.0)
         if self.advantage >= 1 - self.fpr:
             raise InputError(
                 f"advantage must be less than 1 - fpr = {1 - self.fpr:g}, which no attack exceeds; "
@@ -186,17 +187,16 @@ class BeliefTarget:
     prior: float = 0.5
 
     def __post_init__(self) -> None:
-        in_range("belief", self.belief, 0.0, 1.0, low_open=True, high_open=True)
-        in_range("prior", self.prior, 0.0, 1.0, low_open=True, high_open=True)
+        inside("belief", self.belief, 0.0, 1.0)
+        inside("prior", self.prior, 0.0, 1.0)
         in_range("delta", self.delta, 0.0, 1.0, high_open=True)
-        if self.goal <= 0.0:
+        if self.belief <= self.prior or self.goal == 0.0:
             raise InputError(f"belief must exceed the prior {self.prior:g}, got {self.belief:g}")
 
     @property
     def goal(self) -> float:
         """Privacy loss that lifts the prior to the belief."""
-        # MOSAICrOWN D5.3: epsilon = ln(rho / (1 - rho)), less the prior's log-odds
-        return _log_odds(self.belief) - _log_odds(self.prior)
+        return epsilon_of_belief(self.belief, self.prior)
 
     def cost(self, profile: Profile) -> float:
         """Privacy loss that is exceeded with probability at most delta."""
@@ -264,10 +264,6 @@ class TargetAfter:
         return f"{self.target.describe()} with all earlier releases"
 
 
-def _log_odds(probability: float) -> float:
-    return math.log(probability) - math.log1p(-probability)
-
-
 _NAMES = ("epsilon", "tv", "attack-accuracy", "advantage", "belief")
 
 
@@ -296,8 +292,7 @@ def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:
     """
     head, _, tail = text.partition("@")
     name, value = _pair(text, head)
-    if name not in _NAMES:
-        raise InputError(f"target must be one of {', '.join(_NAMES)}, not {name!r}")
+    one_of("target", name, _NAMES)
     fpr = None
     if tail:
         key, number = _pair(text, tail)

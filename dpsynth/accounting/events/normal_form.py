@@ -23,13 +23,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dpsynth.accounting.conversions import amplified, largest_tv
 from dpsynth.accounting.events.events import check_event, kind_of
-from dpsynth.accounting.loss.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, amplified, most_noise
+from dpsynth.accounting.loss.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, most_noise
 from dpsynth.accounting.loss.replaced import ReplacedGaussianAtom
+from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.papers.ghazi_issa.approx_tv import largest_tv
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -43,8 +44,7 @@ ADJACENCIES = (ADD_REMOVE, REPLACE_ONE)
 
 def check_adjacency(adjacency: str) -> str:
     """Return ``adjacency`` if it is one of :data:`ADJACENCIES`, else raise InputError."""
-    if adjacency not in ADJACENCIES:
-        raise InputError(f"adjacency must be one of {', '.join(ADJACENCIES)}, not {adjacency!r}")
+    one_of("adjacency", adjacency, ADJACENCIES)
     return adjacency
 
 
@@ -57,7 +57,7 @@ class NormalForm:
     private: bool
 
 
-def normal_form(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> NormalForm:
+def normalised(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> NormalForm:
     """Collect events into a :class:`NormalForm`.
 
     Raises
@@ -70,7 +70,7 @@ def normal_form(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> Norma
     Examples
     --------
     >>> from dpsynth.accounting.events.events import gaussian_event
-    >>> normal_form([gaussian_event(1.0, count=3), gaussian_event(1.0)])
+    >>> normalised([gaussian_event(1.0, count=3), gaussian_event(1.0)])
     NormalForm(mu=2.0, atoms=(), private=True)
     """
     bag = _Bag(doubled=check_adjacency(adjacency) == REPLACE_ONE)
@@ -90,7 +90,7 @@ class _Bag:
     def __init__(self, doubled: bool) -> None:
         self.doubled = doubled
         self.mu_squared = 0.0
-        self.atoms: Counter[Any] = Counter()
+        self.atoms: Counter[Atom] = Counter()
         self.private = True
 
     def add(self, event: DpEvent, count: int, sampling_prob: float = 1.0) -> None:

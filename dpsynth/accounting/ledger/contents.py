@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, normal_form
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, normalised
 from dpsynth.accounting.ledger.entries import Entry, Stage
 from dpsynth.accounting.ledger.guarantee import Guarantee
 from dpsynth.accounting.profile import Profile
@@ -57,7 +57,7 @@ class Contents:
     @property
     def bare(self) -> tuple[str, ...]:
         """Names of the entries that have no guarantee at all, so that every epsilon is infinite."""
-        return tuple(e.name for e in self.entries if not normal_form([e.event], self.adjacency).private)
+        return tuple(e.name for e in self.entries if not normalised([e.event], self.adjacency).private)
 
     def of_stage(self, number: int) -> list[Entry]:
         """Entries of one stage, counted from 1."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.events.events import event_from_dict, event_to_dict
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, normal_form
+from dpsynth.accounting.events.normal_form import ADD_REMOVE, normalised
 from dpsynth.checks import in_range, text
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Entry:
         text("sensitivity", self.sensitivity)
         text("detail", self.detail, may_be_empty=True)
         event = event_from_dict(event_to_dict(self.event))  # a copy: an event can hold a list
-        normal_form([event], self.adjacency)
+        normalised([event], self.adjacency)
         return Entry(self.name, event, self.sensitivity, self.adjacency, self.detail, self.stage)
 
 

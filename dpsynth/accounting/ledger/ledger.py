@@ -22,7 +22,7 @@ from dpsynth.accounting.ledger.entries import Entry, Stage
 from dpsynth.accounting.ledger.guarantee import Guarantee
 from dpsynth.accounting.ledger.joining import join
 from dpsynth.accounting.ledger.record import from_record, to_record
-from dpsynth.accounting.ledger.summary import Summary, summary
+from dpsynth.accounting.ledger.summary import Summary, summary_of
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import text
 from dpsynth.errors import DataError, InputError, PrivacyError
@@ -339,7 +339,7 @@ class Ledger:
         InputError
             If delta lies outside [0, 1] or is NaN, or neither it nor the ledger names one.
         """
-        return summary(self._contents, self._read_at(delta))
+        return summary_of(self._contents, self._read_at(delta))
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """What is promised at ``delta`` (by default the ledger's own); printed, it is a sentence.

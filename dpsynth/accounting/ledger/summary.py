@@ -48,7 +48,7 @@ class Summary(TypedDict):
     entries: list[EntryCost]
 
 
-def summary(contents: Contents, delta: float) -> Summary:
+def summary_of(contents: Contents, delta: float) -> Summary:
     """The costs of a ledger at ``delta``; see :meth:`Ledger.summary`."""
     profile = contents.profile
     stages = contents.costs() if len(contents.stages) > 1 else []  # a single stage has a whole curve

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from dpsynth.accounting.conversions import amplified, tv_of_mu
 from dpsynth.accounting.loss.gaussian import gaussian_deltas
-from dpsynth.accounting.loss.grids import grid_pmf
+from dpsynth.accounting.loss.grids import Pld, grid_pmf
 
 #: A normal distribution has less mass than e^-50 beyond this many stds.
 REACH = 9.7
@@ -52,7 +53,7 @@ class Atom(Hashable, Protocol):
     def size(self) -> LossSize:
         """Approximate size of the privacy loss."""
 
-    def pld(self, interval: float) -> Any:
+    def pld(self, interval: float) -> Pld:
         """Pessimistic PLD of one application on the grid of multiples of ``interval``."""
 
 
@@ -68,7 +69,7 @@ class GaussianAtom:
     @property
     def tv(self) -> float:
         """See :class:`Atom`: q (2 Phi(1 / (2 z)) - 1)."""
-        return self.sampling_prob * math.erf(1 / (self.noise_multiplier * math.sqrt(8)))
+        return self.sampling_prob * tv_of_mu(1 / self.noise_multiplier)
 
     def size(self) -> LossSize:
         """Moments by quadrature of the loss that a record's presence causes (Mironov, Talwar and Zhang 2019).
@@ -87,7 +88,7 @@ class GaussianAtom:
         mean = float(weight @ loss)
         return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
 
-    def pld(self, interval: float) -> Any:
+    def pld(self, interval: float) -> Pld:
         """See :class:`Atom`; built from the divergences of both directions."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
@@ -150,7 +151,7 @@ class LaplaceAtom:
         largest = self.pure_epsilon
         return LossSize(largest * math.tanh(largest / 2), min(largest, self.sampling_prob), 2 * largest)
 
-    def pld(self, interval: float) -> Any:
+    def pld(self, interval: float) -> Pld:
         """See :class:`Atom`."""
         from dp_accounting.pld import privacy_loss_distribution
 
@@ -184,7 +185,7 @@ class ApproxTvAtom:
             share * largest * math.tanh(largest / 2), math.sqrt(share) * largest, 2 * largest, rounded=True
         )
 
-    def pld(self, interval: float) -> Any:
+    def pld(self, interval: float) -> Pld:
         """PLD with epsilon rounded up to the grid first, so that -epsilon lies on it and is not rounded."""
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -224,22 +225,3 @@ def _unsampled(epsilons: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
     small = np.log1p(np.where(reached, inner, 0.0))
     large = epsilons - math.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(epsilons, 30.0)))
     return reached, np.where(epsilons > 30.0, large, small)
-
-
-def amplified(epsilon: float, sampling_prob: float) -> float:
-    """Epsilon of an epsilon-DP mechanism on a Poisson sample: log(1 + q (e^epsilon - 1)).
-
-    Balle, Barthe and Gaboardi 2018, "Privacy amplification by subsampling", Theorem 8; delta becomes
-    ``sampling_prob * delta``.
-
-    Examples
-    --------
-    >>> round(amplified(1.0, 0.1), 6)
-    0.158565
-    """
-    if sampling_prob == 1.0:
-        return epsilon
-    if epsilon > 700.0:
-        # e^-epsilon keeps the result from falling below 0 where the probability is as small
-        return epsilon + math.log(sampling_prob + math.exp(-epsilon)) + 1e-12
-    return math.log1p(sampling_prob * math.expm1(epsilon))

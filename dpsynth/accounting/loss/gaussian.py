@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsynth.accounting.conversions import tv_of_mu
+
 
 def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.ndarray:
     """Hockey-stick divergence of ``mu``-GDP Gaussian releases at epsilons of any sign.
@@ -67,7 +69,7 @@ class GaussianLoss:
         if math.isinf(self.mu):
             return 1.0
         if epsilon == 0.0:  # 2 Phi(mu / 2) - 1 without a difference of almost equal numbers
-            return math.erf(self.mu / math.sqrt(8))
+            return tv_of_mu(self.mu)
         return float(gaussian_deltas(self.mu, np.asarray(epsilon)))
 
     def epsilon(self, delta: float) -> float:

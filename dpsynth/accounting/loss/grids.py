@@ -8,15 +8,44 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+
+
+class DensePmf(Protocol):
+    """What is read of dp_accounting's ``DensePLDPmf``, which has no public way to its numbers."""
+
+    _lower_loss: int
+    _infinity_mass: float
+    _probs: np.ndarray
+
+
+class Pmf(Protocol):
+    """dp_accounting's ``PLDPmf``, dense or sparse."""
+
+    def to_dense_pmf(self) -> DensePmf:
+        """The same on every grid point from the lowest to the highest."""
+
+
+class Pld(Protocol):
+    """dp_accounting's ``PrivacyLossDistribution``: the loss of presence and that of absence."""
+
+    _pmf_remove: Pmf
+    _pmf_add: Pmf
+
+    def self_compose(self, count: int) -> Pld:
+        """The loss of ``count`` applications."""
+
+    def compose(self, other: Pld) -> Pld:
+        """The loss of this and another mechanism."""
+
 
 #: Longest stretch of the loss over which weights e^loss are summed without rescaling.
 _STRETCH = 200.0
 
 
-def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Any:
+def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Pmf:
     """Probability mass function on the grid from divergences at its points, by connecting the dots.
 
     Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "Connect the dots: tighter discrete approximations
@@ -49,13 +78,13 @@ class Tail:
 
     Parameters
     ----------
-    pmf : PLDPmf
+    pmf : Pmf
         Of dp_accounting.
     interval : float
         Its grid spacing.
     """
 
-    def __init__(self, pmf: Any, interval: float) -> None:
+    def __init__(self, pmf: Pmf, interval: float) -> None:
         dense = pmf.to_dense_pmf()
         self.interval = interval
         self.lower = int(dense._lower_loss)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
 from dpsynth.accounting.events.normal_form import NormalForm
 from dpsynth.accounting.loss.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom
 from dpsynth.accounting.loss.gaussian import GaussianLoss
-from dpsynth.accounting.loss.grids import Tail
+from dpsynth.accounting.loss.grids import Pld, Tail
 
 #: Deltas below this are lost in the rounding of the FFT (about 1e-16 a point) and in dp_accounting's
 #: truncation of tails (1e-15 a composition), so no claim is made there.
@@ -224,14 +223,14 @@ def _slack(count: int) -> tuple[int, float]:
 
 
 @functools.lru_cache(maxsize=32)
-def _repeated(atom: Atom, count: int, interval: float) -> Any:
+def _repeated(atom: Atom, count: int, interval: float) -> Pld:
     with np.errstate(all="ignore"):  # dp_accounting takes logarithms of probabilities that may be 0
         pld = atom.pld(interval)
         return pld if count == 1 else pld.self_compose(count)
 
 
 @functools.lru_cache(maxsize=8)
-def _composed(form: NormalForm, interval: float) -> Any:
+def _composed(form: NormalForm, interval: float) -> Pld:
     plds = [_repeated(atom, count, interval) for atom, count in _all_atoms(form)]
     return functools.reduce(lambda one, other: one.compose(other), plds)
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from dpsynth.accounting.conversions import largest_tv
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class PromisedLoss:
         points = np.asarray(epsilons, dtype=float)
         size = np.minimum(np.abs(points), self.epsilon_promised)
         # the share of the way in y = e^epsilon from 1 to e^promised
-        way: Any = 1.0
+        way: float | np.ndarray = 1.0
         if self.epsilon_promised > 0.0:
             way = np.exp(size - self.epsilon_promised) * np.expm1(-size) / np.expm1(-self.epsilon_promised)
         values = self.delta_promised * way + self.tv * (1 - way)
@@ -97,9 +98,6 @@ class PromisedLoss:
 def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | None:
     """The loss, with ``tv`` no larger than epsilon and delta allow; None where nothing is promised.
 
-    Ghazi and Issa 2024: the largest total variation of an (epsilon, delta)-DP mechanism is
-    (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
-
     Examples
     --------
     >>> round(promised_loss(1.0, 0.0, 1.0).tv, 5), promised_loss(float("inf"), 0.0, 1.0) is None
@@ -107,5 +105,4 @@ def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | Non
     """
     if math.isinf(epsilon) or delta >= 1.0:
         return None
-    largest = math.tanh(epsilon / 2) + delta * (1 - math.tanh(epsilon / 2))
-    return PromisedLoss(epsilon, delta, max(delta, min(tv, largest)))
+    return PromisedLoss(epsilon, delta, max(delta, min(tv, largest_tv(epsilon, delta))))

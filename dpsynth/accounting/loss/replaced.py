@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from dpsynth.accounting.conversions import tv_of_mu
 from dpsynth.accounting.loss.atoms import REACH, LossSize
-from dpsynth.accounting.loss.grids import grid_pmf
+from dpsynth.accounting.loss.grids import Pld, grid_pmf
 
 
 @dataclass(frozen=True, order=True)
@@ -45,7 +45,7 @@ class ReplacedGaussianAtom:
     @property
     def tv(self) -> float:
         """Total variation of the pair: q (2 Phi(1 / z) - 1)."""
-        return self.sampling_prob * math.erf(1 / (self.noise_multiplier * math.sqrt(2)))
+        return self.sampling_prob * tv_of_mu(2 / self.noise_multiplier)
 
     def size(self) -> LossSize:
         """Moments of the loss under P, by quadrature."""
@@ -89,7 +89,7 @@ class ReplacedGaussianAtom:
         delta = np.clip(upper - product, 0.0, 1.0)
         return np.where(epsilons < 0.0, -np.expm1(-size) + np.exp(-size) * delta, delta)
 
-    def pld(self, interval: float) -> Any:
+    def pld(self, interval: float) -> Pld:
         """See :class:`~dpsynth.accounting.loss.atoms.Atom`."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpsynth.accounting.conversions import amplified
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.papers.ghazi_issa.differences import difference_law
@@ -37,36 +38,6 @@ class Parameters(NamedTuple):
     tv: float
 
 
-def largest_tv(epsilon: float, delta: float = 0.0) -> float:
-    """Largest total variation of an (epsilon, delta)-DP mechanism (Remark 1).
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; may be infinite.
-    delta : float
-        In [0, 1].
-
-    Returns
-    -------
-    float
-        (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-
-    Examples
-    --------
-    >>> round(largest_tv(1.0), 5)
-    0.46212
-    """
-    epsilon, delta = in_range("epsilon", epsilon, 0.0, math.inf), in_range("delta", delta, 0.0, 1.0)
-    # the same as (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), without overflow
-    return delta + (1 - delta) * math.tanh(epsilon / 2)
-
-
 def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     """Probability ``a`` with which the worst mechanism erases its output when it does not give all away.
 
@@ -77,8 +48,9 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     delta : float
         In [0, 1). A mechanism with delta 1 has no guarantee, and none to compose.
     tv : float
-        From ``delta`` to :func:`largest_tv`. A smaller tv makes the delta superfluous, because the mechanism
-        is (0, tv)-DP: it is refused, and ``delta=tv`` is the question to ask. A larger one says nothing.
+        From ``delta`` to :func:`~dpsynth.accounting.conversions.largest_tv`. A smaller tv makes the delta
+        superfluous, because the mechanism is (0, tv)-DP: it is refused, and ``delta=tv`` is the question to
+        ask. A larger one says nothing.
 
     Returns
     -------
@@ -222,15 +194,7 @@ def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) ->
     q = in_range("sampling_prob", sampling_prob, 0.0, 1.0)
     if q == 0.0:
         return Parameters(0.0, 0.0, 0.0)
-    if q == 1.0:
-        return Parameters(epsilon, delta, tv)
-    # log(1 - q + q e^epsilon) for large epsilon, where e^epsilon may overflow
-    amplified = (
-        math.log1p(q * math.expm1(epsilon))
-        if epsilon < 30.0
-        else epsilon + math.log(q + (1 - q) * math.exp(-epsilon))
-    )
-    return Parameters(max(0.0, amplified), q * delta, q * tv)
+    return Parameters(amplified(epsilon, q), q * delta, q * tv)
 
 
 def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
@@ -241,7 +205,7 @@ def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
     epsilons : float or array_like
         One epsilon for each mechanism (delta is 0), at least 0 and finite.
     tvs : float or array_like
-        Their total variations, from 0 to :func:`largest_tv`; broadcast against ``epsilons``.
+        Their total variations, from 0 to the largest, tanh(epsilon / 2); broadcast against ``epsilons``.
 
     Returns
     -------
@@ -256,7 +220,7 @@ def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from dpsynth.accounting.conversions import largest_tv
     >>> round(gaussian_limit(np.full(400, 0.05), largest_tv(0.05)), 4)  # near 0.05 * sqrt(400)
     0.9999
     """

@@ -70,14 +70,14 @@ def noisy_sgd(
     chosen = _spread(loss, q * steps) if epsilons is None else list(epsilons)
     if not chosen:
         raise InputError("epsilons must hold at least one epsilon")
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for epsilon in chosen:
         epsilon = in_range("epsilons", epsilon, 0.0, math.inf, high_open=True)
         delta = loss.delta(epsilon)  # equation (17)
         if delta == 1.0:  # so little noise that nothing is hidden: the pair says nothing
             continue
-        found.extend(compose(*subsampled(epsilon, delta, max(tv, delta), q), steps))
-    return strongest(found) if found else (Pair(0.0, 1.0),)
+        pairs.extend(compose(*subsampled(epsilon, delta, max(tv, delta), q), steps))
+    return strongest(pairs) if pairs else (Pair(0.0, 1.0),)
 
 
 def _spread(loss: GaussianLoss, expected_batches: float) -> list[float]:

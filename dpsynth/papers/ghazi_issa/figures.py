@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.conversions import largest_tv
 from dpsynth.papers.curves import composed_laplace_fnr, laplace_fnr
-from dpsynth.papers.ghazi_issa.approx_tv import compose, kairouz, largest_tv
+from dpsynth.papers.ghazi_issa.approx_tv import compose, kairouz
 from dpsynth.papers.ghazi_issa.regions import Pair, fnr
 from dpsynth.papers.ghazi_issa.staircase import staircase_density, staircase_tv
-from dpsynth.papers.ghazi_issa.training import Training, descent
+from dpsynth.papers.ghazi_issa.training import Training, analyses
 from dpsynth.papers.jia.tvd import laplace_tv
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
 
@@ -137,7 +138,7 @@ def _figure_4() -> Figure:
 def _figure_5() -> Figure:
     figure, axes = panels(1, 2, width=3.6, height=3.6)
     fpr = np.concatenate([np.geomspace(1e-5, 0.01, 120), rates()[9:-1]])
-    for number, (label, curve) in zip((6, 0, 1, 2, 3, 4), descent(Training(), fpr).items(), strict=True):
+    for number, (label, curve) in zip((6, 0, 1, 2, 3, 4), analyses(Training(), fpr).items(), strict=True):
         axes[0].plot(fpr, curve, label=label, **line(number))
         axes[1].plot(fpr, 1 - curve, label=label, **line(number))
     _error_axes(axes[0])

@@ -14,9 +14,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.accounting.conversions import largest_tv
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.papers.ghazi_issa.approx_tv import erasure_probability, largest_tv
+from dpsynth.papers.ghazi_issa.approx_tv import erasure_probability
 
 #: Divergences that :func:`largest_f_divergence` knows by name, with their f.
 DIVERGENCES = {
@@ -42,7 +43,7 @@ def binary_mechanism_with_erasure(
     epsilon : float
         At least 0 and finite.
     tv : float
-        From 0 to :func:`~dpsynth.papers.ghazi_issa.approx_tv.largest_tv`.
+        From 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def largest_f_divergence(f: str | Callable[[float], float], epsilon: float, tv: 
     epsilon : float
         At least 0 and finite; up to 700 for a callable.
     tv : float
-        From 0 to :func:`~dpsynth.papers.ghazi_issa.approx_tv.largest_tv`.
+        From 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
 
     Returns
     -------

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import in_range, positive
+from dpsynth.checks import in_range, inside
 
 
 def staircase_density(
@@ -48,7 +48,7 @@ def staircase_density(
     [0.17, 0.4621, 0.17, 0.17]
     """
     epsilon, gamma = _checked(epsilon, gamma)
-    width = in_range("sensitivity", positive("sensitivity", sensitivity), 0.0, math.inf, high_open=True)
+    width = inside("sensitivity", sensitivity, 0.0, math.inf)
     distance = np.abs(np.asarray(x, dtype=float)) / width
     step = np.floor(distance)
     drops = step + (distance - step >= gamma)
@@ -100,6 +100,6 @@ def staircase_tv(epsilon: float, gamma: float) -> float:
 
 def _checked(epsilon: float, gamma: float) -> tuple[float, float]:
     return (
-        in_range("epsilon", positive("epsilon", epsilon), 0.0, math.inf, high_open=True),
+        inside("epsilon", epsilon, 0.0, math.inf),
         in_range("gamma", gamma, 0.0, 1.0),
     )

@@ -90,15 +90,15 @@ def clt_mu(run: Training) -> float:
 def kairouz_descent(run: Training) -> tuple[Pair, ...]:
     """Pairs of the run by Kairouz et al., from 19 epsilons of a step, whose deltas sum to 1e-6 ... 1."""
     loss = GaussianLoss(1 / run.noise_multiplier)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for total in np.geomspace(1e-6, 1.0, 19).tolist():
         delta = total / (run.steps * run.sampling_prob)
         part = subsampled(loss.epsilon(delta), delta, loss.delta(0.0), run.sampling_prob)
-        found += kairouz(part.epsilon, part.delta, run.steps)
-    return strongest(found)
+        pairs += kairouz(part.epsilon, part.delta, run.steps)
+    return strongest(pairs)
 
 
-def descent(run: Training, fpr: Array) -> dict[str, Array]:
+def analyses(run: Training, fpr: Array) -> dict[str, Array]:
     """Smallest false negative rates of a training run, by the name of the analysis; the last is no bound."""
     at_delta = [Pair(moments_epsilon(run, DELTA), DELTA)]
     grid = np.linspace(0.0, 10.0, 401)

@@ -22,7 +22,7 @@ Where both guarantees hold, so does the smaller of two bounds.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ def accuracy(fpr: Rate, tpr: Rate, prior: float = 0.5) -> Rate:
     0.7
     """
     false, true, prior = _rates("fpr", fpr), _rates("tpr", tpr), _prior(prior)
-    return _shaped(prior * true + (1 - prior) * (1 - false))
+    return _like(fpr, prior * true + (1 - prior) * (1 - false))
 
 
 def advantage(fpr: Rate, tpr: Rate) -> Rate:
@@ -54,7 +54,7 @@ def advantage(fpr: Rate, tpr: Rate) -> Rate:
     >>> advantage(0.25, 0.5)
     0.25
     """
-    return _shaped(_rates("tpr", tpr) - _rates("fpr", fpr))
+    return _like(fpr, _rates("tpr", tpr) - _rates("fpr", fpr))
 
 
 def ppv(fpr: Rate, tpr: Rate, prior: float) -> Rate:
@@ -70,7 +70,7 @@ def ppv(fpr: Rate, tpr: Rate, prior: float) -> Rate:
     """
     members = _prior(prior, low_open=True) * _rates("tpr", tpr)
     called = members + (1 - prior) * _rates("fpr", fpr)
-    return _shaped(np.where(called > 0.0, members / np.where(called > 0.0, called, 1.0), 1.0))
+    return _like(fpr, np.where(called > 0.0, members / np.where(called > 0.0, called, 1.0), 1.0))
 
 
 def dp_fnr(fpr: Rate, epsilon: float, delta: float) -> Rate:
@@ -87,7 +87,7 @@ def dp_fnr(fpr: Rate, epsilon: float, delta: float) -> Rate:
     epsilon, delta = _guarantee(epsilon, delta)
     # the larger of the two lines, each kept to its own precision
     steep, flat = 1 - delta - _times_exp(rates, epsilon), math.exp(-epsilon) * (1 - delta - rates)
-    return _shaped(np.maximum(0.0, np.maximum(steep, flat)))
+    return _like(fpr, np.maximum(0.0, np.maximum(steep, flat)))
 
 
 def tv_fnr(fpr: Rate, tv: float) -> Rate:
@@ -98,7 +98,7 @@ def tv_fnr(fpr: Rate, tv: float) -> Rate:
     >>> tv_fnr(0.25, 0.5), tv_fnr(0.75, 0.5)
     (0.25, 0.0)
     """
-    return _shaped(np.maximum(0.0, 1 - _tv(tv) - _rates("fpr", fpr)))
+    return _like(fpr, np.maximum(0.0, 1 - _tv(tv) - _rates("fpr", fpr)))
 
 
 def dp_tpr(fpr: Rate, epsilon: float, delta: float) -> Rate:
@@ -109,7 +109,7 @@ def dp_tpr(fpr: Rate, epsilon: float, delta: float) -> Rate:
     >>> round(dp_tpr(0.01, 1.0, 1e-5), 5)
     0.02719
     """
-    return _shaped(_dp_tpr(_rates("fpr", fpr), *_guarantee(epsilon, delta)))
+    return _like(fpr, _dp_tpr(_rates("fpr", fpr), *_guarantee(epsilon, delta)))
 
 
 def tv_tpr(fpr: Rate, tv: float) -> Rate:
@@ -120,7 +120,7 @@ def tv_tpr(fpr: Rate, tv: float) -> Rate:
     >>> tv_tpr(0.25, 0.5), tv_tpr(0.75, 0.5)
     (0.75, 1.0)
     """
-    return _shaped(np.minimum(1.0, _rates("fpr", fpr) + _tv(tv)))
+    return _like(fpr, np.minimum(1.0, _rates("fpr", fpr) + _tv(tv)))
 
 
 def dp_accuracy(epsilon: float, delta: float, prior: float = 0.5) -> float:
@@ -163,7 +163,7 @@ def dp_advantage(fpr: Rate, epsilon: float, delta: float) -> Rate:
     0.01719
     """
     rates = _rates("fpr", fpr)
-    return _shaped(_dp_tpr(rates, *_guarantee(epsilon, delta)) - rates)
+    return _like(fpr, _dp_tpr(rates, *_guarantee(epsilon, delta)) - rates)
 
 
 def tv_advantage(fpr: Rate, tv: float) -> Rate:
@@ -174,7 +174,7 @@ def tv_advantage(fpr: Rate, tv: float) -> Rate:
     >>> tv_advantage(0.25, 0.5), tv_advantage(0.75, 0.5)
     (0.5, 0.25)
     """
-    return _shaped(np.minimum(1 - _rates("fpr", fpr), _tv(tv)))
+    return _like(fpr, np.minimum(1 - _rates("fpr", fpr), _tv(tv)))
 
 
 def dp_ppv(fpr: Rate, epsilon: float, delta: float, prior: float) -> Rate:
@@ -190,7 +190,7 @@ def dp_ppv(fpr: Rate, epsilon: float, delta: float, prior: float) -> Rate:
     rates = _rates("fpr", fpr)
     epsilon, delta = _guarantee(epsilon, delta)
     limit = _prior(prior, low_open=True) / (prior + (1 - prior) * math.exp(-epsilon))
-    return _ppv_bound(rates, _dp_tpr(rates, epsilon, delta), prior, limit)
+    return _like(fpr, _ppv_bound(rates, _dp_tpr(rates, epsilon, delta), prior, limit))
 
 
 def tv_ppv(fpr: Rate, tv: float, prior: float) -> Rate:
@@ -205,7 +205,7 @@ def tv_ppv(fpr: Rate, tv: float, prior: float) -> Rate:
     (0.77778, 0.52632)
     """
     rates = _rates("fpr", fpr)
-    return _ppv_bound(rates, np.minimum(1.0, rates + _tv(tv)), prior, prior)
+    return _like(fpr, _ppv_bound(rates, np.minimum(1.0, rates + _tv(tv)), prior, prior))
 
 
 def tv_sharper_interval(epsilon: float, delta: float, tv: float) -> tuple[float, float] | None:
@@ -256,9 +256,11 @@ def _times_exp(fpr: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         return np.exp(np.minimum(0.0, epsilon + np.log(fpr)))
 
 
-def _ppv_bound(fpr: NDArray[np.float64], tpr: NDArray[np.float64], prior: float, limit: float) -> Any:
+def _ppv_bound(
+    fpr: NDArray[np.float64], tpr: NDArray[np.float64], prior: float, limit: float
+) -> NDArray[np.float64]:
     """PPV at these rates, and ``limit`` where they start from 0 together."""
-    return _shaped(np.where(tpr == 0.0, limit, ppv(fpr, tpr, prior)))
+    return np.where(tpr == 0.0, limit, ppv(fpr, tpr, prior))
 
 
 def _guarantee(epsilon: float, delta: float) -> tuple[float, float]:
@@ -283,6 +285,8 @@ def _rates(name: str, value: object) -> NDArray[np.float64]:
     return rates
 
 
-def _shaped(values: Any) -> Any:
-    """Return a float for a single value, else the array."""
-    return float(values) if np.ndim(values) == 0 else values
+def _like(given: Rate, values: NDArray[np.float64]) -> Rate:
+    """Return an array where one was given, else a float."""
+    if isinstance(given, np.ndarray):
+        return values
+    return float(values)

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.conversions import tv_of_mu
 from dpsynth.checks import in_range, positive, whole
 from dpsynth.errors import InputError
 
@@ -60,8 +61,7 @@ def gaussian_tv(sigma: float, sensitivity: float = 1.0) -> float:
     >>> round(gaussian_tv(1.0), 5), round(gaussian_tv(2**0.5), 5)
     (0.38292, 0.27633)
     """
-    ratio = _sensitivity(sensitivity) / positive("sigma", sigma)
-    return math.erf(ratio / math.sqrt(8))  # 2 Phi(x) - 1 = erf(x / sqrt(2)), without cancellation
+    return tv_of_mu(_sensitivity(sensitivity) / positive("sigma", sigma))
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.papers.lowy.pmp import (
-    MeanLoss,
-    exponential_pmp,
-    gaussian_dp_sigma,
-    gaussian_parent_epsilon,
-    gaussian_pmp_epsilon,
-)
+from dpsynth.papers.lowy.exponential import MeanLoss, exponential_pmp
+from dpsynth.papers.lowy.gaussian import gaussian_pmp_epsilon
+from dpsynth.papers.lowy.worst_case import gaussian_dp_sigma, gaussian_parent_epsilon
 from dpsynth.report.drawing.style import Drawing, legend_below, line, panels
 
 if TYPE_CHECKING:

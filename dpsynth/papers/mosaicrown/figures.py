@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.calibration.gaussian_noise import OutOfRangeWarning, classical_sigma
+from dpsynth.accounting.conversions import posterior_belief
 from dpsynth.accounting.loss.gaussian import GaussianLoss
-from dpsynth.papers.mosaicrown.identifiability import advantage, exact_advantage, posterior_belief
+from dpsynth.papers.mosaicrown.classical_noise import OutOfRangeWarning, classical_sigma
+from dpsynth.papers.mosaicrown.identifiability import advantage, exact_advantage
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsynth.checks import in_range, whole
-from dpsynth.papers.mosaicrown.identifiability import epsilon_of_belief, gaussian_advantage, posterior_belief
+from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
+from dpsynth.checks import in_range, inside, whole
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ def rdp_guarantee(
 
     Examples
     --------
-    >>> found = rdp_guarantee(5.0, 1e-5, steps=30)
-    >>> round(found.epsilon, 4), round(found.order, 3), round(found.advantage, 5)
+    >>> cost = rdp_guarantee(5.0, 1e-5, steps=30)
+    >>> round(cost.epsilon, 4), round(cost.order, 3), round(cost.advantage, 5)
     (5.8565, 5.38, 0.41612)
     """
-    z = in_range("noise_multiplier", noise_multiplier, 0.0, math.inf, low_open=True, high_open=True)
+    z = inside("noise_multiplier", noise_multiplier, 0.0, math.inf)
     room = math.sqrt(-math.log(_inner_delta(delta)))
     # Section 2.1: the Renyi divergence is order * c, c = steps / (2 z^2); the root of c does not underflow.
     root = math.sqrt(whole("steps", steps)) / z / math.sqrt(2)
@@ -108,7 +108,7 @@ def advantage_rdp(epsilon_rdp: float, order: float) -> float:
     0.38292
     """
     epsilon_rdp = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf)
-    return gaussian_advantage(2 * math.sqrt(epsilon_rdp / _order(order) / 2))
+    return tv_of_mu(2 * math.sqrt(epsilon_rdp / _order(order) / 2))
 
 
 def belief_rdp(epsilon_rdp: float, order: float, delta: float, prior: float = 0.5) -> float:
@@ -189,4 +189,4 @@ def _order(order: object) -> float:
 
 
 def _inner_delta(delta: object) -> float:
-    return in_range("delta", delta, 0.0, 1.0, low_open=True, high_open=True)
+    return inside("delta", delta, 0.0, 1.0)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import sys
 
-from dpsynth.checks import in_range, whole
+from dpsynth.checks import in_range, inside, whole
 
 
 def overflow_probability(n_bound: int, sampling_prob: float, capacity: int, steps: int) -> float:
@@ -104,7 +104,7 @@ def capacity_for(
     177
     """
     allowed = in_range("delta", delta, 0.0, 1.0, high_open=True)
-    allowed *= in_range("fraction", fraction, 0.0, 1.0, low_open=True, high_open=True)
+    allowed *= inside("fraction", fraction, 0.0, 1.0)
     fails, holds = -1, whole("n_bound", n_bound, 0)
     overflow_delta(n_bound, sampling_prob, holds, steps, epsilon)  # refuses arguments that are out of range
     while holds - fails > 1:

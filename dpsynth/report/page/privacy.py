@@ -5,8 +5,8 @@ Everything here follows from ``ledger.json`` and may be shared with it.
 
 from __future__ import annotations
 
-from dpsynth.accounting.explain import explain
-from dpsynth.accounting.measures import measures
+from dpsynth.accounting.explain import meanings
+from dpsynth.accounting.measures import measures_of
 from dpsynth.accounting.profile import Profile
 from dpsynth.report.drawing import privacy_curves as curves
 from dpsynth.report.load import ReportSource
@@ -104,6 +104,7 @@ def _average(source: ReportSource) -> Block:
 
 def _meanings(profile: Profile, delta: float) -> Grid:
     rows = tuple(
-        (Cell(name), Cell(value), Cell(meaning)) for name, value, meaning in explain(measures(profile, delta))
+        (Cell(name), Cell(value), Cell(meaning))
+        for name, value, meaning in meanings(measures_of(profile, delta))
     )
     return Grid("Measures of the guarantee, for one patient", ("measure", "bound", "meaning"), rows)

@@ -56,20 +56,6 @@ def test_replace_one_needs_twice_the_noise():
     assert two / one == pytest.approx(2.0, rel=2e-3)
 
 
-def test_failure_charge_is_paid_from_the_same_budget():
-    """A charge left out of the search, so that the ledger's epsilon exceeds the target."""
-
-    def events_of(z):
-        return [gaussian_event(z, count=50)]
-
-    p = 1e-6
-    z = calibrate(events_of, epsilon=1.0, delta=1e-5, failure_probability=p)
-    assert Profile(events_of(z), failure_probability=p).epsilon(1e-5) <= 1.0
-    assert z > calibrate(events_of, epsilon=1.0, delta=1e-5)
-    with pytest.raises(PrivacyError, match="failure probability"):
-        calibrate(events_of, epsilon=1.0, delta=1e-5, failure_probability=1e-5)
-
-
 def test_root_beside_the_plateau():
     """Divergence where the other events have used almost all of the budget."""
     rest = Profile([gaussian_event(10.0), epsilon_delta_event(0.02, count=20)]).epsilon(1e-5)
@@ -98,7 +84,6 @@ def test_impossible_budgets_are_refused():
         {"delta": -1e-6},
         {"rtol": 0.0},
         {"start": 0.0},
-        {"failure_probability": -0.1},
         {"adjacency": "both"},
     ],
     ids=str,

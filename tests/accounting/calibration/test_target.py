@@ -58,6 +58,7 @@ def test_gaussians_by_their_closed_forms():
     assert solve(BeliefTarget(0.9, 1e-4)) == pytest.approx(mu, rel=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(z=st.floats(0.8, 3.0), q=st.floats(0.005, 0.05), steps=st.integers(2, 100))
 def test_round_trip(z, q, steps):

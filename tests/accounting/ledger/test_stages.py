@@ -11,7 +11,7 @@ import pytest
 from dpsynth.accounting import Ledger, Profile
 from dpsynth.accounting.calibration.target import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
 from dpsynth.accounting.events.events import approx_tv_event, gaussian_event, laplace_event, training_event
-from dpsynth.accounting.summary import calibrated, of_ledger
+from dpsynth.commands.costs import calibrated, of_ledger
 from dpsynth.errors import InputError, PrivacyError
 
 MECHANISMS = {

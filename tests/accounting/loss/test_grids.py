@@ -23,6 +23,7 @@ def test_grid_pmf_is_that_of_connecting_the_dots():
     assert np.allclose(ours._probs, theirs._probs, rtol=1e-12, atol=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(z=st.floats(0.3, 5.0), q=st.floats(0.001, 1.0))
 def test_sampled_gaussians_are_those_of_dp_accounting(z, q):
@@ -45,7 +46,7 @@ def test_sampled_gaussians_are_those_of_dp_accounting(z, q):
     [GaussianAtom(0.8, 0.1), LaplaceAtom(1.5), ApproxTvAtom(0.5, 1e-4, 0.1), GaussianAtom(20.0, 1e-3)],
     ids=str,
 )
-@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("count", [1, pytest.param(40, marks=pytest.mark.slow)])
 def test_tail_reads_what_dp_accounting_reads(atom, count):
     """An index off by one between grid points, at the ends, or below the grid."""
     interval = 2.0**-11

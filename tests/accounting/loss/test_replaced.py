@@ -82,6 +82,7 @@ def test_loss_and_its_inverse(z, q, loss):
     assert atom.loss(x)[0] == pytest.approx(loss, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_extremes_are_ordered():
     """A grid that breaks at almost no noise or almost no sampling."""
     costs = [

@@ -154,6 +154,7 @@ def test_shared_lists_change_no_contribution(law: str, monkeypatch: pytest.Monke
         np.testing.assert_array_equal(result.accuracy.per_synthetic, direct.per_synthetic)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_difference_knows_the_shared_table() -> None:
     """Would catch the two accuracies taken as independent: they share the synthetic table."""
     rng = np.random.default_rng(5)
@@ -165,6 +166,7 @@ def test_the_interval_of_the_difference_knows_the_shared_table() -> None:
     assert difference == pytest.approx(simulated, rel=0.8)
 
 
+@pytest.mark.slow
 def test_privacy_loss_is_unbiased_for_unequal_sizes() -> None:
     """Would catch the bias of the older definition (-0.03 where it should be 0), train larger than test."""
     rng = np.random.default_rng(6)

@@ -58,6 +58,7 @@ def test_ordinal_columns_compare_by_rank() -> None:
     assert found.missing_difference is not None and found.missing_difference.value == -0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.15])
 def test_intervals_cover_and_chance_is_the_mean(shift: float) -> None:
     """Would catch a radius for one table only, or a chance value of the wrong sizes."""

@@ -31,6 +31,7 @@ def test_shares_by_hand() -> None:
     assert rare is not None and (rare.value, rare.categories) == (1.0, 1)
 
 
+@pytest.mark.slow
 def test_chance_is_the_mean_over_fresh_draws() -> None:
     """Would catch the size of the wrong table: fourteen records rarely hold one in two hundred."""
     rng = np.random.default_rng(0)

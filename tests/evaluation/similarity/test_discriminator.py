@@ -40,6 +40,7 @@ def test_a_shift_is_seen_by_both_models_and_by_pmse() -> None:
     assert found.propensity.ratio > 10 and found.propensity.standardised > 5
 
 
+@pytest.mark.slow
 def test_lost_dependence_is_seen_by_trees_only() -> None:
     """Would catch trees that get no raw columns: linear scores cannot see how columns go together."""
     rng = np.random.default_rng(1)

@@ -50,6 +50,7 @@ def test_values_are_those_of_numpy_and_pandas() -> None:
     assert coma.masses[0].value == 0 and coma.masses[0].difference.upper < -0.25
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_and_are_no_wider_than_they_must() -> None:
     """Would catch a standard error without the square root, of one table only, or of the wrong moment.
 
@@ -72,6 +73,7 @@ def test_intervals_cover_the_truth_and_are_no_wider_than_they_must() -> None:
     assert all(count / runs > 0.92 for count in covered.values()), covered
 
 
+@pytest.mark.slow
 def test_a_skewed_column_is_not_called_wrong_by_chance() -> None:
     """Would catch findings made from the noise of extremes: two samples of one distribution."""
     rng = np.random.default_rng(2)

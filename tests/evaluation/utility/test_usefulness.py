@@ -136,6 +136,7 @@ def test_same_auc_as_train_and_test(three: Findings) -> None:
         assert value[f"auc{part}_mean"] == pytest.approx(expected.auc_mean, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_same_auc_when_training_tables_are_thinned() -> None:
     """Would catch parts drawn in another order than before, or a limit that is ignored."""
     made, real, test = table(90, 3), table(80, 4), table(60, 5)

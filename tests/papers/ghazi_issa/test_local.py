@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.accounting.conversions import largest_tv
 from dpsynth.errors import InputError
-from dpsynth.papers.ghazi_issa.approx_tv import erasure_probability, largest_tv
+from dpsynth.papers.ghazi_issa.approx_tv import erasure_probability
 from dpsynth.papers.ghazi_issa.channels import (
     channel_epsilon,
     channel_tv,

@@ -11,27 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy import pmp_definition
-from dpsynth.papers.lowy.pmp import (
-    MeanLoss,
-    attack_accuracy,
-    exponential_pmp,
-    exponential_pmp_epsilon,
+from dpsynth.papers.lowy import definition
+from dpsynth.papers.lowy.definition import attack_accuracy, mechanism_pmp, summarised
+from dpsynth.papers.lowy.exponential import MeanLoss, exponential_pmp
+from dpsynth.papers.lowy.gaussian import (
+    gaussian_pmp_delta,
+    gaussian_pmp_epsilon,
+    gaussian_pmp_sigma,
+    private_root,
+    values_of,
+)
+from dpsynth.papers.lowy.halves import MOST_CELLS, Halves, halves_of
+from dpsynth.papers.lowy.mixture import gaussian_pmp_exact_delta
+from dpsynth.papers.lowy.worst_case import (
     gaussian_dp_delta,
-    gaussian_dp_epsilon,
     gaussian_dp_sigma,
     gaussian_parent_delta,
     gaussian_parent_epsilon,
-    gaussian_pmp_delta,
-    gaussian_pmp_epsilon,
-    gaussian_pmp_exact_delta,
-    gaussian_pmp_sigma,
-    mechanism_pmp,
-    values_of,
 )
-from dpsynth.papers.lowy.pmp_definition import private_root, summarised
-from dpsynth.papers.lowy.pmp_halves import MOST_CELLS, Halves, halves_of
 
 PARENT = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
 OUTPUTS = np.linspace(0.0, 1.0, 5)
@@ -208,7 +207,7 @@ def test_the_bar_of_two_means_by_resampling():
 def test_the_bar_is_that_of_pairs_that_may_be_the_largest(monkeypatch):
     """The bar of the winner alone, which is too short, or that of any pair, which is too long."""
     ratios, errors = np.array([[1.0, -0.9, 0.1]]), np.array([[0.01, 0.05, 0.2]])
-    monkeypatch.setattr(pmp_definition, "record_log_ratios", lambda *arguments, **options: (ratios, errors))
+    monkeypatch.setattr(definition, "record_log_ratios", lambda *arguments, **options: (ratios, errors))
     mask = np.array([[True, False]])
     result = summarised(Halves(mask, ~mask), lambda rows: ratios[rows], 1.5)
     assert (result.epsilon_pmp, result.standard_error, result.epsilon_parent) == (1.0, 0.05, 1.5)
@@ -239,13 +238,10 @@ def test_random_halves_are_uniform_and_their_neighbours_adjacent():
 
 
 def test_what_the_result_says():
-    """A result that looks composable, exact or paid for when it is not."""
+    """An accuracy that is not that of epsilon_PMP, or an estimate that looks exact."""
     exact = exponential_pmp(PARENT, DISTANCE, OUTPUTS, 2.0, sensitivity=1 / 3)
     sampled = exponential_pmp(PARENT, DISTANCE, OUTPUTS, 2.0, sensitivity=1 / 3, halves=100)
-    assert not exact.composable and not sampled.composable
-    assert sampled.parent_is_lower_estimate and not exact.parent_is_lower_estimate
-    assert "does not compose" in exact.note and "internal use" in exact.note and "random" not in exact.note
-    assert "100 random halves" in sampled.note and "lower estimate" in sampled.note
+    assert exact.exact and not sampled.exact and sampled.halves == 100
     assert exact.attack_accuracy == pytest.approx(
         math.exp(exact.epsilon_pmp) / (1 + math.exp(exact.epsilon_pmp))
     )
@@ -473,9 +469,7 @@ def test_epsilon_at_the_ends():
     assert gaussian_pmp_epsilon(PARENT, 0.4, 0.0) == math.inf
     assert gaussian_pmp_epsilon(np.ones(4), 0.4, 0.0) == 0.0
     # two records: all distances are the largest one, so that the search has no room above the root
-    assert gaussian_pmp_epsilon([0.0, 1.0], 1.0, 1e-5) == pytest.approx(
-        gaussian_dp_epsilon(1.0, 1, 1.0, 1e-5)
-    )
+    assert gaussian_pmp_epsilon([0.0, 1.0], 1.0, 1e-5) == pytest.approx(GaussianLoss(1.0).epsilon(1e-5))
     assert math.isfinite(gaussian_pmp_epsilon(PARENT, 1e-6, 1e-5))
 
 
@@ -503,26 +497,7 @@ def test_smallest_sigma_of_dp():
     """Another sensitivity than range / n."""
     sigma = gaussian_dp_sigma(2.0, 5, 1.0, 1e-5)
     assert gaussian_dp_delta(2.0, 5, sigma, 1.0) <= 1e-5 < gaussian_dp_delta(2.0, 5, sigma * (1 - 1e-6), 1.0)
-    assert gaussian_dp_epsilon(2.0, 5, sigma, 1e-5) == pytest.approx(1.0, rel=1e-6)
-
-
-@pytest.mark.parametrize("target", [0.05, 1.0, 6.0])
-def test_largest_epsilon_of_the_exponential_mechanism(target):
-    """Calibration that ends on the wrong side or away from the root."""
-    for loss in (DISTANCE, of_the_mean):
-        epsilon = exponential_pmp_epsilon(PARENT, loss, OUTPUTS, target, sensitivity=1 / 3)
-        reached = exponential_pmp(PARENT, loss, OUTPUTS, epsilon, sensitivity=1 / 3).epsilon_pmp
-        beyond = exponential_pmp(PARENT, loss, OUTPUTS, epsilon * (1 + 1e-3), sensitivity=1 / 3).epsilon_pmp
-        assert reached <= target < beyond
-        assert epsilon >= target * (1 - 1e-3)
-
-
-def test_largest_epsilon_of_two_records_that_are_worst_case():
-    """A search that starts above the root: the root is close to the target itself."""
-    parent, outputs = np.array([0.0, 1.0]), np.array([0.0, 1.0])
-    epsilon = exponential_pmp_epsilon(parent, DISTANCE, outputs, 2.0, sensitivity=1.0)
-    # both losses move by the sensitivity, one up and one down, so that each log ratio is epsilon / 2
-    assert epsilon == pytest.approx(4.0, rel=1e-3)
+    assert GaussianLoss(0.4 / sigma).epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -575,22 +550,6 @@ def test_a_table_too_large_to_keep_is_refused_at_once():
     wide = np.linspace(0.0, 1.0, MOST_CELLS // 900)
     with pytest.raises(InputError, match="numbers that are kept"):
         exponential_pmp(np.linspace(0, 1, 12), of_the_mean, wide, 1.0, sensitivity=1 / 6)
-
-
-@pytest.mark.parametrize(
-    ("parent", "arguments", "message"),
-    [
-        (PARENT, {"target": 0.0}, "target must lie"),
-        (PARENT, {"target": math.nan}, "target must be a number"),
-        (PARENT, {"target": 1.0, "rtol": 0.5}, "rtol must lie"),
-        (PARENT, {"target": 1.0, "sensitivity": 1e-3}, "sensitivity is 0.001"),
-        (np.ones(6), {"target": 1.0}, "there is no largest epsilon"),
-    ],
-)
-def test_exponential_calibration_refuses_by_name(parent, arguments, message):
-    """A calibration that returns something where there is nothing to return."""
-    with pytest.raises(InputError, match=message):
-        exponential_pmp_epsilon(parent, DISTANCE, OUTPUTS, **({"sensitivity": 1 / 3} | arguments))
 
 
 @pytest.mark.parametrize("probabilities", [[0.5, 0.4], [1.5, -0.5], [math.nan, 1.0], [[1.0]], 1.0])

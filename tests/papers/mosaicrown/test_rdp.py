@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.errors import InputError
-from dpsynth.papers.mosaicrown.identifiability import epsilon_of_belief
 from dpsynth.papers.mosaicrown.rdp import advantage_rdp, belief_rdp, noise_for_belief_rdp, rdp_guarantee
 
 

@@ -29,7 +29,10 @@ _FLAGS = (
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(_BROWSER is None, reason="there is no chromium on this machine")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(_BROWSER is None, reason="there is no chromium on this machine"),
+]
 
 
 @dataclass

@@ -263,6 +263,7 @@ def test_not_private_says_so_first(mode):
         assert "Page for release" not in text and "Trade-off" not in text and "Model card" in text
 
 
+@pytest.mark.slow
 def test_details_of_one_table_only():
     """Catches a crash where a detail has no partner: no real table, no classifier on real records."""
     source, _ = sources.full_source(2, hostile=False)

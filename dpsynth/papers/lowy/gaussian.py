@@ -3,12 +3,12 @@
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Lemmas 10 and 11, Proposition 12 and "Our approach". The mechanism publishes the mean of
 g(x) over the data D, a random half of the 2n records of the parent set, plus ``N(0, sigma^2 I)``. There are
-three deltas, each at most the next: the exact one (:mod:`dpsynth.papers.lowy.pmp_mixture`), the bound of
+three deltas, each at most the next: the exact one (:mod:`dpsynth.papers.lowy.mixture`), the bound of
 Proposition 12 that averages over the record x' which replaces x (here), and DP restricted to the parent set,
-which takes the worst x' (:mod:`dpsynth.papers.lowy.pmp_worst_case`).
+which takes the worst x' (:mod:`dpsynth.papers.lowy.worst_case`).
 
 All of them are computed from the values of the parent set itself; where that set is private they are for
-internal use only, and PMP does not compose (see :mod:`dpsynth.papers.lowy.pmp_definition`).
+internal use only, and PMP does not compose (see :mod:`dpsynth.papers.lowy.definition`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsynth.accounting.loss.gaussian import GaussianLoss, gaussian_deltas
-from dpsynth.checks import in_range, positive
+from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_definition import private_root
-from dpsynth.papers.lowy.pmp_halves import blocks
+from dpsynth.papers.lowy.halves import blocks
 
 #: Relative tolerance of the inverses that are not calibrations.
 ROOT_TOLERANCE = 1e-10
@@ -31,7 +31,7 @@ _LARGEST_VALUE = 1e300
 _LARGEST_MU = 1e100
 
 
-def values_of(parent: Any, function: Callable[[Any], Any] | None = None) -> np.ndarray:
+def values_of(parent: ArrayLike, function: Callable[[Any], ArrayLike] | None = None) -> np.ndarray:
     """Values g(x) of the records of a parent set, which the other functions of this module take.
 
     Parameters
@@ -64,14 +64,18 @@ def values_of(parent: Any, function: Callable[[Any], Any] | None = None) -> np.n
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] == 0 or not np.all(np.abs(values) <= _LARGEST_VALUE):
         raise InputError("values must be finite numbers of shape (2n,) or (2n, d), of at most 1e300")
-    if len(values) < 2 or len(values) % 2 or (function is not None and len(values) != len(parent)):
+    if (
+        len(values) < 2
+        or len(values) % 2
+        or (function is not None and np.shape(parent)[:1] != (len(values),))
+    ):
         raise InputError(
             f"values must have one row for each of an even number of records, not {len(values)} rows"
         )
     return values
 
 
-def gaussian_pmp_delta(values: Any, sigma: float, epsilon: float) -> float:
+def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Bound on delta of practical membership privacy, averaged over the record that replaces the target.
 
     Parameters
@@ -109,7 +113,7 @@ def gaussian_pmp_delta(values: Any, sigma: float, epsilon: float) -> float:
     return _averaged(values_of(values), finite_sigma(sigma), epsilon)
 
 
-def gaussian_pmp_epsilon(values: Any, sigma: float, delta: float) -> float:
+def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
     """Smallest epsilon at which :func:`gaussian_pmp_delta` is at most ``delta``, rounded up.
 
     Parameters
@@ -150,7 +154,7 @@ def gaussian_pmp_epsilon(values: Any, sigma: float, delta: float) -> float:
     return low if excess(low) <= 0.0 else private_root(excess, high, low, ROOT_TOLERANCE)
 
 
-def gaussian_pmp_sigma(values: Any, epsilon: float, delta: float, *, rtol: float = 1e-3) -> float:
+def gaussian_pmp_sigma(values: ArrayLike, epsilon: float, delta: float, *, rtol: float = 1e-3) -> float:
     """Smallest noise for which :func:`gaussian_pmp_delta` is at most a target.
 
     Parameters
@@ -181,7 +185,7 @@ def gaussian_pmp_sigma(values: Any, epsilon: float, delta: float, *, rtol: float
     """
     points = values_of(values)
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    delta = in_range("delta", delta, 0.0, 1.0, low_open=True, high_open=True)
+    delta = inside("delta", delta, 0.0, 1.0)
     rtol = in_range("rtol", rtol, 0.0, 0.1, low_open=True)
     if delta >= max(float((row > 0.0).sum(axis=1).max()) for row in _distances(points)) / (len(points) - 1):
         raise InputError(
@@ -206,7 +210,7 @@ def largest_distance(points: np.ndarray) -> float:
 
 def finite_sigma(sigma: float) -> float:
     """Return ``sigma`` after checking that it is greater than 0 and finite."""
-    return in_range("sigma", positive("sigma", sigma), 0.0, math.inf, high_open=True)
+    return inside("sigma", sigma, 0.0, math.inf)
 
 
 def single_epsilon(distance: float, sigma: float, delta: float) -> float:
@@ -215,6 +219,37 @@ def single_epsilon(distance: float, sigma: float, delta: float) -> float:
     # Beyond these the square of mu is no number; both roundings are to the private side.
     mu = math.inf if mu > _LARGEST_MU else max(mu, 1 / _LARGEST_MU) if mu > 0.0 else 0.0
     return GaussianLoss(mu).epsilon(delta)
+
+
+def private_root(excess: Callable[[float], float], good: float, bad: float, rtol: float) -> float:
+    """Return a root of ``excess`` between two points, within ``rtol`` of it and where it is at most 0.
+
+    Parameters
+    ----------
+    excess : callable
+        How far the cost exceeds the target; ``excess(good) <= 0 < excess(bad)``.
+    good, bad : float
+        Greater than 0; either may be the larger.
+    rtol : float
+        Relative tolerance.
+
+    Examples
+    --------
+    >>> root = private_root(lambda sigma: 2.0 - sigma**2, 2.0, 1.0, 1e-3)
+    >>> root**2 >= 2.0, round(root, 2)
+    (True, 1.41)
+    """
+    from scipy.optimize import brentq
+
+    root = float(brentq(excess, good, bad, xtol=1e-300, rtol=max(rtol / 4, 1e-14)))
+    step = max(rtol / 4, 1e-15)
+    while excess(root) > 0.0:
+        # brentq ends on either side; walk towards the good one
+        moved = root + math.copysign(step * root, good - root)
+        if abs(moved - root) >= abs(good - root):
+            return good
+        root, step = moved, 2 * step
+    return root
 
 
 def _averaged(points: np.ndarray, sigma: float, epsilon: float) -> float:

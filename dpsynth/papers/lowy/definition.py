@@ -11,7 +11,7 @@ PMP does not compose, and a number computed from a private parent set is a funct
 budget was spent: it is for internal use and does not enter the ledger.
 
 This module has the definition for any mechanism with finitely many outputs. The two mechanisms of the paper
-are in :mod:`dpsynth.papers.lowy.pmp_exponential` and :mod:`dpsynth.papers.lowy.pmp_gaussian`.
+are in :mod:`dpsynth.papers.lowy.exponential` and :mod:`dpsynth.papers.lowy.gaussian`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_halves import (
+from dpsynth.papers.lowy.halves import (
     HalfTable,
     Halves,
     adjacent_gap,
@@ -60,8 +61,8 @@ class PracticalMembershipPrivacy:
     Examples
     --------
     >>> result = PracticalMembershipPrivacy(0.5, 0.0, (0.5, 0.5), 0.5, 2, True)
-    >>> round(result.attack_accuracy, 4), result.composable, result.parent_is_lower_estimate
-    (0.6225, False, False)
+    >>> round(result.attack_accuracy, 4)
+    0.6225
     """
 
     epsilon_pmp: float
@@ -70,33 +71,11 @@ class PracticalMembershipPrivacy:
     epsilon_parent: float
     halves: int
     exact: bool
-    composable: ClassVar[bool] = False
-
-    @property
-    def parent_is_lower_estimate(self) -> bool:
-        """Whether ``epsilon_parent`` was only seen on random pairs of halves, so that it may be larger."""
-        return not self.exact
 
     @property
     def attack_accuracy(self) -> float:
         """Bound on the accuracy of every attack of this kind (Lemma 6); an estimate if not ``exact``."""
         return attack_accuracy(self.epsilon_pmp)
-
-    @property
-    def note(self) -> str:
-        """What may be done with these numbers, in plain sentences."""
-        sentences = [
-            "Practical membership privacy does not compose: two releases together have no epsilon that "
-            "follows from theirs.",
-            "The numbers were computed from the parent set itself, without noise and without spending "
-            "budget, so where that set is private they are for internal use only.",
-        ]
-        if not self.exact:
-            sentences.append(
-                f"They are estimates from {self.halves} random halves: epsilon_pmp is on average too large, "
-                "and epsilon_parent is a lower estimate."
-            )
-        return " ".join(sentences)
 
 
 def attack_accuracy(epsilon: float, delta: float = 0.0) -> float:
@@ -137,7 +116,7 @@ def attack_accuracy(epsilon: float, delta: float = 0.0) -> float:
 
 def mechanism_pmp(
     parent: Any,
-    probabilities: Callable[[Any], Any],
+    probabilities: Callable[[Any], ArrayLike],
     *,
     halves: int | None = None,
     rng: np.random.Generator | None = None,
@@ -224,34 +203,3 @@ def summarised(design: Halves, logs: HalfTable, epsilon_parent: float) -> Practi
     return PracticalMembershipPrivacy(
         largest, 0.0 if exact else error, per_record, epsilon_parent, len(design.mask), exact
     )
-
-
-def private_root(excess: Callable[[float], float], good: float, bad: float, rtol: float) -> float:
-    """Return a root of ``excess`` between two points, within ``rtol`` of it and where it is at most 0.
-
-    Parameters
-    ----------
-    excess : callable
-        How far the cost exceeds the target; ``excess(good) <= 0 < excess(bad)``.
-    good, bad : float
-        Greater than 0; either may be the larger.
-    rtol : float
-        Relative tolerance.
-
-    Examples
-    --------
-    >>> root = private_root(lambda sigma: 2.0 - sigma**2, 2.0, 1.0, 1e-3)
-    >>> root**2 >= 2.0, round(root, 2)
-    (True, 1.41)
-    """
-    from scipy.optimize import brentq
-
-    root = float(brentq(excess, good, bad, xtol=1e-300, rtol=max(rtol / 4, 1e-14)))
-    step = max(rtol / 4, 1e-15)
-    while excess(root) > 0.0:
-        # brentq ends on either side; walk towards the good one
-        moved = root + math.copysign(step * root, good - root)
-        if abs(moved - root) >= abs(good - root):
-            return good
-        root, step = moved, 2 * step
-    return root

@@ -8,14 +8,13 @@ it (Proposition 12); for a small parent set it can be computed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_gaussian import finite_sigma, values_of
-from dpsynth.papers.lowy.pmp_halves import halves_of
+from dpsynth.papers.lowy.gaussian import finite_sigma, values_of
+from dpsynth.papers.lowy.halves import halves_of
 
 _MOST_RECORDS = 16
 _MOST_EVALUATIONS = 2**28
@@ -29,7 +28,7 @@ _BISECTIONS = 40
 _NOISE = 1e-12
 
 
-def gaussian_pmp_exact_delta(values: Any, sigma: float, epsilon: float) -> float:
+def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Smallest delta for which the Gaussian mechanism on a mean is (epsilon, delta)-PMP.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Single mechanisms by name: which event describes each of them."""
+"""``--mechanism``: single mechanisms by name, and which event describes each of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from dpsynth.accounting.events.events import (
     gaussian_event,
     laplace_event,
 )
-from dpsynth.checks import in_range
+from dpsynth.checks import inside, one_of
 from dpsynth.errors import InputError
 from dpsynth.papers.ghazi_issa.staircase import staircase_tv
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
-MECHANISMS = ("gaussian", "laplace", "staircase", "exponential")
 _NEEDS = {
     "gaussian": ({"noise_multiplier"},),
     "laplace": ({"noise_multiplier"}, {"epsilon"}),
@@ -62,8 +61,7 @@ def mechanism_event(
     >>> mechanism_event("laplace", epsilon=0.5)
     LaplaceDpEvent(noise_multiplier=2.0)
     """
-    if name not in _NEEDS:
-        raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {name!r}")
+    one_of("mechanism", name, _NEEDS)
     values = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}
     given = {key for key, value in values.items() if value is not None}
     if given not in _NEEDS[name]:
@@ -72,7 +70,7 @@ def mechanism_event(
             f"mechanism {name} takes {wanted}; got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
         )
     if epsilon is not None:
-        epsilon = in_range("epsilon", epsilon, 0.0, math.inf, low_open=True, high_open=True)
+        epsilon = inside("epsilon", epsilon, 0.0, math.inf)
     match name:
         case "gaussian":
             return gaussian_event(_given(noise_multiplier), count)

@@ -1,6 +1,5 @@
 import json
 import math
-import warnings
 from pathlib import Path
 
 import mpmath
@@ -10,19 +9,11 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.calibration.gaussian_noise import OutOfRangeWarning, analytic_sigma, classical_sigma
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.errors import InputError
-from dpsynth.papers.mosaicrown.identifiability import advantage, exact_advantage
 
 epsilons = st.floats(1e-6, 50.0)
 deltas = st.floats(1e-15, 0.5)
-
-
-def quietly(function, *args):
-    """The value of formula (2.1), outside its range too."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfRangeWarning)
-        return function(*args)
 
 
 def exact_delta(sigma, epsilon):
@@ -72,29 +63,8 @@ def test_analytic_sigma_without_noise_or_room():
 @settings(max_examples=20)
 def test_sigma_scales_with_sensitivity(epsilon, delta, sensitivity):
     """A sensitivity that enters squared or not at all."""
-    for sigma in (analytic_sigma, classical_sigma):
-        scaled, unit = quietly(sigma, epsilon, delta, sensitivity), quietly(sigma, epsilon, delta)
-        assert scaled == pytest.approx(sensitivity * unit, rel=1e-12)
-
-
-@given(st.floats(1e-6, 0.999), st.floats(1e-300, 0.99))
-@settings(max_examples=40)
-def test_classical_sigma_is_private_in_its_range(epsilon, delta):
-    """Formula (2.1) with a wrong constant would lose the range for which it is proved, or waste nothing."""
-    assert classical_sigma(epsilon, delta) >= analytic_sigma(epsilon, delta)
-
-
-def test_classical_sigma_outside_its_range():
-    """A warning that is missing, or one where nothing is wrong; (2.1) fails beyond 8.8 at delta 1e-6."""
-    with pytest.warns(OutOfRangeWarning, match="epsilon < 1 only, not 10"):
-        assert classical_sigma(10.0, 1e-6) < analytic_sigma(10.0, 1e-6)
-    with pytest.warns(OutOfRangeWarning):
-        assert classical_sigma(1.0, 1e-6) > analytic_sigma(1.0, 1e-6)
-    assert classical_sigma(0.999, 1e-6) == pytest.approx(math.sqrt(2 * math.log(1.25e6)) / 0.999)
-    assert classical_sigma(0.0, 1e-6) == classical_sigma(0.5, 0.0) == math.inf
-    # so rho_a, which is for the noise of (2.1), is below the exact advantage, and above it beyond 8.8
-    assert advantage(3.0, 1e-6) < exact_advantage(3.0, 1e-6)
-    assert advantage(10.0, 1e-6) > exact_advantage(10.0, 1e-6)
+    scaled, unit = analytic_sigma(epsilon, delta, sensitivity), analytic_sigma(epsilon, delta)
+    assert scaled == pytest.approx(sensitivity * unit, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")  # of dp_accounting 0.4
@@ -112,9 +82,6 @@ def test_sigma_agrees_with_dp_accounting():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: classical_sigma(-1.0, 0.1), "epsilon"),
-        (lambda: classical_sigma(0.5, 1.0), "delta"),
-        (lambda: classical_sigma(0.5, 0.1, 0.0), "sensitivity"),
         (lambda: analytic_sigma(math.nan, 0.1), "epsilon"),
         (lambda: analytic_sigma(1.0, 1.0), "delta"),
         (lambda: analytic_sigma(1.0, 0.1, math.inf), "sensitivity"),

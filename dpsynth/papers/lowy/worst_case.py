@@ -2,7 +2,7 @@
 
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Lemma 10, which is Theorem 8 of Balle and Wang 2018, "Improving the Gaussian mechanism
-for differential privacy". :mod:`dpsynth.papers.lowy.pmp_gaussian` is compared with these two: DP restricted
+for differential privacy". :mod:`dpsynth.papers.lowy.gaussian` is compared with these two: DP restricted
 to halves of the parent set that differ in one record (the paper's epsilon_X), and DP, both under replace-one
 adjacency.
 """
@@ -10,11 +10,12 @@ adjacency.
 from __future__ import annotations
 
 import math
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from dpsynth.accounting.loss.gaussian import gaussian_deltas
-from dpsynth.checks import in_range, positive, whole
-from dpsynth.papers.lowy.pmp_gaussian import (
+from dpsynth.checks import in_range, inside, whole
+from dpsynth.papers.lowy.gaussian import (
     ROOT_TOLERANCE,
     finite_sigma,
     gaussian_pmp_sigma,
@@ -24,7 +25,7 @@ from dpsynth.papers.lowy.pmp_gaussian import (
 )
 
 
-def gaussian_parent_delta(values: Any, sigma: float, epsilon: float) -> float:
+def gaussian_parent_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Delta of DP restricted to adjacent halves of the parent set, the worst case over its records.
 
     Parameters
@@ -55,7 +56,7 @@ def gaussian_parent_delta(values: Any, sigma: float, epsilon: float) -> float:
     return float(gaussian_deltas(largest_distance(values_of(values)) / finite_sigma(sigma), epsilon))
 
 
-def gaussian_parent_epsilon(values: Any, sigma: float, delta: float) -> float:
+def gaussian_parent_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
     """Smallest epsilon at which :func:`gaussian_parent_delta` is at most ``delta`` (the paper's epsilon_X).
 
     Parameters and errors are those of :func:`gaussian_pmp_epsilon`.
@@ -105,18 +106,6 @@ def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) 
     return float(gaussian_deltas(_sensitivity(value_range, n) / finite_sigma(sigma), epsilon))
 
 
-def gaussian_dp_epsilon(value_range: float, n: int, sigma: float, delta: float) -> float:
-    """Smallest epsilon at which :func:`gaussian_dp_delta` is at most ``delta`` (in [0, 1]), rounded up.
-
-    Examples
-    --------
-    >>> round(gaussian_dp_epsilon(1.0, 3, 0.4, 0.242394), 4)
-    0.25
-    """
-    delta = in_range("delta", delta, 0.0, 1.0)
-    return single_epsilon(_sensitivity(value_range, n), finite_sigma(sigma), delta)
-
-
 def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) -> float:
     """Smallest noise on the mean of n values that is (epsilon, delta)-DP under replace-one adjacency.
 
@@ -143,6 +132,4 @@ def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) 
 
 
 def _sensitivity(value_range: float, n: int) -> float:
-    return in_range(
-        "value_range", positive("value_range", value_range), 0.0, math.inf, high_open=True
-    ) / whole("n", n)
+    return inside("value_range", value_range, 0.0, math.inf) / whole("n", n)

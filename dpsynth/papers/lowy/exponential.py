@@ -14,24 +14,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpsynth.checks import in_range, positive
+from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
-from dpsynth.papers.lowy.pmp_definition import PracticalMembershipPrivacy, private_root, summarised
-from dpsynth.papers.lowy.pmp_halves import (
+from dpsynth.papers.lowy.definition import PracticalMembershipPrivacy, summarised
+from dpsynth.papers.lowy.halves import (
     HalfTable,
     Halves,
     adjacent_gap,
     adjacent_pairs,
     blocks,
     halves_of,
-    record_log_ratios,
     sampled_gap,
     tabulated,
 )
-
-_STEP = 1.25
-_LARGEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class MeanLoss:
     [0.5, 0.5, 1.5]
     """
 
-    record_loss: Callable[[Any, Any], Any]
+    record_loss: Callable[[Any, Any], ArrayLike]
 
     def __call__(self, records: Any, outputs: Any) -> np.ndarray:
         """Return the mean loss of the records at each output, shape (m,)."""
@@ -59,7 +56,7 @@ class MeanLoss:
 
 def exponential_pmp(
     parent: Any,
-    loss: Callable[[Any, Any], Any],
+    loss: Callable[[Any, Any], ArrayLike],
     outputs: Any,
     epsilon: float,
     *,
@@ -127,86 +124,19 @@ def exponential_pmp(
     return summarised(losses.design, logs, gap)
 
 
-def exponential_pmp_epsilon(
-    parent: Any,
-    loss: Callable[[Any, Any], Any],
-    outputs: Any,
-    target: float,
-    *,
-    sensitivity: float,
-    rtol: float = 1e-3,
-) -> float:
-    """Largest epsilon of the exponential mechanism for which epsilon_PMP is at most a target.
-
-    Parameters
-    ----------
-    parent, loss, outputs, sensitivity
-        As in :func:`exponential_pmp`; all halves are enumerated.
-    target : float
-        Largest epsilon_PMP allowed, greater than 0 and finite.
-    rtol : float
-        Relative tolerance of the result, in (0, 0.1].
-
-    Returns
-    -------
-    float
-        At least ``target`` but for the tolerance. Its epsilon_PMP was computed and is at most ``target``.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range; or if no epsilon up to a million times the target exceeds it, as where
-        all records are equal.
-
-    Notes
-    -----
-    epsilon_PMP need not grow with epsilon all the way. The search goes up from ``target`` in steps of a
-    quarter and solves for the first crossing that it finds.
-
-    Examples
-    --------
-    >>> ages = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
-    >>> distance = MeanLoss(lambda records, outputs: np.abs(records[:, None] - outputs))
-    >>> epsilon = exponential_pmp_epsilon(ages, distance, np.linspace(0, 1, 5), 1.0, sensitivity=1 / 3)
-    >>> round(epsilon, 2)
-    2.08
-    """
-    target = in_range("target", positive("target", target), 0.0, math.inf, high_open=True)
-    rtol = in_range("rtol", rtol, 0.0, 0.1, low_open=True)
-    losses = _HalfLosses(parent, loss, outputs, halves_of(parent), sensitivity)
-
-    def excess(epsilon: float) -> float:
-        logs = losses.log_probabilities(losses.scale(epsilon))
-        return float(np.abs(record_log_ratios(losses.design.mask, logs, sampled=False)[0]).max()) - target
-
-    # Proposition 5: epsilon-DP implies epsilon-PMP, so the search may start at the target itself.
-    good = target * (1 - rtol / 2)
-    if excess(good) > 0.0:
-        raise InputError(
-            f"sensitivity is {sensitivity:g}, but this loss changes by more when one record of the parent "
-            "set is replaced: epsilon_PMP exceeds epsilon"
-        )
-    bad = target
-    while excess(bad) <= 0.0:
-        good, bad = bad, bad * _STEP
-        if bad > _LARGEST * target:
-            raise InputError(
-                f"target {target:g} is not exceeded at any epsilon up to {good:g}, so there is no largest "
-                "epsilon"
-            )
-    return private_root(excess, good, bad, rtol)
-
-
 class _HalfLosses:
     """The losses of halves of a parent set, computed once where that is what takes the time."""
 
     def __init__(
-        self, parent: Any, loss: Callable[[Any, Any], Any], outputs: Any, design: Halves, sensitivity: float
+        self,
+        parent: Any,
+        loss: Callable[[Any, Any], ArrayLike],
+        outputs: Any,
+        design: Halves,
+        sensitivity: float,
     ) -> None:
         self.design = design
-        self.sensitivity = in_range(
-            "sensitivity", positive("sensitivity", sensitivity), 0.0, math.inf, high_open=True
-        )
+        self.sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
         self._swapped: HalfTable | None = None
         self._per_record: np.ndarray | None = None
         if isinstance(loss, MeanLoss):
@@ -280,7 +210,7 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
     return log_softmax(logits, axis=1)
 
 
-def _finite(values: Any, dimensions: int) -> np.ndarray:
+def _finite(values: ArrayLike, dimensions: int) -> np.ndarray:
     array = np.asarray(values, dtype=float)
     if array.ndim != dimensions or array.shape[-1] == 0 or not np.all(np.isfinite(array)):
         wanted = "(m,)" if dimensions == 1 else "(k, m)"

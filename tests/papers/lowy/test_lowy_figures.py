@@ -5,7 +5,8 @@ import pytest
 
 from dpsynth.papers.lowy import figures as lowy
 from dpsynth.papers.lowy.figures import DRAWINGS, along, clipped, mean_ratios, median_ratios, normal_parent
-from dpsynth.papers.lowy.pmp import gaussian_dp_delta, gaussian_dp_sigma, gaussian_pmp_delta
+from dpsynth.papers.lowy.gaussian import gaussian_pmp_delta
+from dpsynth.papers.lowy.worst_case import gaussian_dp_delta, gaussian_dp_sigma
 
 FEW = {"trials": 4}
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from dp_accounting.rdp import RdpAccountant
 
-from dpsynth.papers.ghazi_issa.approx_tv import largest_tv
+from dpsynth.accounting.conversions import largest_tv
 from dpsynth.papers.ghazi_issa.figures import (
     DRAWINGS,
     PAIR,
@@ -15,7 +15,7 @@ from dpsynth.papers.ghazi_issa.figures import (
     staircase_pair,
 )
 from dpsynth.papers.ghazi_issa.staircase import staircase_tv
-from dpsynth.papers.ghazi_issa.training import Training, clt_mu, descent, moments_deltas, moments_epsilon
+from dpsynth.papers.ghazi_issa.training import Training, analyses, clt_mu, moments_deltas, moments_epsilon
 
 FPR = rates(201)
 
@@ -56,7 +56,7 @@ def test_moments_accountant():
 
 def test_training_curves_are_in_order():
     """A bound above the exact curve, or a comparison that is not what the caption says."""
-    curves = descent(Training(), FPR)
+    curves = analyses(Training(), FPR)
     exact = curves["privacy-loss distribution"]
     for name, curve in curves.items():
         assert is_trade_off(curve), name

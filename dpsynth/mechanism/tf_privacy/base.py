@@ -2,6 +2,7 @@
 
 A plain ``import tensorflow_privacy`` fails on TensorFlow 2.16 and later, because it loads estimators that
 are gone; the flag below makes the package's ``__init__`` load nothing, and submodules are imported by path.
+Its Keras optimizers are refused by Keras 3; its queries work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Halves of a parent set, what a mechanism does on each, and how far its outputs give a record away.
 
 The computations behind Definition 2 and Proposition 9 of Lowy and others 2024 (see
-:mod:`dpsynth.papers.lowy.pmp_definition`): all halves where they can be enumerated, else random ones with
+:mod:`dpsynth.papers.lowy.definition`): all halves where they can be enumerated, else random ones with
 error bars. All of it is in logarithms, so that the probability of an output may be as small as it likes.
 """
 

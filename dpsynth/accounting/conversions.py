@@ -1,0 +1,140 @@
+"""Conversions between epsilon, delta, total variation (TV), Gaussian mu and belief: one formula each.
+
+Everything else about these measures, and what the papers do with them, is in :mod:`dpsynth.papers`; here is
+what composing and reading a privacy loss takes. Arguments out of range or NaN raise InputError by name.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpsynth.checks import in_range, inside
+from dpsynth.errors import InputError
+
+
+def largest_tv(epsilon: float, delta: float = 0.0) -> float:
+    """Largest TV of an (epsilon, delta)-DP mechanism: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+
+    Ghazi and Issa 2024, "Total variation meets differential privacy", Remark 1.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; may be infinite.
+    delta : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> round(largest_tv(1.0), 5)
+    0.46212
+    """
+    epsilon, delta = in_range("epsilon", epsilon, 0.0, math.inf), in_range("delta", delta, 0.0, 1.0)
+    return delta + (1 - delta) * math.tanh(epsilon / 2)  # the same, without overflow
+
+
+def tv_of_mu(mu: float) -> float:
+    """TV of Gaussian releases that together are mu-GDP: 2 Phi(mu / 2) - 1.
+
+    Jia 2023, "Total variation distance privacy", Theorems 12 and 13; MOSAICrOWN D5.3, Theorem 3, where it is
+    the advantage of the adversary A_DI.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over noise std of the joint release, at least 0; may be infinite.
+
+    Examples
+    --------
+    >>> round(tv_of_mu(1.0), 5)
+    0.38292
+    """
+    mu = in_range("mu", mu, 0.0, math.inf)
+    return math.erf(mu / math.sqrt(8))  # 2 Phi(x) - 1 = erf(x / sqrt(2)), without cancellation
+
+
+def amplified(epsilon: float, sampling_prob: float) -> float:
+    """Epsilon of an epsilon-DP mechanism on a Poisson sample: log(1 + q (e^epsilon - 1)).
+
+    Balle, Barthe and Gaboardi 2018, "Privacy amplification by subsampling", Theorem 8; delta and the TV are
+    multiplied by ``sampling_prob`` (Ghazi and Issa 2024, Proposition 1).
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0 and finite.
+    sampling_prob : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> round(amplified(1.0, 0.1), 6)
+    0.158565
+    """
+    if sampling_prob == 1.0:
+        return epsilon
+    if epsilon > 700.0:
+        # e^-epsilon keeps the result from falling below 0 where the probability is as small
+        return min(epsilon, epsilon + math.log(sampling_prob + math.exp(-epsilon)) + 1e-12)
+    return math.log1p(sampling_prob * math.expm1(epsilon))
+
+
+def posterior_belief(epsilon: float, prior: float = 0.5) -> float:
+    """Largest belief in a record that ``epsilon`` allows, rho_beta (MOSAICrOWN D5.3, Theorem 2).
+
+    Parameters
+    ----------
+    epsilon : float
+        Total over all releases, at least 0; may be infinite.
+    prior : float
+        Belief before the first release, in [0, 1]. The document has 1/2.
+
+    Returns
+    -------
+    float
+        ``1 / (1 + e^-epsilon (1 - prior) / prior)``. Under (epsilon, delta)-DP with delta > 0 it can be
+        exceeded, and with a probability that can be larger than delta, see
+        :meth:`~dpsynth.accounting.profile.Profile.exceedance`.
+
+    Examples
+    --------
+    >>> round(posterior_belief(2.19722), 5), round(posterior_belief(1.0, prior=0.1), 5)
+    (0.9, 0.23197)
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
+    prior = in_range("prior", prior, 0.0, 1.0)
+    if prior in (0.0, 1.0):
+        return prior  # no release moves an adversary who is certain
+    odds = epsilon + _logit(prior)
+    return 1 / (1 + math.exp(-odds)) if odds >= 0.0 else math.exp(odds) / (1 + math.exp(odds))
+
+
+def epsilon_of_belief(belief: float, prior: float = 0.5) -> float:
+    """Epsilon at which the belief is bounded by ``belief``: the inverse of :func:`posterior_belief`.
+
+    Parameters
+    ----------
+    belief : float
+        In [prior, 1]; at 1, epsilon is infinite.
+    prior : float
+        Inside (0, 1).
+
+    Raises
+    ------
+    InputError
+        If the belief is less than the prior: epsilon bounds no loss of belief.
+
+    Examples
+    --------
+    >>> round(epsilon_of_belief(0.9), 5)
+    2.19722
+    """
+    prior = inside("prior", prior, 0.0, 1.0)
+    belief = in_range("belief", belief, 0.0, 1.0)
+    if belief < prior:
+        raise InputError(f"belief must be at least the prior, {prior:g}, not {belief:g}")
+    return math.inf if belief == 1.0 else max(0.0, _logit(belief) - _logit(prior))
+
+
+def _logit(probability: float) -> float:
+    return math.log(probability) - math.log1p(-probability)
