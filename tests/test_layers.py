@@ -14,7 +14,7 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "checks", "files"),
+    ("errors", "checks", "cluster", "files"),
     ("table",),
     ("accounting",),
     ("bounds",),
@@ -85,11 +85,11 @@ def test_no_run_needs_a_paper():
         "dpsynth.synthesis.synthesizer",
     ],
 )
-def test_import_loads_neither_tensorflow_nor_a_paper(module):
-    """Catches an import that makes `dpsynth --help` or sampling wait for TensorFlow, or read a paper."""
+def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper(module):
+    """Catches an import that makes sampling wait for TensorFlow or Dask, or read a paper."""
     code = (
         f"import sys, {module}; "
-        "assert 'tensorflow' not in sys.modules and 'dpsynth.papers' not in sys.modules"
+        "assert not {'tensorflow', 'distributed', 'dpsynth.papers'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

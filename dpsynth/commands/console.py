@@ -38,6 +38,16 @@ ForgetFlag = Annotated[
 AcceptNFlag = Annotated[
     bool, typer.Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Address of running Dask workers (tcp://host:8786), to work in parts."),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", help="Dask workers to start here, to work in parts; default one a core.", min=1
+    ),
+]
 
 
 class Interrupted(Exception):

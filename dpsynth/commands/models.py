@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsynth.commands import console
 from dpsynth.errors import InputError
-from dpsynth.files.targets import claimed, require_free_file
+from dpsynth.files.targets import claimed, require_free_file, require_free_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpsynth.releases.partitioned import PartitionedRecords
+    from dpsynth.table.schema import Schema
 
 
 def fit(
-    data: Annotated[Path, typer.Option("--data", help="CSV or Parquet file.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="CSV or Parquet file, or a folder of Parquet files.", show_default=False),
+    ],
     schema: Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder of the model.", show_default=False)],
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget.")] = None,
@@ -33,30 +44,39 @@ def fit(
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
+    scheduler: console.SchedulerOption = None,
+    workers: console.WorkersOption = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Fit a model on a private table; the folder holds no private record and may be shared."""
+    """Fit a model on a private table; the folder holds no private record and may be shared.
+
+    A folder of Parquet files is a table in parts: it is never in memory as a whole, and needs --steps 0.
+    """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.ledger.journal import journalled
-    from dpsynth.datasets import open_table
     from dpsynth.runs.preflight import require_table
     from dpsynth.synthesis.synthesizer import DPWGANGP
 
+    in_parts = data.is_dir() or scheduler is not None or workers is not None
     given = {"prior": prior, "training_steps": steps}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
     model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = console.earlier_ledger(ledger)
-        require_table(data)
-        with journalled(out, earlier, forget=forget_earlier, say=console.say) as book:
-            table = open_table(data, schema)
+        if not in_parts:
+            require_table(data)
+        opened = _in_parts(data, schema, scheduler, workers) if in_parts else _in_memory(data, schema)
+        with (
+            journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
+            opened as (table, known),
+        ):
             with console.owner_warnings(), console.progress_bar() as draw:
                 model.fit(
-                    table.frame,
-                    schema=table.schema,
+                    table,
+                    schema=known,
                     ledger=book,
                     accept_n_public=accept_n_public,
                     progress=draw,
@@ -67,15 +87,48 @@ def fit(
     console.emit({"out": str(out), **summary}, text, as_json=as_json)
 
 
+@contextmanager
+def _in_memory(data: Path, schema: Path) -> Iterator[tuple[pd.DataFrame, Schema]]:
+    from dpsynth.datasets import open_table
+
+    table = open_table(data, schema)
+    yield table.frame, table.schema
+
+
+@contextmanager
+def _in_parts(
+    data: Path, schema: Path, scheduler: str | None, workers: int | None
+) -> Iterator[tuple[PartitionedRecords, Schema]]:
+    from dpsynth.cluster import connected
+    from dpsynth.releases.partitioned import PartitionedRecords
+    from dpsynth.table.parquet import ParquetTable
+    from dpsynth.table.schema import Schema
+
+    known, table = Schema.from_yaml(schema), ParquetTable(data)
+    with connected(scheduler, workers=workers) as client:
+        yield PartitionedRecords(table, known, client), known
+
+
 def sample(
     model: Annotated[Path, typer.Argument(help="Folder of a model, or of a run.", show_default=False)],
     n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
-    out: Annotated[Path, typer.Option("--out", help=".csv or .parquet file.", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help=".csv or .parquet file; in parts, a folder.", show_default=False),
+    ],
     where: Annotated[
         list[str] | None,
         typer.Option("--where", help="Condition on every record, such as 'age >= 65'; may be repeated."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Of the sampling.", min=0)] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions", help="Parquet files to sample into, side by side on Dask workers.", min=1
+        ),
+    ] = None,
+    scheduler: console.SchedulerOption = None,
+    workers: console.WorkersOption = None,
     escape_formulas: Annotated[
         bool,
         typer.Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK)."),
@@ -84,12 +137,24 @@ def sample(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Draw synthetic records from a model, at no further cost, in bounded memory."""
+    from dpsynth.cluster import connected
+    from dpsynth.synthesis.partitioned import FIRST
     from dpsynth.synthesis.synthesizer import DPWGANGP
 
-    require_free_file(out, force=force)
+    in_parts = partitions is not None or scheduler is not None or workers is not None
+    if in_parts:
+        require_free_folder(out, force=force, mark=FIRST)
+    else:
+        require_free_file(out, force=force)
     folder = model / "model" if (model / "model" / "model.json").exists() else model
     fitted = DPWGANGP.load(folder)
-    fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
+    if in_parts:
+        with connected(scheduler, workers=workers) as client:
+            fitted.sample_to_parts(
+                out, n, client=client, partitions=partitions, where=where, random_state=seed, replace=force
+            )
+    else:
+        fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
     lines = [guarantee, *acceptance.lines(), f"wrote {n:,} records to {out}"]

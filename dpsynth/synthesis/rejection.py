@@ -76,6 +76,18 @@ class Acceptance:
         """Share of the candidates that obeys each constraint, by its text."""
         return {text: count / max(self.candidates, 1) for text, count in self.obey.items()}
 
+    def add(self, part: Acceptance) -> None:
+        """Count what was drawn for a part of the same sample."""
+        self.candidates += part.candidates
+        for text, count in part.obey.items():
+            self.obey[text] = self.obey.get(text, 0) + count
+        self.obey_all += part.obey_all
+        self.offered += part.offered
+        self.selected += part.selected
+        self.conditions = part.conditions
+        if part.moved is not None:
+            self.moved = part.moved if self.moved is None else max(part.moved, self.moved)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able rates; empty where there was no rule."""
         found: dict[str, Any] = {}

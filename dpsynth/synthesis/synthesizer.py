@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -20,17 +20,22 @@ from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.mechanism.plan import NoiseShape
-from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.partitioned import PartitionedRecords
+from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
-from dpsynth.table.rules import Where, parse_where
+from dpsynth.table.rules import Rule, Where, parse_where
 from dpsynth.table.schema import Schema, require_reviewed
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _FORMAT = 2
 
@@ -158,7 +163,7 @@ class DPWGANGP(BaseEstimator):
 
     def fit(
         self,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | PartitionedRecords,
         y: None = None,
         *,
         schema: Schema,
@@ -173,8 +178,9 @@ class DPWGANGP(BaseEstimator):
 
         Parameters
         ----------
-        frame : DataFrame (n, columns)
-            Private records; numeric values outside the schema's bounds are clipped.
+        frame : DataFrame (n, columns), or PartitionedRecords
+            Private records; numeric values outside the schema's bounds are clipped. Records in parts are
+            larger than memory: they are counted, and ``training_steps`` must be 0.
         y : None
             Ignored.
         schema : Schema
@@ -208,16 +214,22 @@ class DPWGANGP(BaseEstimator):
             :func:`dpsynth.synthesis.fitting.check_n_public`.
         """
         options = self.validate()
-        if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+        if not isinstance(frame, pd.DataFrame | PartitionedRecords):
+            raise InputError(
+                f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
+            )
         if not isinstance(schema, Schema):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
-        modelled, conformed = _modelled(schema, frame)
-        fitting.check_n_public(len(conformed), schema, accept=accept_n_public)
-        records = FrameRecords(conformed)
+        modelled = schema.modelled
+        if isinstance(frame, PartitionedRecords):
+            records: Records = _checked(frame, schema, options, accept_n_public)
+        else:
+            conformed = _modelled(schema, frame)[1]
+            fitting.check_n_public(len(conformed), schema, accept=accept_n_public)
+            records = FrameRecords(conformed)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
@@ -343,7 +355,51 @@ class DPWGANGP(BaseEstimator):
         self.guarantee().write_warning(Path(f"{path}.{WARNING}"))
         return Path(path)
 
-    def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
+    def sample_to_parts(
+        self,
+        path: str | Path,
+        n_samples: int,
+        *,
+        client: Client,
+        partitions: int | None = None,
+        where: Where | None = None,
+        random_state: int | None = None,
+        replace: bool = False,
+    ) -> Path:
+        """Draw ``n_samples`` synthetic records into a folder of Parquet files, side by side on Dask workers.
+
+        Parameters
+        ----------
+        path : path
+            The folder, which is there when it is complete; all workers must see it under this name.
+        n_samples, where, random_state
+            As for `sample`; another number of parts is another sample.
+        client : distributed.Client
+            Of the workers, see :func:`dpsynth.cluster.connected`.
+        partitions : int, optional
+            Number of files; by default one for each million records.
+        replace : bool
+            Whether an existing folder may be replaced.
+
+        Raises
+        ------
+        InputError
+            If a condition cannot be read, or ``path`` exists and may not be replaced.
+        RejectionError
+            If a constraint or condition is nearly impossible under the model, naming it.
+        """
+        self._conditions(n_samples, where)
+        if partitions is not None:
+            whole("partitions", partitions)
+
+        def fill(folder: Path) -> None:
+            parts = plan_parts(int(n_samples), partitions, random_state)
+            self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where)
+            self.guarantee().write_warning(folder / WARNING)
+
+        return storage.write_folder(Path(path).absolute(), fill, replace=replace)
+
+    def _conditions(self, n_samples: int, where: Where | None) -> tuple[Rule, ...]:
         self._check_fitted()
         whole("n_samples", n_samples, 0)
         conditions = parse_where(where, self.model_.schema)
@@ -351,6 +407,10 @@ class DPWGANGP(BaseEstimator):
             every = combinations(rule, self.model_.schema)
             if every is not None and not rule.selected(every).any():
                 raise InputError(f"condition {rule.text!r}: no declared values fulfil it")
+        return conditions
+
+    def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
+        conditions = self._conditions(n_samples, where)
         self.acceptance_ = Acceptance()
         return self.model_.blocks(
             int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_
@@ -450,6 +510,19 @@ def _modelled(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, pd.DataFrame
     derived = {column.name for column, _ in schema.formulas}
     own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
     return schema.modelled, schema.modelled.conform(own).frame
+
+
+def _checked(
+    records: PartitionedRecords, schema: Schema, options: FitOptions, accept_n_public: bool
+) -> PartitionedRecords:
+    """Records in parts of which everything has been seen to fit, the cheapest first."""
+    if options.training_steps:
+        raise records.not_in_memory()
+    if records.schema != schema:
+        raise InputError("schema is not the one that the records in parts were opened with")
+    fitting.check_n_public(records.table.rows, schema, accept=accept_n_public)
+    records.check()
+    return records
 
 
 def load(path: str | Path) -> DPWGANGP:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,6 @@ from dpsynth.table.cells import ABSENT
 from dpsynth.table.column import Column
 from dpsynth.table.formulas import escape
 from dpsynth.table.schema import Schema
-
-T = TypeVar("T")
 
 _READABLE = (".csv", ".csv.gz", ".parquet")
 _WRITABLE = (".csv", ".parquet")
@@ -49,12 +48,9 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     source = Path(path)
     suffix = _suffix(source, _READABLE)
     if schema is None:
-        if suffix == ".parquet":
-            return _attempt(source, lambda: pd.read_parquet(source))
-        return _text_frame(source, {}, frozenset(("",)))
-    if suffix == ".parquet":
-        return schema.check(_attempt(source, lambda: pd.read_parquet(source)), path=source)
-    return schema.check(read_csv_text(source, schema.columns), path=source)
+        return _parquet_frame(source) if suffix == ".parquet" else _text_frame(source, {}, frozenset(("",)))
+    frame = _parquet_frame(source) if suffix == ".parquet" else read_csv_text(source, schema.columns)
+    return schema.check(frame, path=source)
 
 
 def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
@@ -68,8 +64,14 @@ def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
     return _text_frame(source, kept, ABSENT)
 
 
+def _parquet_frame(source: Path) -> pd.DataFrame:
+    with reading(source):
+        return pd.read_parquet(source)
+
+
 def _text_frame(source: Path, kept: dict[str, set[str]], absent_words: frozenset[str]) -> pd.DataFrame:
-    names, rows = _attempt(source, lambda: _csv_cells(source))
+    with reading(source):
+        names, rows = _csv_cells(source)
     cells = np.array(rows, dtype=object).reshape(len(rows), len(names))
     frame = pd.DataFrame(cells, columns=names, dtype=object)
     for position, name in enumerate(names):
@@ -242,9 +244,16 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
     return suffix
 
 
-def _attempt(path: Path, read: Callable[[], T]) -> T:
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what goes wrong when a table's file is read into one sentence that names the file.
+
+    Raises
+    ------
+    DataError
+    """
     try:
-        return read()
+        yield
     except DataError:
         raise
     except ImportError as problem:

@@ -476,7 +476,7 @@ def test_a_damaged_model_is_one_sentence(tmp_path):
 
 def test_wrong_types_are_named():
     """Catches an attribute error deep inside for a table or schema of the wrong type."""
-    with pytest.raises(InputError, match="frame must be a pandas DataFrame, got dict"):
+    with pytest.raises(InputError, match="frame must be a pandas DataFrame or PartitionedRecords, got dict"):
         DPWGANGP().fit({"age": [1]}, schema=SCHEMA)
     with pytest.raises(InputError, match="schema must be a Schema"):
         DPWGANGP().fit(table(), schema="schema.yaml")

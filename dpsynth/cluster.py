@@ -1,0 +1,135 @@
+"""Work on the parts of a table, done by Dask workers: of a local cluster, or of one that runs already.
+
+Nothing here knows what a table is. `each` hands every part to a worker and gives the results back as they
+come; a worker that dies is survived, for its parts are handed to another.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from dpsynth.checks import whole
+from dpsynth.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+#: Seconds that a scheduler has to answer.
+_PATIENCE = 15
+
+
+@contextmanager
+def connected(
+    scheduler: str | None = None, *, workers: int | None = None, memory: str = "auto"
+) -> Iterator[Client]:
+    """A client of Dask workers; those that it starts itself end with the block.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address of a running scheduler (``tcp://host:8786``). Its workers need dpsynth installed, and the
+        table's folder under the same name. By default workers are started on this machine.
+    workers : int, optional
+        Worker processes to start, of one thread each; by default one for each core.
+    memory : str
+        Of each worker that is started (``"2GB"``): one that needs more is ended; by default its share of the
+        machine's.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, no scheduler answers, or ``workers`` is given beside a scheduler.
+
+    Notes
+    -----
+    Whoever can reach a scheduler can run code on its workers. One started here listens on this machine only,
+    but to all its users; ``tls://`` addresses take their certificates from Dask's configuration.
+    """
+    if scheduler is not None and workers is not None:
+        raise InputError(f"workers is {workers}, but the scheduler at {scheduler} has workers of its own")
+    if workers is not None:
+        whole("workers", workers)
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InputError('tables in parts need Dask: pip install "dpsynth[distributed]"') from None
+    if scheduler is not None:
+        try:
+            client = Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, ValueError, ImportError) as problem:
+            raise InputError(f"no Dask scheduler answers at {scheduler} ({_line(problem)})") from None
+        with client:
+            yield client
+        return
+    with (
+        LocalCluster(
+            n_workers=workers or os.cpu_count() or 1,
+            threads_per_worker=1,
+            memory_limit=memory,
+            dashboard_address="127.0.0.1:0",
+            preload=[__name__],
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the process that started this worker, which ends it; Dask calls it in each of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
+    """Yield ``work(part)`` once for every part, in the order in which workers finish.
+
+    ``work`` must be pure, but for files that it would write the same again: a part whose worker dies is
+    worked on once more, and still yields one result, for one future stands for it throughout.
+
+    Raises
+    ------
+    DpsynthError
+        What ``work`` raises.
+    RunError
+        If workers die of the same part again and again, or the scheduler is lost.
+    """
+    from distributed import KilledWorker, as_completed
+
+    # A task of its own, so that work travels to each worker once, however many parts there are. (The keyword
+    # arguments of Client.map would do the same, but under a key that later calls would share.)
+    carried = client.submit(_carried, work, pure=False)
+    pending = set(client.map(_apply, parts, [carried] * len(parts), pure=False))
+    try:
+        for future in as_completed(list(pending), loop=client.loop):
+            result = future.result()
+            pending.remove(future)
+            yield result
+    except KilledWorker as problem:
+        raise RunError(
+            f"{problem.allowed_failures + 1} workers died of the same part of the table; give each more "
+            "memory, or write the table in smaller row groups"
+        ) from None
+    except CancelledError:
+        raise RunError("the Dask scheduler was lost; nothing was made of what its workers had done") from None
+    finally:
+        if pending:  # something has failed, or nobody wants the rest
+            client.cancel(list(pending))
+
+
+def _carried(work: Callable[[Part], Result]) -> Callable[[Part], Result]:
+    return work
+
+
+def _apply(part: Part, work: Callable[[Part], Result]) -> Result:
+    return work(part)
+
+
+def _line(problem: Exception) -> str:
+    return " ".join(str(problem).split()) or type(problem).__name__

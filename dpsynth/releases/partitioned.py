@@ -1,0 +1,96 @@
+"""Private records in parts, on a Dask cluster: counted where they lie, summed where the noise is drawn.
+
+Counts add over parts, so that what `PartitionedRecords` answers is what `FrameRecords` answers for the same
+records, number for number; a release draws its noise once, at the driver, and posts what it posts for a
+frame. Workers hold exact counts of private records, as they hold the records: the cluster belongs to the
+table's owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.cluster import each
+from dpsynth.errors import InputError
+from dpsynth.releases.records import Axes, Records, count_frame
+from dpsynth.table.parquet import ParquetTable, Part, read_part
+from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class PartitionedRecords(Records):
+    """Records of a table in parts.
+
+    Parameters
+    ----------
+    table : ParquetTable
+    schema : Schema
+        Conforming is done part by part, each time that records are read.
+    client : distributed.Client
+        Of workers that can read the table's files (`dpsynth.cluster.connected`).
+
+    Raises
+    ------
+    DataError
+        If a file's columns are not the schema's.
+    """
+
+    def __init__(self, table: ParquetTable, schema: Schema, client: Client) -> None:
+        super().__init__()
+        self.table, self.schema = table, schema
+        self._empty = table.empty(schema)
+        self._client = client
+
+    def check(self) -> None:
+        """Read every record once to see that it fits the schema: before a budget is spent on them.
+
+        Raises
+        ------
+        DataError
+            If one does not, naming file, column and row: for the table's owner only.
+        """
+        for _ in each(self._client, partial(_check_part, schema=self.schema), self.table.parts):
+            pass
+
+    def _size(self) -> int:
+        return self.table.rows
+
+    def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+        total = count_frame(self._empty, tables)
+        work = partial(_count_part, schema=self.schema, tables=tables)
+        # A part that is counted twice, because its worker died, has one future and is added once.
+        for counts in each(self._client, work, self.table.parts):
+            for whole, part in zip(total, counts, strict=True):
+                whole += part
+        return total
+
+    def _frame(self) -> pd.DataFrame:
+        raise self.not_in_memory()
+
+    def not_in_memory(self) -> InputError:
+        """What is said to whoever asks for the records themselves, as the critic's steps do."""
+        return InputError(
+            f"critic steps need records in memory, and {self.table.path} is a table in parts; fit the prior "
+            "alone with training_steps=0 (--steps 0)"
+        )
+
+
+def _check_part(part: Part, schema: Schema) -> None:
+    for _ in read_part(part, schema):
+        pass
+
+
+def _count_part(part: Part, schema: Schema, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+    total: list[NDArray[np.int64]] = []
+    for frame in read_part(part, schema):
+        counts = count_frame(frame, tables)
+        total = [whole + part for whole, part in zip(total, counts, strict=True)] if total else counts
+    return total

@@ -1,0 +1,114 @@
+"""Samples larger than memory: parts drawn side by side by Dask workers, each into a Parquet file of its own.
+
+Sampling is post-processing of a released model: it reads no records, costs nothing, and any worker may do it.
+Each part has a generator stream of its own, spawned from one seed, so that a part which is drawn again after
+its worker died is the same part, and a sample depends on seed and number of parts only, not on who drew what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpsynth.cluster import each
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.table.io import write_table
+from dpsynth.table.rules import Where, parse_where
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Rows of a part where nobody says how many parts there are.
+PART_ROWS = 1_000_000
+_NAME = "part-{:05d}.parquet"
+#: The file that every folder of parts holds.
+FIRST = _NAME.format(0)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file to be drawn.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    rows : int
+    seed : SeedSequence
+    """
+
+    name: str
+    rows: int
+    seed: np.random.SeedSequence
+
+
+def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Part]:
+    """The parts of a sample of ``n`` records, of about equal numbers of rows.
+
+    Parameters
+    ----------
+    n : int
+    partitions : int or None
+        How many; None: one for each million records.
+    seed : int or None
+        None takes one from the operating system.
+
+    Examples
+    --------
+    >>> [(part.name, part.rows) for part in plan_parts(5, 2, 0)]
+    [('part-00000.parquet', 2), ('part-00001.parquet', 3)]
+    """
+    count = partitions or max(-(-n // PART_ROWS), 1)
+    ends = [n * i // count for i in range(count + 1)]
+    for i, stream in enumerate(np.random.SeedSequence(seed).spawn(count)):
+        yield Part(_NAME.format(i), ends[i + 1] - ends[i], stream)
+
+
+def sample_parts(
+    model: GeneratorModel,
+    folder: Path,
+    parts: Iterator[Part],
+    client: Client,
+    *,
+    where: Where | None = None,
+) -> Acceptance:
+    """Draw parts into files of a folder; each worker holds a block of records at a time.
+
+    Parameters
+    ----------
+    model : GeneratorModel
+    folder : Path
+        Exists, under the same name for all workers.
+    parts : iterator of Part
+    client : distributed.Client
+    where : str, sequence of str, or mapping, optional
+        Conditions on every record, checked before.
+
+    Raises
+    ------
+    DataError
+        If a worker cannot write to the folder.
+    RejectionError
+        If a constraint or condition is nearly impossible under the model.
+    """
+    record = Acceptance()
+    for drawn in each(client, partial(_draw, model=model, folder=folder, where=where), list(parts)):
+        record.add(drawn)
+    for rest in folder.glob(".*"):  # of workers that died while they wrote
+        rest.unlink()
+    return record
+
+
+def _draw(part: Part, model: GeneratorModel, folder: Path, where: Where | None) -> Acceptance:
+    record = Acceptance()
+    rng = np.random.default_rng(part.seed)
+    # Rules hold functions, which do not travel; their text does.
+    conditions = parse_where(where, model.schema)
+    write_table(model.blocks(part.rows, rng, where=conditions, record=record), folder / part.name)
+    return record

@@ -1,0 +1,207 @@
+"""A table in parts: a folder of Parquet files, or one file, of which no more than a part is ever in memory.
+
+Files are cut at their row groups and read in batches. What a file says of itself (columns, rows) is checked
+against the schema before anything is read; a part is then conformed as a whole table is. Conforming looks at
+one record at a time, so that the parts of a table conform to what the table conforms to. (Only where a
+Parquet column's *type* differs between files can a whole frame differ from its parts: pandas would give
+``True`` of one file and ``1`` of another one type. A part is then read as its file says.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import pandas as pd
+
+from dpsynth.errors import DataError
+from dpsynth.table.io import reading
+from dpsynth.table.schema import Schema
+
+#: Rows in memory at once, and rows of a part, unless a row group has more.
+BATCH_ROWS, PART_ROWS = 100_000, 500_000
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Where some of a table's rows lie.
+
+    Attributes
+    ----------
+    file : Path
+        Absolute.
+    number : int
+        Of the row group in its file, from 0.
+    first, rows : int
+        The first row's place in the file, from 0, and how many there are.
+    file_size : int
+        In bytes, when the table was opened.
+    """
+
+    file: Path
+    number: int
+    first: int
+    rows: int
+    file_size: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Row groups that are read together.
+
+    Parameters
+    ----------
+    groups : tuple of RowGroup
+    """
+
+    groups: tuple[RowGroup, ...]
+
+
+class ParquetTable:
+    """A private table in Parquet files, opened but not read.
+
+    Parameters
+    ----------
+    path : path
+        A folder whose files ``*.parquet`` hold the records, or one such file.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        In the order of the files' names; together every row once.
+    rows : int
+        How many records there are: private, for the table's owner only.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, a file is not Parquet, or a folder lies in the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "ab":
+    ...         pd.DataFrame({"age": range(5)}).to_parquet(f"{folder}/{name}.parquet", row_group_size=2)
+    ...     table = ParquetTable(folder)
+    ...     table.rows, [(group.first, group.rows) for part in table.parts for group in part.groups]
+    (10, [(0, 2), (2, 2), (4, 1), (0, 2), (2, 2), (4, 1)])
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self.files = _files(self.path)
+        groups = [group for file in self.files for group in _row_groups(file)]
+        self.parts = tuple(_joined(groups))
+        self.rows = sum(group.rows for group in groups)
+
+    def empty(self, schema: Schema) -> pd.DataFrame:
+        """A conformed frame of no record, after checking that all files have the columns of a schema.
+
+        Parameters
+        ----------
+        schema : Schema
+            Derived columns may be there or not: they are not read.
+
+        Raises
+        ------
+        DataError
+            If a file lacks a column or has one that the schema does not know, naming both.
+        """
+        from pyarrow import parquet
+
+        for file in self.files:
+            with reading(file):
+                frame = parquet.read_schema(file).empty_table().to_pandas()
+            try:
+                conformed = schema.modelled.conform(frame[_own(frame.columns, schema)]).frame
+            except DataError as problem:
+                raise DataError(f"{file}: {problem}") from None
+        return conformed
+
+
+def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
+    """Conformed frames that together hold a part's records, at most `BATCH_ROWS` each.
+
+    Parameters
+    ----------
+    part : Part
+    schema : Schema
+        Its columns are read, but for derived ones.
+
+    Raises
+    ------
+    DataError
+        If a record does not fit the schema, naming file, column and row; or if a file cannot be read, or has
+        changed since the table was opened.
+    """
+    modelled = schema.modelled
+    for group in part.groups:
+        first = group.first
+        for frame in _batches(group, schema):
+            try:
+                yield modelled.conform(frame).frame
+            except DataError as problem:
+                rows = f"rows {first + 1:,} to {first + len(frame):,}"
+                raise DataError(f"{group.file}, counted within {rows}: {problem}") from None
+            first += len(frame)
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    if path.is_file():
+        return (path,)
+    with reading(path):
+        entries = sorted(path.iterdir())
+    # What lies in folders of folders (sex=F/...) would be left out, and its column with it.
+    inner = next(
+        (entry for entry in entries if entry.is_dir() and not entry.name.startswith((".", "_"))), None
+    )
+    if inner is not None:
+        raise DataError(f"{inner} is a folder; the Parquet files of a table must lie in one folder, {path}")
+    files = tuple(entry for entry in entries if entry.suffix.lower() == ".parquet" and entry.is_file())
+    if not files:
+        raise DataError(f"{path} holds no file that ends with .parquet")
+    return files
+
+
+def _row_groups(file: Path) -> list[RowGroup]:
+    from pyarrow.parquet import read_metadata
+
+    with reading(file):
+        size = file.stat().st_size
+        metadata = read_metadata(file)
+        rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    firsts = [0, *accumulate(rows)]
+    return [RowGroup(file, i, firsts[i], n, size) for i, n in enumerate(rows) if n]
+
+
+def _joined(groups: Iterable[RowGroup]) -> Iterator[Part]:
+    """Parts of at most `PART_ROWS` rows: a small row group is not worth a way over the network."""
+    held: list[RowGroup] = []
+    for group in groups:
+        if held and sum(other.rows for other in held) + group.rows > PART_ROWS:
+            yield Part(tuple(held))
+            held = []
+        held.append(group)
+    if held:
+        yield Part(tuple(held))
+
+
+def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:
+    from pyarrow.parquet import ParquetFile
+
+    with reading(group.file):
+        if group.file.stat().st_size != group.file_size:
+            raise DataError(f"{group.file} has changed since the table was opened; begin again")
+        with ParquetFile(group.file) as file:
+            columns = [name for name in _own(file.schema_arrow.names, schema) if name not in schema.ignored]
+            for batch in file.iter_batches(BATCH_ROWS, [group.number], columns, use_threads=False):
+                yield batch.to_pandas()[columns]
+
+
+def _own(names: Iterable[str], schema: Schema) -> list[str]:
+    """The names that are not those of derived columns."""
+    derived = {column.name for column, _ in schema.formulas}
+    return [name for name in names if name not in derived]

@@ -1,0 +1,107 @@
+"""Fitting and sampling in parts from the command line, on workers of a small real cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dpsynth.cli import main
+
+SCHEMA = """\
+n_public: 60
+outcome: died
+columns:
+  - {name: age, kind: integer, lower: 18, upper: 90}
+  - {name: crea, kind: continuous, lower: 0.1, upper: 10, decimals: 1, missing: true}
+  - {name: died, kind: binary, categories: [0, 1]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"age": [20 + i for i in range(60)], "crea": [None, 1.5, 2.0] * 20})
+    frame["died"] = (frame["age"] > 50).astype(int)
+    Path("parts").mkdir()
+    frame[:25].to_parquet("parts/a.parquet")
+    frame[25:].to_parquet("parts/b.parquet")
+    frame.to_parquet("whole.parquet", row_group_size=20)
+    Path("schema.yaml").write_text(SCHEMA)
+    return tmp_path
+
+
+FIT = "fit --schema schema.yaml --epsilon 3 --delta 1e-5 --steps 0 --workers 1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["parts", "whole.parquet"])
+def test_fit_and_sample(data, folder, capsys):
+    assert main(f"{FIT} --data {data} --out model --json".split()) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert [entry["name"] for entry in fitted["entries"]] == ["one-way marginals", "prior tables"]
+    sample = "sample model -n 100 --partitions 2 --workers 1 --seed 3 --out drawn"
+    assert main(sample.split()) == 0
+    assert "wrote 100 records to drawn" in capsys.readouterr().out
+    assert sorted(file.name for file in Path("drawn").iterdir()) == [
+        "part-00000.parquet",
+        "part-00001.parquet",
+    ]
+    assert len(pd.read_parquet("drawn")) == 100
+    assert main(sample.split()) == 2
+    assert "drawn exists and is not empty" in capsys.readouterr().err
+    assert main([*sample.split(), "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (f"{FIT} --data nothing --out m", "nothing: cannot be read (No such file or directory)"),
+        (
+            f"{FIT} --data parts --out m --scheduler tcp://x:1",
+            "the scheduler at tcp://x:1 has workers of its own",
+        ),
+        ("sample parts -n 1 --out m --partitions 2 --force", "parts holds no model: model.json is absent"),
+        ("sample parts -n 1 --out parts --partitions 2 --force", "parts holds no part-00000.parquet"),
+        (
+            "run --data parts --schema schema.yaml --epsilon 3 --out m",
+            "parts is a folder; name a CSV or Parquet",
+        ),
+    ],
+)
+def test_what_is_refused_before_workers_start(command, message, folder, capsys):
+    assert main(command.split()) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("m").exists()
+
+
+@pytest.mark.slow
+def test_steps_and_wrong_records_cost_nothing(folder, capsys):
+    """Catches a folder whose ledger says that something was spent on a fit that never read a count."""
+    assert main(f"{FIT} --data parts --out m --steps 10".split()) == 2
+    assert "parts is a table in parts; fit the prior alone with" in capsys.readouterr().err
+    pd.DataFrame({"age": [30], "crea": [1.0], "died": [7]}).to_parquet("parts/c.parquet")
+    assert main(f"{FIT} --data parts --out m".split()) == 2
+    message = capsys.readouterr().err
+    assert "c.parquet, counted within rows 1 to 1: column 'died', row 1: 7 is not one of the" in message
+    assert not [file.name for file in Path().iterdir() if "journal" in file.name or file.name == "m"]
+
+
+def test_without_dask_the_extra_is_named(folder):
+    code = (
+        "import sys; sys.modules['distributed'] = None\n"
+        "from dpsynth.cli import main\n"
+        f"raise SystemExit(main({[*FIT.split(), '--data', 'parts', '--out', 'm']!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    assert done.returncode == 2 and 'pip install "dpsynth[distributed]"' in done.stderr

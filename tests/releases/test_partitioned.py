@@ -1,0 +1,277 @@
+"""A table in parts answers what the same table in memory answers, whatever happens to its workers."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from dask_workers import DyingAxis, process, threads
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from table_strategies import random_frame, schemas
+
+from dpsynth import cluster
+from dpsynth.errors import DataError, InputError, PrivacyError, RunError
+from dpsynth.releases.axes import BinAxis, GridAxis, MissingAxis
+from dpsynth.releases.marginals import make_grids
+from dpsynth.releases.partitioned import PartitionedRecords
+from dpsynth.releases.records import FrameRecords
+from dpsynth.table import parquet
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=99),
+        Column(name="crea", kind="continuous", lower=0.1, upper=20, scale="log", missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M"), missing=True),
+    ),
+    outcome="sex",
+)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with threads() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with cluster.connected(workers=2, memory="1GB") as client:
+        yield client
+
+
+def write_parts(frame, folder, ends, row_group_size=None):
+    """Files that hold the frame's records from each end to the next."""
+    folder.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+    for i, (start, stop) in enumerate(itertools.pairwise([0, *sorted(ends), len(frame)])):
+        frame.iloc[start:stop].to_parquet(
+            folder / f"{i:03d}.parquet", index=False, row_group_size=row_group_size
+        )
+    return folder
+
+
+def every_table(schema):
+    """One table a column, one of all pairs, one of coarse bins, one of missing values."""
+    grids = make_grids(schema)
+    axes = [GridAxis(grid) for grid in grids]
+    coarse = [BinAxis(grid, np.arange(grid.size) // 3) for grid in grids]
+    missing = MissingAxis(schema.names)
+    pairs = list(itertools.combinations(coarse, 2))
+    return [*((axis,) for axis in axes), *pairs, (missing,), (coarse[0], missing)]
+
+
+def counts(records, tables):
+    with records.opened():
+        return records.size(), records.counts(tables)
+
+
+def assert_same(a, b):
+    assert a[0] == b[0] and len(a[1]) == len(b[1])
+    for x, y in zip(a[1], b[1], strict=True):
+        assert x.dtype == y.dtype and np.array_equal(x, y)
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_counts_are_those_of_the_frame(data, tmp_path, client, monkeypatch):
+    """Catches a record that is lost, counted twice or read otherwise in a part than in the whole table."""
+    schema = data.draw(schemas())
+    n = data.draw(st.integers(0, 40))
+    frame = random_frame(schema, n, data.draw(st.integers(0, 2**32 - 1)))
+    ends = data.draw(st.lists(st.integers(0, n), max_size=5))
+    folder = write_parts(frame, tmp_path / "table", ends, data.draw(st.none() | st.integers(1, 9)))
+    monkeypatch.setattr(parquet, "PART_ROWS", data.draw(st.sampled_from([1, 5, 500])))
+    monkeypatch.setattr(parquet, "BATCH_ROWS", data.draw(st.sampled_from([1, 7, 500])))
+    records = PartitionedRecords(parquet.ParquetTable(folder), schema, client)
+    records.check()
+    tables = every_table(schema)
+    assert_same(counts(records, tables), counts(FrameRecords(schema.conform(frame).frame), tables))
+
+
+def sample_frame(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(-5, 110, n),
+            "crea": np.where(rng.random(n) < 0.2, np.nan, rng.lognormal(0, 1, n)),
+            "sex": rng.choice(np.array(["F", "M", None], dtype=object), n),
+        }
+    )
+
+
+def test_values_beyond_the_bounds_missing_words_and_other_columns(tmp_path, client):
+    """Catches parts that are not clipped, or a folder's ignored and derived columns that are read."""
+    schema = Schema(
+        columns=(*SCHEMA.columns, Column(name="old", kind="integer", lower=0, upper=198, derived="age * 2")),
+        ignored=("id", "seen"),
+        missing_words=("?", "-9"),
+        constraints=("age > 3",),
+    )
+    frame = sample_frame(300).assign(id=range(300), seen=pd.Timestamp("2020-01-01"), old="not read")
+    frame["sex"] = frame["sex"].fillna("?")
+    frame["crea"] = frame["crea"].fillna(-9)
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [0, 7, 7, 150]))
+    records = PartitionedRecords(table, schema, client)
+    whole = FrameRecords(schema.modelled.conform(frame.drop(columns="old")).frame)
+    tables = every_table(schema.modelled)
+    assert_same(counts(records, tables), counts(whole, tables))
+    assert counts(records, [(MissingAxis(("crea", "sex")),)])[1][0][0] < 300
+
+
+def test_one_file_is_a_table_in_parts_too(tmp_path, client):
+    frame = sample_frame(50)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=20)
+    records = PartitionedRecords(parquet.ParquetTable(tmp_path / "t.parquet"), SCHEMA, client)
+    tables = every_table(SCHEMA)
+    assert_same(counts(records, tables), counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+
+
+def test_each_pass_opens_a_part_once(tmp_path, client, monkeypatch):
+    """Catches a pass over the data for every table."""
+    table = parquet.ParquetTable(write_parts(sample_frame(60), tmp_path / "t", [20, 40]))
+    opened = []
+    batches = parquet._batches
+    monkeypatch.setattr(parquet, "_batches", lambda group, s: opened.append(group) or batches(group, s))
+    records = PartitionedRecords(table, SCHEMA, client)
+    with records.opened():
+        records.counts(every_table(SCHEMA))
+    assert sorted(group.file.name for group in opened) == ["000.parquet", "001.parquet", "002.parquet"]
+
+
+def test_small_row_groups_share_a_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "PART_ROWS", 30)
+    table = parquet.ParquetTable(write_parts(sample_frame(100), tmp_path / "t", [45], row_group_size=10))
+    assert [sum(group.rows for group in part.groups) for part in table.parts] == [30, 25, 30, 15]
+    assert table.rows == 100
+
+
+def test_the_gate_is_closed_outside_a_release(tmp_path, client):
+    """Catches a table in parts that answers without a posting, or that hands out its records."""
+    records = PartitionedRecords(
+        parquet.ParquetTable(write_parts(sample_frame(9), tmp_path / "t", [])), SCHEMA, client
+    )
+    for read in (records.size, partial(records.counts, []), records.frame):
+        with pytest.raises(PrivacyError, match="a release that a ledger runs"):
+            read()
+    with records.opened(), pytest.raises(InputError, match=r"training_steps=0"):
+        records.frame()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="crea"), r"002\.parquet: the table lacks the column\(s\) 'crea'"),
+        (lambda f: f.assign(name="x"), r"002\.parquet: the table has the column\(s\) 'name' that"),
+    ],
+)
+def test_columns_are_checked_in_every_file_before_any_is_read(change, message, tmp_path, client):
+    folder = write_parts(sample_frame(90), tmp_path / "t", [30, 60])
+    change(sample_frame(5)).to_parquet(folder / "002.parquet")
+    with pytest.raises(DataError, match=message):
+        PartitionedRecords(parquet.ParquetTable(folder), SCHEMA, client)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("sex", "X", r"'sex', row 3: 'X' is not one of the declared categories 'F', 'M'"),
+        ("age", None, r"'age', row 3: the value is missing, and the schema does not allow that"),
+        ("crea", np.inf, r"'crea', row 3: inf is infinite"),
+    ],
+)
+def test_a_wrong_record_is_named_by_the_check(column, value, message, tmp_path, client, monkeypatch):
+    """Catches a fit that spends its budget before it meets the record that stops it."""
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 20)
+    frame = sample_frame(90)
+    frame[column] = frame[column].astype(object)
+    frame.loc[52, column] = value
+    folder = write_parts(frame, tmp_path / "t", [30])
+    records = PartitionedRecords(parquet.ParquetTable(folder), SCHEMA, client)
+    with pytest.raises(DataError, match=r"001\.parquet, counted within rows 21 to 40: column " + message):
+        records.check()
+
+
+def test_folders_that_hold_no_table(tmp_path):
+    with pytest.raises(DataError, match=r"nothing: cannot be read \(No such file or directory\)"):
+        parquet.ParquetTable(tmp_path / "nothing")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").touch()
+    with pytest.raises(DataError, match=r"t holds no file that ends with \.parquet"):
+        parquet.ParquetTable(tmp_path / "t")
+    (tmp_path / "t" / "a.parquet").write_text("age\n" + "40\n" * 9)
+    with pytest.raises(DataError, match=r"a\.parquet: not a table: Parquet magic bytes not found"):
+        parquet.ParquetTable(tmp_path / "t")
+    (tmp_path / "t" / "sex=F").mkdir()
+    with pytest.raises(DataError, match=r"sex=F is a folder; the Parquet files of a table must lie in one"):
+        parquet.ParquetTable(tmp_path / "t")
+
+
+def test_a_file_that_changes_between_two_readings_is_refused(tmp_path, client):
+    """Catches releases of one ledger that are about two tables."""
+    folder = write_parts(sample_frame(90), tmp_path / "t", [30])
+    records = PartitionedRecords(parquet.ParquetTable(folder), SCHEMA, client)
+    records.check()
+    sample_frame(61).to_parquet(folder / "001.parquet")
+    with records.opened(), pytest.raises(DataError, match=r"001\.parquet has changed since the table was"):
+        records.counts(every_table(SCHEMA))
+
+
+def test_a_scheduler_that_runs_already(tmp_path, processes):
+    """Catches a client that starts workers of its own, or ends those of others."""
+    frame = sample_frame(40)
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [10]))
+    tables = every_table(SCHEMA)
+    with cluster.connected(processes.scheduler.address) as client:
+        answer = counts(PartitionedRecords(table, SCHEMA, client), tables)
+        assert client.ncores() == processes.ncores()
+    assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+    assert len(processes.run(process)) == 2
+
+
+def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
+    """Catches parts that are lost with their worker, or added twice when they are counted again."""
+    monkeypatch.setattr(parquet, "PART_ROWS", 50)
+    frame = sample_frame(1000)
+    frame["age"] = frame["age"].clip(0, 98)
+    frame.loc[620, "age"] = 99
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [], row_group_size=50))
+    records = PartitionedRecords(table, SCHEMA, processes)
+    (tmp_path / "grave").mkdir()
+    dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave")
+    tables = [*every_table(SCHEMA), (dying,)]
+    before = set(processes.run(process).values())
+    answer = counts(records, tables)
+    killed = {int(file.name) for file in (tmp_path / "grave").iterdir()}
+    assert len(killed) == 1 and killed <= before
+    assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+
+
+def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes):
+    frame = sample_frame(10).assign(age=99)
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", []))
+    (tmp_path / "grave").mkdir()
+    dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave", lives=99)
+    records = PartitionedRecords(table, SCHEMA, processes)
+    with pytest.raises(RunError, match="workers died of the same part of the table; give each more memory"):
+        counts(records, [(dying,)])
+
+
+def test_where_the_workers_are(monkeypatch):
+    with pytest.raises(
+        InputError, match="workers is 2, but the scheduler at tcp://a:1 has workers of its own"
+    ):
+        cluster.connected("tcp://a:1", workers=2).__enter__()
+    with pytest.raises(InputError, match="workers must be a whole number of at least 1, not 0"):
+        cluster.connected(workers=0).__enter__()
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        cluster.connected("tcp://127.0.0.1:9").__enter__()
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(InputError, match=r'pip install "dpsynth\[distributed\]"'):
+        cluster.connected().__enter__()

@@ -1,0 +1,134 @@
+"""A fit of a table in parts is the fit of the same table in memory."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from dask_workers import threads
+
+import dpsynth
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError
+from dpsynth.releases.partitioned import PartitionedRecords
+from dpsynth.table.parquet import ParquetTable
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="months", kind="integer", lower=216, upper=1080, derived="age * 12"),
+        Column(name="crea", kind="continuous", lower=0.1, upper=20, scale="log", missing=True),
+        Column(name="hb", kind="continuous", lower=3, upper=22, decimals=1, missing=True),
+        Column(name="stage", kind="categorical", categories=("I", "II", "III"), missing=True),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=600,
+    constraints=("age >= 20",),
+)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with threads() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(10, 99, 600),
+            "crea": np.where(rng.random(600) < 0.2, np.nan, rng.lognormal(0, 1, 600)),
+            "hb": np.where(rng.random(600) < 0.2, np.nan, rng.normal(13, 2, 600).round(1)),
+            "stage": rng.choice(np.array(["I", "II", "III", None], dtype=object), 600),
+            "died": rng.choice(["no", "yes"], 600),
+        }
+    )
+
+
+@pytest.fixture
+def folder(frame, tmp_path):
+    path = tmp_path / "parts"
+    path.mkdir()
+    for i, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
+        frame.iloc[start:stop].to_parquet(path / f"{i}.parquet", index=False, row_group_size=150)
+    return path
+
+
+def opened(folder, client, schema=SCHEMA):
+    return PartitionedRecords(ParquetTable(folder), schema, client)
+
+
+def estimator(**options):
+    return dpsynth.DPWGANGP(1.0, 1e-5, **{"training_steps": 0, "random_state": 5, **options})
+
+
+@pytest.mark.parametrize("n_public", [600, None])
+@pytest.mark.parametrize("prior", ["tan", "tree", "none"])
+def test_the_same_noise_gives_the_same_bytes(prior, n_public, frame, folder, client, tmp_path):
+    """Catches counts, noise or postings that differ between a table in memory and one in parts."""
+    schema = SCHEMA.with_n_public(n_public)
+    estimator(prior=prior).fit(frame, schema=schema).save(tmp_path / "memory")
+    estimator(prior=prior).fit(opened(folder, client, schema), schema=schema).save(tmp_path / "dask")
+    texts = [(tmp_path / name / "model.json").read_text() for name in ("memory", "dask")]
+    keys = [re.sub(r'"key": "[0-9a-f]+"', '"key": "of a stage"', text) for text in texts]  # drawn at random
+    assert keys[0] == keys[1]
+    assert (tmp_path / "memory/model.npz").read_bytes() == (tmp_path / "dask/model.npz").read_bytes()
+    entries = json.loads(texts[1])["ledger"]["entries"]
+    assert len(entries) == (1 if prior == "none" else 3) + (n_public is None)
+
+
+def test_noise_is_drawn_afresh_without_a_seed(folder, client):
+    models = [estimator(random_state=None).fit(opened(folder, client), schema=SCHEMA) for _ in range(2)]
+    a, b = (model.model_.encoder.marginals.probabilities[0] for model in models)
+    assert models[0].guarantee().private and not np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("options", "schema", "change", "message"),
+    [
+        ({"training_steps": 200}, SCHEMA, {}, r"critic steps need records in memory.*training_steps=0"),
+        ({}, SCHEMA.with_n_public(601), {}, "not the one that the records in parts were opened with"),
+        (
+            {},
+            SCHEMA,
+            {"died": "perhaps"},
+            r"3\.parquet, counted within rows 151 to 200: column 'died', row 50",
+        ),
+        ({}, SCHEMA, {"died": None}, r"the value is missing, and the schema does not allow that"),
+    ],
+)
+def test_nothing_is_spent_on_a_fit_that_cannot_be(options, schema, change, message, folder, client):
+    """Catches a budget that is spent before it is seen that the table cannot be fitted."""
+    last = pd.read_parquet(folder / "3.parquet")
+    for column, value in change.items():
+        last[column] = last[column].astype(object)
+        last.loc[199, column] = value
+    last.to_parquet(folder / "3.parquet", index=False, row_group_size=150)
+    ledger = Ledger()
+    with pytest.raises(InputError, match=message):
+        estimator(**options).fit(opened(folder, client), schema=schema, ledger=ledger)
+    assert not ledger.entries
+
+
+def test_n_public_is_compared_with_what_the_files_say(folder, client):
+    far = SCHEMA.with_n_public(1200)
+    with pytest.raises(DataError, match=r"n_public is 1,200, but the table to fit has 600 rows"):
+        estimator().fit(opened(folder, client, far), schema=far)
+    with pytest.warns(OwnerWarning, match="600 rows"):
+        estimator().fit(opened(folder, client, far), schema=far, accept_n_public=True)
+
+
+def test_unreviewed_fields_are_refused_before_the_table_is_read(folder, client, monkeypatch):
+    columns = (SCHEMA.columns[0].model_copy(update={"unreviewed": ("lower",)}), *SCHEMA.columns[1:])
+    drafted = Schema(**{**dict(SCHEMA), "columns": columns})
+    records = opened(folder, client, drafted)
+    monkeypatch.setattr(records, "check", lambda: pytest.fail("the records were read"))
+    with pytest.raises(PrivacyError, match="age"):
+        estimator().fit(records, schema=drafted)
