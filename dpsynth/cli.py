@@ -24,11 +24,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.run)
+app.command("run")(run.run_configuration)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
+app.command("evaluate")(evaluate.evaluate_table)
+app.command("report")(report.draw_report)
 app.command("calibrate")(calibrate.print_noise)
 app.add_typer(account.app, name="account")
 app.add_typer(schema.app, name="schema")

@@ -26,7 +26,7 @@ _MARK = "evaluation.json"
 _FILES = "evaluation.json, evaluation.md and report.html"
 
 
-def evaluate(
+def evaluate_table(
     run: Annotated[
         Path | None, typer.Argument(help="Folder of a run, to evaluate it again.", show_default=False)
     ] = None,

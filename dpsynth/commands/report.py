@@ -20,7 +20,7 @@ class Mode(StrEnum):
     RELEASE = "release"
 
 
-def report(
+def draw_report(
     folder: Annotated[
         Path, typer.Argument(help="What `dpsynth run` or `dpsynth evaluate --out` wrote.", show_default=False)
     ],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpsynth.runs.pipeline import Finished
 
 
-def run(
+def run_configuration(
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
     config: Annotated[Path | None, typer.Argument(help="YAML file of the run.", show_default=False)] = None,
     data: Annotated[

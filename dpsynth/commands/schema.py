@@ -41,8 +41,8 @@ def infer(
     Names what it leaves out (identifiers, dates, free text) and asks what only the table's owner knows; the
     questions stand beside the columns in the YAML file. The draft is private.
     """
-    from dpsynth.table.infer import draft
     from dpsynth.table.io import read_table
+    from dpsynth.table.schema_inference import draft
 
     if out is not None:
         require_free_file(out, force=force)

@@ -44,14 +44,14 @@ class Section(BaseModel):
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(Field,))
-def options(record: type[Record]) -> type[Record]:
+def options_record(record: type[Record]) -> type[Record]:
     """Make a class a frozen dataclass whose fields are checked by their annotations.
 
     Its constructor raises InputError with one sentence.
 
     Examples
     --------
-    >>> @options
+    >>> @options_record
     ... class Share:
     ...     of: float = Field(default=0.5, gt=0, lt=1)
     >>> Share(of=2.0)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import InputError
-from dpsynth.files.options import options
+from dpsynth.files.options import options_record
 
 Penalty = Literal["none", "public", "data"]
 
@@ -16,7 +16,7 @@ Penalty = Literal["none", "public", "data"]
 Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
 
-@options
+@options_record
 class TrainingSettings:
     """Architecture and optimiser of one training run.
 

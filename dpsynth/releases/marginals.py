@@ -2,7 +2,7 @@
 
 Every column is counted on its public grid (`dpsynth.table.grid`), Gaussian noise is added, and the counts
 are projected on the simplex scaled to the number of records ("norm-sub", theory of section 1.8); those of
-numeric columns are first estimated with the noise's law in view (`dpsynth.releases.denoise`). Fine ordered
+numeric columns are first estimated with the noise's law in view (`dpsynth.releases.denoising`). Fine ordered
 grids can be counted as a dyadic tree with least-squares consistency instead (Hay et al. 2010).
 
 Where three columns or more may be missing, the number of missing values a record is one more histogram
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
 from dpsynth.releases.axes import GridAxis, MissingAxis
-from dpsynth.releases.denoise import denoise
+from dpsynth.releases.denoising import denoise
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.hierarchy import consistent, levels_of, nonnegative_leaves, tree_counts
 from dpsynth.releases.panels import panel_of

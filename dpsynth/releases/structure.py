@@ -25,8 +25,8 @@ from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
+from dpsynth.releases.exponential_mechanism import check_epsilon, choose
 from dpsynth.releases.records import Records
-from dpsynth.releases.selection import check_epsilon, choose
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:

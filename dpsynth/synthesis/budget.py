@@ -23,7 +23,7 @@ from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.loss.pld import DELTA_FLOOR
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.files.options import options
+from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease, Method
 from dpsynth.releases.prior import PriorReleases
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-@options
+@options_record
 class Shares:
     """Fractions of mu^2; training receives what the others leave.
 

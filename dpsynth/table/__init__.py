@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from dpsynth.table.conform import Conformed
     from dpsynth.table.encoder import Encoder
     from dpsynth.table.grid import Grid
-    from dpsynth.table.infer import infer
     from dpsynth.table.io import read_table, write_table
     from dpsynth.table.layout import Layout
     from dpsynth.table.marginals import Marginals
     from dpsynth.table.schema import Schema, require_reviewed
+    from dpsynth.table.schema_inference import infer
 
 _HOMES = {
     "Column": "column",
@@ -27,7 +27,7 @@ _HOMES = {
     "Layout": "layout",
     "Marginals": "marginals",
     "Schema": "schema",
-    "infer": "infer",
+    "infer": "schema_inference",
     "read_table": "io",
     "require_reviewed": "schema",
     "write_table": "io",

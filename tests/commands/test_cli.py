@@ -182,7 +182,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "fit under a file": (nothing, "fit --data good.csv --schema good.yaml --epsilon 1 --out good.csv/out",
                          "cannot be written"),
     "steps negative": (nothing, f"{fit_command()} --steps -5", "training_steps"),
-    "folder as table": (nothing, fit_command(data="."), ". is a folder; name a CSV"),
+    "folder as table": (nothing, fit_command(data="."), "holds no file that ends with .parquet"),
     "folder as schema": (nothing, fit_command(schema="."), "Is a directory"),
     "schema of another": (
         schema_with("name: sex", "name: ward"), fit_command(schema="bad.yaml"),

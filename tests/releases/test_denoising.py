@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsynth.releases.denoise import denoise, scaled_cells
+from dpsynth.releases.denoising import denoise, scaled_cells
 from dpsynth.releases.logspline import Design, fit, start
 from dpsynth.releases.projection import norm_sub
 from dpsynth.table.column import Column

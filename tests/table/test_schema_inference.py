@@ -13,7 +13,7 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, PrivacyError
 from dpsynth.table import Schema, infer, read_table, require_reviewed
-from dpsynth.table.infer import draft as draft_table
+from dpsynth.table.schema_inference import draft as draft_table
 
 
 def draft(values: object):
