@@ -1,0 +1,36 @@
+"""The guide to the house is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dpsynth
+
+ROOT = Path(dpsynth.__file__).parents[1]
+GUIDE = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
+THEMES = re.findall(r"^\| (.+?) \| `(dpsynth/\S+)` \|$", GUIDE, flags=re.MULTILINE)
+
+
+def test_there_are_twenty_themes():
+    """A table that the pattern does not read."""
+    assert len(THEMES) >= 20
+
+
+@pytest.mark.parametrize(("theme", "file"), THEMES, ids=lambda text: text.split(" (")[0])
+def test_a_theme_is_where_the_guide_says(theme, file):
+    """A module that was moved or renamed, or that no longer speaks of its theme."""
+    text = (ROOT / file).read_text(encoding="utf-8").lower()
+    words = re.findall(r"theorem \d\.\d\.\d|[a-zö–-]{4,}", theme.lower())
+    assert any(word.replace("–", " and ").split(" and ")[0] in text for word in words), words
+
+
+def test_the_readme_lists_every_folder():
+    """A folder that the README's layout does not name."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    layout = readme[readme.index("## How the code is laid out") : readme.index("## References")]
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "dpsynth").rglob("*.py")} - {Path("dpsynth")}
+    missing = [str(folder) for folder in folders if f"{folder.name}/`" not in layout]
+    assert not missing
