@@ -89,7 +89,7 @@ def test_same_forest_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
             return original(self, *arguments)
 
         monkeypatch.setattr(RandomForestClassifier, method, watch)
-    monkeypatch.setattr(module, "PARALLEL_RECORDS", 10)
+    monkeypatch.setattr(predictions, "PARALLEL_RECORDS", 10)
     monkeypatch.setattr(predictions.os, "cpu_count", lambda: 2)
     np.testing.assert_array_equal(
         alone, fit_and_predict(CLASSIFIERS["random_forest"], 3, (x, y), test, 2).predicted
