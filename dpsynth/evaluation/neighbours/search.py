@@ -6,8 +6,8 @@ again from differences, and what it may have missed is bounded: ``reach`` is a d
 the list lies below. Whoever decides by the lists compares with ``reach`` as well, and looks at all distances
 (:func:`over_tiles`) where the lists do not settle the matter. Other metrics compute every distance in tiles.
 
-Why not a filter of our own in single precision: it took 2.7 against 4.3 CPU seconds at 10,000 x 50, the default,
-and 92 against 192 at 100,000 x 50, for 200 lines more and a second analysis of errors.
+Why not a filter of our own in single precision: it took 2.7 against 4.3 CPU seconds at 10,000 x 50, the
+default, and 92 against 192 at 100,000 x 50, for 200 lines more and a second analysis of errors.
 
 Error of the expansion: points are shifted to the centre of the set and scaled by a power of two. A sum of
 p = d + 2 products, in any order, errs by at most ``p u / (1 - p u)`` times the sum of |terms| (Higham 2002,
