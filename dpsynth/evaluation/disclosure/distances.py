@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dpsynth.evaluation.features import category_codes, unit_values
-from dpsynth.evaluation.neighbours.metrics import Metric
+from dpsynth.evaluation.neighbours.metrics import Metric, squared_pairs
 from dpsynth.evaluation.neighbours.search import Nearest, nearest, over_tiles
 from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE, tie_band
 from dpsynth.evaluation.progress import Progress, silent, within
@@ -80,7 +80,14 @@ def record_distance(schema: Schema) -> Metric:
     widths = [
         len(c.categories) if c.is_categorical else 2 for c in schema.columns if c.is_categorical or c.missing
     ]
-    return Metric("records", encode, tile, embed)
+
+    def pairs(points: Floats, others: Floats, index: NDArray[np.int64]) -> Floats:
+        differing = np.zeros(index.shape)
+        for x, y in zip(points[:, a:].T, np.ascontiguousarray(others[:, a:].T), strict=True):
+            differing += x[:, None] != y[index]
+        return differing + squared_pairs(points[:, :a], others[:, :a], index)
+
+    return Metric("records", encode, tile, embed, pairs)
 
 
 @dataclass(frozen=True)

@@ -47,12 +47,16 @@ class Metric:
     embed : callable, optional
         From points to coordinates whose squared Euclidean distances are those of the tile up to rounding, so
         that matrix products can propose the nearest.
+    pairs : callable, optional
+        With ``embed``: from points of shape (n, d), a set and positions in it of shape (n, k), to the
+        distances of these pairs, those of the tile to the last bit.
     """
 
     name: str
     encode: Callable[[pd.DataFrame, Schema], Floats]
     tile: Callable[[Floats, Floats], Floats]
     embed: Callable[[Floats], Floats] | None = None
+    pairs: Callable[[Floats, Floats, NDArray[np.int64]], Floats] | None = None
 
 
 def metric_named(name: str | Metric) -> Metric:
@@ -149,6 +153,23 @@ def _codes(column: Column, series: pd.Series) -> Floats:
     return np.where(np.isnan(steps), -1.0, steps)
 
 
+def squared_pairs(points: Floats, others: Floats, index: NDArray[np.int64]) -> Floats:
+    """Squared distances of pairs summed column by column, which is how cdist sums: the same to the last bit.
+
+    Examples
+    --------
+    >>> squared_pairs(np.array([[0.0]]), np.array([[1.0], [3.0]]), np.array([[1, 0]])).tolist()
+    [[9.0, 1.0]]
+    """
+    total = np.zeros(index.shape)
+    for x, y in zip(points.T, np.ascontiguousarray(others.T), strict=True):
+        difference = y[index]
+        np.subtract(x[:, None], difference, out=difference)
+        np.multiply(difference, difference, out=difference)
+        total += difference
+    return total
+
+
 def _squared(x: Floats, y: Floats) -> Floats:
     return np.asarray(cdist(x, y, "sqeuclidean"))
 
@@ -171,6 +192,7 @@ METRICS: dict[str, Metric] = {
             lambda frame, schema: distance_features(frame, schema).points,
             _squared,
             embed=lambda points: points,
+            pairs=squared_pairs,
         ),
         Metric("gower", gower_points, _cityblock),
         Metric("hamming", hamming_points, _mismatches),

@@ -6,6 +6,9 @@ again from differences, and what it may have missed is bounded: ``reach`` is a d
 the list lies below. Whoever decides by the lists compares with ``reach`` as well, and looks at all distances
 (:func:`over_tiles`) where the lists do not settle the matter. Other metrics compute every distance in tiles.
 
+Why not a filter of our own in single precision: it took 2.7 against 4.3 CPU seconds at 10,000 x 50, the
+default, and 92 against 192 at 100,000 x 50, for 200 lines more and a second analysis of errors.
+
 Error of the expansion: points are shifted to the centre of the set and scaled by a power of two. A sum of
 p = d + 2 products, in any order, errs by at most ``p u / (1 - p u)`` times the sum of |terms| (Higham 2002,
 section 3.1), u the unit roundoff; for half a squared distance that sum is at most
@@ -93,14 +96,14 @@ def nearest(
     n, members = len(points), len(others) - (itself is not None)
     k = min(k, members)
     found = Nearest(np.empty((n, k)), np.empty((n, k), dtype=np.int32), np.full(n, np.inf))
-    propose = None if metric.embed is None else _proposer(metric.embed(points), metric.embed(others))
+    embed, pairs = metric.embed, metric.pairs
+    propose = None if embed is None else _proposer(embed(points), embed(others))
 
     def search(rows: slice) -> int:
         own = None if itself is None else itself[rows]
-        if propose is not None:
+        if propose is not None and pairs is not None:
             index, reach = propose(rows, k, own)
-            pairs = zip(points[rows], index, strict=True)
-            distance = np.concatenate([metric.tile(point[None], others[near]) for point, near in pairs])
+            distance = pairs(points[rows], others, index)
         else:
             every = _without(metric.tile(points[rows], others), own)
             index = np.argpartition(every, k - 1, axis=1)[:, :k]
