@@ -14,7 +14,6 @@ Nothing here is paid for: whatever is computed from private records by these arr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +43,7 @@ class Features:
     sources: tuple[str, ...]
 
 
-def unit_values(column: Column, series: pd.Series[Any]) -> Floats:
+def unit_values(column: Column, series: pd.Series) -> Floats:
     """Scale a numeric column by its public bounds, or an ordinal one by rank, to [0, 1]; NaN where missing.
 
     Examples
@@ -163,7 +162,7 @@ class ClassifierEncoding:
         return np.hstack(blocks)
 
 
-def one_hot(column: Column, series: pd.Series[Any]) -> tuple[Floats, list[str]]:
+def one_hot(column: Column, series: pd.Series) -> tuple[Floats, list[str]]:
     """One-hot columns of the declared categories, and last of "missing" where that is allowed; their names.
 
     Examples

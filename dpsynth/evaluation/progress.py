@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+#: is told the part of the work that is done, in [0, 1]
+Progress = Callable[[float], None]
 
-def within(
-    progress: Callable[[float], None] | None, start: float, stop: float
-) -> Callable[[float], None] | None:
-    """Return a progress callable for the part of the work from ``start`` to ``stop``; None for None.
+
+def silent(done: float) -> None:
+    """Tell nobody."""
+
+
+def within(progress: Progress, start: float, stop: float) -> Progress:
+    """Return a progress callable for the part of the work from ``start`` to ``stop``.
 
     Examples
     --------
     >>> within(print, 0.5, 1.0)(0.5)
     0.75
     """
-    if progress is None:
-        return None
-    told = progress
-    return lambda share: told(start + share * (stop - start))
+    return lambda done: progress(start + done * (stop - start))

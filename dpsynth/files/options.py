@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -35,10 +35,10 @@ class Section(BaseModel):
         return {name: v.item() if isinstance(v, np.generic) else v for name, v in given.items()}
 
     @classmethod
-    def checked(cls, **given: Any) -> Any:
-        """The record; raise InputError with one sentence where a field is wrong."""
+    def of(cls, **given: object) -> Self:
+        """The record of these options; raise InputError with one sentence if one is wrong."""
         try:
-            return cls(**given)
+            return cls.model_validate(given)
         except ValidationError as problem:
             raise InputError(one_sentence(problem, tuple(cls.model_fields))) from None
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from dpsynth.errors import ConfigError
+from dpsynth.evaluation.settings import Settings
 from dpsynth.files.atomic import write_text
 from dpsynth.files.options import Section
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
@@ -76,31 +77,10 @@ class SampleConfig(Section):
     n: int | None = Field(default=None, ge=1)
 
 
-class EvaluateConfig(Section):
-    """What :func:`dpsynth.evaluation.evaluate` is given, and whether it is called at all.
-
-    Attributes
-    ----------
-    effects : list of str, optional
-        Regressions to replicate, such as ``"logistic: death ~ age + sex"``; one of the outcome on everything
-        else if left out, none if the list is empty.
-    constraints : list of str
-        Rules that records should obey, such as ``"diastolic <= systolic"``.
-    metric : {"euclidean", "gower", "hamming"}
-        Distance of nearest-neighbour accuracy.
-    level : float
-        Of the confidence intervals.
-    """
+class EvaluateConfig(Settings):
+    """What is measured (:class:`~dpsynth.evaluation.settings.Settings`), and whether anything is."""
 
     enabled: bool = True
-    seed: int | None = Field(default=None, ge=0)
-    reference: bool = True
-    neighbour_records: int = Field(default=10_000, ge=2)
-    utility_records: int = Field(default=50_000, ge=2)
-    effects: list[str] | None = None
-    constraints: list[str] = []
-    metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
-    level: float = Field(default=0.95, gt=0, lt=1)
 
 
 class RunConfig(Section):

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from dpsynth import datasets
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.runs.config import RunConfig
 from dpsynth.errors import DataError, InputError
-from dpsynth.evaluation.evaluate import check_settings
+from dpsynth.runs.config import RunConfig
 from dpsynth.table.schema import Schema, require_reviewed
 
 
@@ -65,17 +64,8 @@ def check_evaluation(config: RunConfig, schema: Schema) -> None:
     InputError
         If a setting is wrong.
     """
-    asked = config.evaluate
     try:
-        check_settings(
-            schema,
-            effects=asked.effects,
-            constraints=asked.constraints,
-            metric=asked.metric,
-            level=asked.level,
-            neighbour_records=asked.neighbour_records,
-            utility_records=asked.utility_records,
-        )
+        config.evaluate.check(schema)
     except InputError as problem:
         raise InputError(f"evaluate: {problem}") from None
 

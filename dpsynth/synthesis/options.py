@@ -80,7 +80,7 @@ class FitOptions(ModelOptions):
     Raises
     ------
     InputError
-        From :meth:`checked`, if an argument is of the wrong type, out of range or contradicts another,
+        From :meth:`of`, if an argument is of the wrong type, out of range or contradicts another,
         naming it.
     PrivacyError
         If the arguments contradict the privacy asked for.

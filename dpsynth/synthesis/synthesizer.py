@@ -159,7 +159,7 @@ class DPWGANGP(BaseEstimator):
         InputError, PrivacyError
             For an argument that is out of range or contradicts another, naming it.
         """
-        return FitOptions.checked(**self.get_params(deep=False))
+        return FitOptions.of(**self.get_params(deep=False))
 
     def fit(
         self,
@@ -497,7 +497,7 @@ class DPWGANGP(BaseEstimator):
     @classmethod
     def _restore(cls, record: dict[str, Any], path: str | Path) -> DPWGANGP:
         storage.check_format(path, "model", record["format"], _FORMAT)
-        self = cls(**FitOptions.checked(**record["params"]).__dict__)
+        self = cls(**FitOptions.of(**record["params"]).__dict__)
         self.n_, self.delta_ = float(record["n"]), float(record["delta"])
         self.ledger_ = Ledger.from_dict(record["ledger"])
         if not self.ledger_.entries:

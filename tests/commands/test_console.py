@@ -23,7 +23,7 @@ def work(pause: float = 0.0) -> None:
             time.sleep(pause)
             training(Progress(step, 200, {"step": step, "noise_std": 42.3, "score_generated": -0.1}))
         time.sleep(pause)
-        for stage in ("utility", "resemblance"):
+        for stage in ("utility", "similarity"):
             for done in (0.0, 0.5, 1.0):
                 stages(stage, done)
 
@@ -35,7 +35,7 @@ def test_a_terminal_shows_bars_without_internals(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TERM", "xterm")
     work(pause=0.3)  # bars are drawn ten times a second
     text = shown.getvalue()
-    assert "fitting" in text and "training" in text and "50%" in text and "resemblance" in text
+    assert "fitting" in text and "training" in text and "50%" in text and "similarity" in text
     assert "noise" not in text and "score" not in text and "42" not in text
 
 
@@ -44,7 +44,7 @@ def test_a_log_has_a_line_a_stage(
 ) -> None:
     """Would catch an evaluation of an hour that writes nothing into its log, or a line for every step."""
     work()
-    assert capsys.readouterr().err == "evaluating: utility\nevaluating: resemblance\n"
+    assert capsys.readouterr().err == "evaluating: utility\nevaluating: similarity\n"
     monkeypatch.setattr(console, "_LOG_SECONDS", 0.0)
     work()
     captured = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Sources of pages, made by code: every kind of detail, hostile names, and unmistakable internal numbers."""
+"""Reports made by code: every kind of detail, hostile names, and unmistakable internal numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.events.events import training_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.report.load import ReportSource
+from dpsynth.report.run_report import RunReport
 
 DELTA = 1e-5
 HOSTILE = (
@@ -191,33 +191,31 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
         yield real(utility, name, near)
     yield real(utility, "calibration_intercept_mean", 1.4)
     yield Measure(utility, "auc_undefined", None, True, "one outcome only")
-    looks = "Resemblance to the training records"
+    looks = "Similarity to the training records"
     yield real(looks, "tvd_mean", 0.1)
     yield real(looks, "discriminator_auc", 0.6)
     for place, name in enumerate(columns):
         yield real(looks, f"discriminator_loss[{name}]", 0.1 + 0.02 * place)
-        yield real("Memorisation", f"lone_values_train[{name}]", 0.6)
+        yield real("Disclosure", f"lone_values_train[{name}]", 0.6)
         yield real(looks, f"tvd[{name}]", 0.1)
         yield Measure(looks, f"constraint_violations[{name}]", 0, False, "out of bounds")
     for name in columns[:2]:
         yield real("Tails and point masses", f"spread_ratio[{name}]", 3.0)
         yield real("Single columns", f"single_column_auc[{name}]", 0.8)
     yield real("Tails and point masses", "spread_ratio_worst", 3.0, f"of the worst column, {columns[0]}")
-    close = "Closeness to real records"
+    close = "Nearest neighbours"
     for name in ("train", "train_real", "train_synthetic", "test"):
         yield real(close, f"nn_accuracy_{name}", 0.55, "nearest-neighbour accuracy")
     yield real(close, "privacy_loss", 0.01)
-    yield real("Memorisation", "membership_auc", 0.52)
-    yield real("Memorisation", "membership_tpr_at_1pct", 0.02)
-    yield real("Memorisation", "dcr_closer_to_train", 0.51)
-    yield real("Memorisation", "copies_excess", -0.02)
+    yield real("Disclosure", "membership_auc", 0.52)
+    yield real("Disclosure", "membership_tpr_at_1pct", 0.02)
+    yield real("Disclosure", "dcr_closer_to_train", 0.51)
+    yield real("Disclosure", "copies_excess", -0.02)
     yield real("An unknown group", "something_new", 0.4)
 
 
-def full_source(
-    columns: int = 8, *, hostile: bool = True, entries: int = 4
-) -> tuple[ReportSource, list[float]]:
-    """A source with everything in it, and the internal numbers that were planted."""
+def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> tuple[RunReport, list[float]]:
+    """A report with everything in it, and the internal numbers that were planted."""
     numbers = Numbers()
     names = column_names(columns, hostile)
     evaluation = Evaluation(
@@ -225,11 +223,8 @@ def full_source(
         {"outcome": "death", "seed": 73310171, "level": 0.95, "neighbour_records": 73420},
         tuple(details_of(names, numbers)),
     )
-    ledger = ledger_of(entries)
-    source = ReportSource(
-        title="Synthetic table: <cohort> & more",
-        guarantee=ledger.guarantee(DELTA),
-        ledger=ledger,
+    report = RunReport(
+        ledger=ledger_of(entries),
         delta=DELTA,
         table={
             "name": "<cohort> & more",
@@ -251,4 +246,4 @@ def full_source(
         seconds={"fit": numbers(12.3), "evaluate": numbers(4.5)},
         created="2026-03-04T05:06:07+00:00",
     )
-    return source, numbers.planted
+    return report, numbers.planted

@@ -19,9 +19,11 @@ from dpsynth.accounting import Ledger
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
 from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
 from dpsynth.files.locks import locked
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page.page import Mode, render
+from dpsynth.report.folder import load
+from dpsynth.report.page.html import Mode, render
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
 from dpsynth.synthesis.model import GeneratorModel
@@ -127,7 +129,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
     config().to_yaml("run.yaml")
     with monkeypatch.context() as patched:
-        patched.setattr("dpsynth.runs.pipeline.evaluate", failing(raised))
+        patched.setattr("dpsynth.runs.pipeline.evaluate_tables", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
     last = capsys.readouterr().err.splitlines()[-1]
     assert said in last and "the table, the model and the ledger are in out" in last
@@ -135,7 +137,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
     assert "`dpsynth evaluate out`" in last
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
 
@@ -150,7 +152,7 @@ def test_what_was_paid_for_outlives_failing_sampling(
 ) -> None:
     """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
     config().to_yaml("run.yaml")
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "_sample_to", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
@@ -186,13 +188,14 @@ def test_a_run_evaluated_again_measures_the_same(
     assert new == old
     effects = "logistic: died ~ age"
     words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
-    given: dict[str, Any] = {}
+    given: list[Settings] = []
     monkeypatch.setattr(
-        "dpsynth.runs.pipeline.evaluate", lambda *a, **k: given.update(k) or measured_at_once()
+        "dpsynth.runs.pipeline.evaluate_tables",
+        lambda tables, settings, progress: given.append(settings) or measured_at_once(),
     )
     assert main(words) == 0
     new = json.loads((folder / "out/report.json").read_text())
-    assert (given["effects"], given["constraints"], given["seed"]) == ([effects], ["age >= 30"], 3)
+    assert (given[0].effects, given[0].constraints, given[0].seed) == ((effects,), ("age >= 30",), 3)
     assert new["config"]["evaluate"]["effects"] == [effects]
     assert new["config"]["evaluate"]["seed"] == 3 and new["ledger"] == old["ledger"]
     assert effects in (folder / "out/report.html").read_text()
@@ -201,7 +204,7 @@ def test_a_run_evaluated_again_measures_the_same(
 
 def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the word that stands in the seed's place taken for a wrong option."""
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
     assert main(["evaluate", "out"]) == 0
     report = json.loads((folder / "out/report.json").read_text())
@@ -283,7 +286,7 @@ def test_a_run_without_epsilon_is_not_private_everywhere(
     assert "**NOT PRIVATE.**" in (out / "report.md").read_text()
     report = json.loads((out / "report.json").read_text())
     assert report["private"] is False and report["ledger"]["epsilon"] is None
-    assert str(DPWGANGP.load(out / "model").guarantee()).startswith("NOT PRIVATE")
+    assert DPWGANGP.load(out / "model").guarantee().status == "void"
 
 
 def test_a_seeded_run_repeats_and_is_not_private(folder: Path) -> None:
@@ -302,8 +305,8 @@ def test_unreviewed_fields_are_refused_or_excluded(folder: Path) -> None:
         pipeline.run(config(), "out")
     data = {"path": "cohort.csv", "schema": "cohort.yaml", "accept_unreviewed": True}
     done = pipeline.run(config(data=data), "out")
-    assert "does not cover" in done.report.guarantee
-    assert any("age" in reason for reason in done.report.ledger["excluded"])
+    assert "does not cover" in str(done.report.guarantee)
+    assert any("age" in reason for reason in done.report.guarantee.excluded)
 
 
 def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,10 +446,10 @@ def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder
 
 KILLED = """
 import os, signal, sys
-from dpsynth import pipeline
+from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
 
-pipeline.evaluate = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+pipeline.evaluate_tables = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
 """
 
@@ -490,7 +493,7 @@ def test_a_run_of_ones_own_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     command = (
         "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
     )
@@ -528,9 +531,9 @@ def by_hand(done: pipeline.Finished, run: RunConfig) -> list[str]:
 
 def page(folder: Path, mode: Mode) -> str:
     """A page but for its times, the files' places and the split, of which only a run knows."""
-    source = ReportSource.from_run(folder)
-    shared = {name: source.config[name] for name in ("model", "evaluate")}
-    return render(replace(source, config=shared, seconds={}), mode)
+    report = load(folder)
+    shared = {name: report.config[name] for name in ("model", "evaluate")}
+    return render(replace(report, config=shared, seconds={}), mode)
 
 
 @pytest.mark.slow
@@ -554,7 +557,7 @@ def test_an_evaluation_by_hand_has_the_page_of_a_run(
     assert "cohort.csv" not in released and str(folder) not in released
 
     # a ledger tells the same but for the model's options
-    monkeypatch.setattr("dpsynth.evaluation.evaluate", measured_at_once)
+    monkeypatch.setattr("dpsynth.evaluation.evaluators.evaluate_tables", measured_at_once)
     told = [*command, "--schema", "train.yaml", "--ledger", "out/ledger.json"]
     assert main([*told, "--out", "ledger"]) == 0
     theirs = json.loads((folder / "ledger/report.json").read_text())
@@ -600,9 +603,8 @@ def test_ctrl_c_exits_130_with_one_sentence(
 
 def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch commands that do not fit together, or a cost that changes on the way."""
-    fit = (
-        "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 9 --out model --json"
-    )
+    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 9 --json"
+    fit += " --out model"
     assert main(fit.split()) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["epsilon"] <= 2.0 and fitted["delta"] == 1e-6
@@ -638,13 +640,13 @@ def test_a_long_table_is_evaluated_on_its_first_records(
     monkeypatch.setattr(pipeline, "EVALUATED_ROWS", 60)
     monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
     evaluated: list[int] = []
-    original = pipeline.evaluate
+    original = pipeline.evaluate_tables
 
-    def count(frame: Any, **kwargs: Any) -> Any:
-        evaluated.append(len(frame))
-        return original(frame, **kwargs)
+    def count(tables: Tables, *rest: Any) -> Any:
+        evaluated.append(len(tables.synthetic))
+        return original(tables, *rest)
 
-    monkeypatch.setattr(pipeline, "evaluate", count)
+    monkeypatch.setattr(pipeline, "evaluate_tables", count)
     done = pipeline.run(config(sample={"n": 200}), "out")
     assert evaluated == [100]
     assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201
@@ -657,8 +659,8 @@ def test_a_long_table_is_evaluated_on_its_first_records(
         ({"depth": 3}, r"model\.depth is not a known key"),
         ({"training": {"depth": 3}}, "depth"),
         ({"training": 3}, r"model\.training"),
-        ({"training": {"latent": "wide"}}, "latent must be a number"),
-        ({"shares": {"training": 0.5}}, "shares must be a mapping of count, marginals"),
+        ({"training": {"latent": "wide"}}, "latent must be a valid integer"),
+        ({"shares": {"training": 0.5}}, r"training is not a known key \(known keys: count"),
         ({"training_steps": "many"}, "many"),
         ({"noise_shape": "round"}, r"model\.noise_shape must be"),
         ({"batch_size": "all"}, r"model\.batch_size"),
@@ -682,7 +684,7 @@ def test_options_reach_the_model() -> None:
 def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
     """Would catch a guarantee about the whole table where one record can reshuffle the training part."""
     done = pipeline.run(config(split={"method": "stratified"}, evaluate={"enabled": False}), "out")
-    assert "stratified split" in done.report.guarantee
+    assert "stratified split" in str(done.report.guarantee)
     assert json.loads((done.out / "report.json").read_text())["private"] is False
     assert "stratified split" in str(DPWGANGP.load(done.out / "model").guarantee())
 
@@ -691,8 +693,8 @@ def test_a_run_goes_on_from_a_ledger(folder: Path) -> None:
     """Would catch a second run on the same table that forgets the first."""
     first = pipeline.run(config(evaluate={"enabled": False}), "a")
     second = pipeline.run(config(evaluate={"enabled": False}), "b", ledger=first.out / "ledger.json")
-    assert len(second.report.ledger["entries"]) == 2 * len(first.report.ledger["entries"])
-    assert second.report.ledger["epsilon"] > first.report.ledger["epsilon"]
+    assert len(second.report.ledger.entries) == 2 * len(first.report.ledger.entries)
+    assert second.report.guarantee.epsilon > first.report.guarantee.epsilon
 
 
 def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:

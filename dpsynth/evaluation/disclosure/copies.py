@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.disclosure.exchange import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
-from dpsynth.evaluation.neighbours.nnaa_formula import none_kept
+from dpsynth.evaluation.neighbours.closed_form import none_kept
 
 Ids = NDArray[np.int64]
 
@@ -98,7 +98,7 @@ def duplicates(frame: pd.DataFrame) -> int:
     return len(ids) - len(np.unique(ids))
 
 
-def copies(
+def count_copies(
     synthetic: pd.DataFrame,
     train: pd.DataFrame,
     test: pd.DataFrame | None,
@@ -135,7 +135,7 @@ def copies(
     --------
     >>> rng = np.random.default_rng(0)
     >>> real, new = pd.DataFrame({"x": rng.random(50)}), pd.DataFrame({"x": rng.random(40)})
-    >>> found = copies(real, real, new, rng=rng)
+    >>> found = count_copies(real, real, new, rng=rng)
     >>> found.train, found.test, found.excess.lower > 0.5
     (50, 0, True)
     """

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.estimates import Estimate, check_level
+from dpsynth.evaluation.estimates import Estimate
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def reach(null: Floats, centre: float, level: float = 0.95) -> float:
     """
     strayed = np.sort(np.abs(null - centre))
     # The observed value counts as one more draw: the rank ceil(level (draws + 1)) makes the test exact.
-    rank = min(math.ceil(check_level(level) * (len(strayed) + 1) - 1e-9), len(strayed))
+    rank = min(math.ceil(level * (len(strayed) + 1) - 1e-9), len(strayed))
     return float(strayed[rank - 1])
 
 

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.estimates import Estimate, check_level
+from dpsynth.evaluation.estimates import Estimate
 
 #: the normal distribution holds for so many values that count alike
 ENOUGH = 30
 
 
-def lone_values(
+def lone_value_shares(
     synthetic: pd.DataFrame,
     train: pd.DataFrame,
     test: pd.DataFrame,
@@ -50,10 +50,9 @@ def lone_values(
     --------
     >>> rng = np.random.default_rng(0)
     >>> real, new = pd.DataFrame({"x": rng.random(200)}), pd.DataFrame({"x": rng.random(200)})
-    >>> lone_values(real, real, new, rng=rng)["x"].value.__round__(6)
+    >>> lone_value_shares(real, real, new, rng=rng)["x"].value.__round__(6)
     1.0
     """
-    check_level(level)
     size = min(len(train), len(test))
     parts = [frame.iloc[np.sort(rng.permutation(len(frame))[:size])] for frame in (train, test)]
     known = {name: _column(synthetic[name], *(part[name] for part in parts)) for name in train.columns}

@@ -31,9 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import check_level
-from dpsynth.evaluation.neighbours.neighbours import in_threads
+from dpsynth.checks import in_range, whole
+from dpsynth.evaluation.neighbours.search import in_threads
 
 #: a quarter must hold two records
 SMALLEST = 8
@@ -86,8 +85,9 @@ def split_intervals(
         Number of records of each table.
     rng : numpy.random.Generator
     level : float
-        Of confidence.
+        Of confidence, in (0, 1).
     splits : int
+        At least 10.
 
     Returns
     -------
@@ -107,6 +107,8 @@ def split_intervals(
     """
     from scipy.stats import t as student
 
+    in_range("level", level, 0.0, 1.0, low_open=True, high_open=True)
+    whole("splits", splits, 10)
     if min(sizes) < SMALLEST:
         return [Interval(float(value), None, None, None, level) for value in values]
 
@@ -142,13 +144,6 @@ def clipped(interval: Interval, lowest: float, highest: float) -> Interval:
         return interval
     ends = max(interval.lower, lowest), min(interval.upper, highest)
     return Interval(interval.value, *ends, interval.standard_error, interval.level)
-
-
-def check_interval(level: float, splits: int) -> None:
-    """Refuse a level outside (0, 1) and fewer than 10 splits."""
-    check_level(level)
-    if not splits >= 10:
-        raise InputError(f"splits must be at least 10, got {splits!r}")
 
 
 def _quarters(size: int, rng: np.random.Generator) -> Labels:

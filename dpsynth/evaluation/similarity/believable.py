@@ -1,13 +1,13 @@
 """Would somebody who knows patients believe the columns? Spread, tails, point masses, habits of recording.
 
 The numbers of :mod:`~dpsynth.evaluation.similarity.tails` and of
-:mod:`~dpsynth.evaluation.similarity.single_columns`, each beside what held-out records give, as measures and
+:mod:`~dpsynth.evaluation.similarity.single_column`, each beside what held-out records give, as measures and
 as the tables that a report draws. All of them read real records without payment: internal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,50 +15,42 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.evaluation.similarity.single_columns import SingleColumn, single_columns
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.single_column import SingleColumn, single_columns
 from dpsynth.evaluation.similarity.tails import (
     MASS_AIM,
     PERCENTILE_AIM,
     SPREAD_AIM,
     ColumnTails,
+    column_tails,
     missing_cells,
-    tails,
 )
+from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
 TAILS, SINGLE = "Tails and point masses", "Single columns"
 _HELD_OUT = "the same between training and held-out records"
 
 
-def believable(
-    synthetic: pd.DataFrame,
-    train: pd.DataFrame,
-    test: pd.DataFrame | None,
-    schema: Schema,
-    *,
-    rng: np.random.Generator,
-    limit: int = 10_000,
-    level: float = 0.95,
-    progress: Callable[[float], None] | None = None,
+def columns_believed(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
     """Compare spread, tails, point masses and habits of recording, column by column.
 
     Parameters
     ----------
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to ``schema`` and rounded to its steps, at least one record each.
-    test : pandas.DataFrame of shape (h, columns), optional
-        Held-out records: they say what chance gives. Single columns are told from them where they are given,
-        since a table whose counts were fitted to the training records is a little closer to these.
-    schema : Schema
+    tables : Tables
+        Held-out records say what chance gives. Single columns are told from them where they are given, since
+        a table whose counts were fitted to the training records is a little closer to these.
+    settings : Settings
+        ``level`` and ``neighbour_records``: of each table, by which single columns are told apart; everything
+        else reads whole tables.
     rng : numpy.random.Generator
         For the parts and folds of single columns.
-    limit : int
-        Records of each table by which single columns are told apart; everything else reads whole tables.
-    level : float
-    progress : callable, optional
-        Called with the fraction done.
+    progress : callable
+        Told the fraction done.
 
     Returns
     -------
@@ -73,27 +65,28 @@ def believable(
     >>> from dpsynth.table.schema import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
     >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [10, 40, 70]})
-    >>> found = believable(made, real, None, schema, rng=np.random.default_rng(0))
+    >>> tables = Tables.of(made, train=real, schema=schema)
+    >>> found = columns_believed(tables, Settings(), np.random.default_rng(0))
     >>> round({m.name: m.value for m in found.measures}["spread_ratio[age]"], 6)
     3.0
     """
-    step = progress or (lambda fraction: None)
-    found = tails(train, synthetic, schema, level=level)
-    held_out = None if test is None else {c.column: c for c in tails(train, test, schema, level=level)}
-    step(0.4)
+    schema, level, limit = tables.schema, settings.level, settings.neighbour_records
+    synthetic, train, test = tables.synthetic, tables.train, tables.test
+    found = column_tails(train, synthetic, schema, level=level)
+    held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
+    progress(0.4)
     measures = [*_of_tails(found, held_out)]
     details = [Detail("tails", "tails", True, {"rows": [_row(c, held_out, schema) for c in found]})]
     together = _missing_cells(synthetic, train, test, schema, level)
-    step(0.5)
+    progress(0.5)
     single = single_columns(
         train if test is None else test, synthetic, schema, rng=rng, limit=limit, level=level
     )
-    step(0.75)
+    progress(0.75)
     baseline = None
     if test is not None:
         baseline = single_columns(train, test, schema, rng=rng, limit=limit, level=level)
     alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
-    step(1.0)
     return Findings(
         (*measures, *together.measures, *alone.measures), (*details, *together.details, *alone.details)
     )

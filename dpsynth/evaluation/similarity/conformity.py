@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +50,7 @@ class Conformity:
     missing: int = 0
 
 
-def conformity(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
+def values_not_allowed(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
     """Count what the public schema does not allow in a frame as it came, before it is conformed.
 
     Parameters
@@ -68,7 +67,7 @@ def conformity(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
     Examples
     --------
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),))
-    >>> conformity(pd.DataFrame({"age": [17, 40.5, "x", 60]}), schema)
+    >>> values_not_allowed(pd.DataFrame({"age": [17, 40.5, "x", 60]}), schema)
     (Conformity(column='age', outside=1, off_step=1, undeclared=1, missing=0),)
     """
     # A derived column that a table lacks is computed from the others.
@@ -79,23 +78,10 @@ def conformity(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
     return tuple(_conformity(frame[column.name], column) for column in given)
 
 
-def conformity_measures(
-    synthetic: pd.DataFrame, raw: pd.DataFrame | None, schema: Schema
-) -> Iterator[Measure]:
-    """Yield how many values of a synthetic table the schema does not allow, by kind.
-
-    Parameters
-    ----------
-    synthetic : pandas.DataFrame of shape (m, columns)
-        Conformed: it can hold numbers off their steps, but nothing else is left to count.
-    raw : pandas.DataFrame of shape (m, columns), optional
-        The same table as it came.
-    schema : Schema
-    """
-    counts = conformity(synthetic if raw is None else raw, schema)
+def conformity_measures(raw: pd.DataFrame, schema: Schema) -> Iterator[Measure]:
+    """Yield how many values of a synthetic table, as it came, the schema does not allow, by kind."""
+    counts = values_not_allowed(raw, schema)
     for kind, what in _KINDS.items():
-        if raw is None and kind != "off_step":
-            continue
         bad = {entry.column: getattr(entry, kind) for entry in counts if getattr(entry, kind)}
         where = f": {', '.join(list(bad)[:5])}{', …' if len(bad) > 5 else ''}" if bad else ""
         yield Measure(GROUP, f"values_{kind}", sum(bad.values()), False, f"synthetic {what}{where}")
@@ -209,7 +195,7 @@ def _off_step(numbers: NDArray[np.float64], column: Column) -> int:
     return int((np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1.0, 1e-6 * np.abs(steps))).sum())
 
 
-def _all_declared(column: Column, values: list[Any]) -> bool:
+def _all_declared(column: Column, values: list[object]) -> bool:
     try:
         Schema(columns=(column,)).check(pd.DataFrame({column.name: pd.Series(values, dtype=object)}))
     except DataError:

@@ -19,9 +19,7 @@ J. R. Statist. Soc. A 181. Nadeau, Bengio (2003), "Inference for the generalizat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,8 +28,9 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
+from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.similarity.importance import over_folds, shuffled_losses
-from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.utility.models import CLASSIFIERS, Estimator
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -105,7 +104,7 @@ def discriminate(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Discrimination:
     """Train classifiers to tell synthetic from real records.
 
@@ -142,8 +141,7 @@ def discriminate(
     1.0
     """
     # Only thread pools that are loaded by then are limited: scikit-learn comes first.
-    import sklearn.ensemble
-    import sklearn.linear_model  # noqa: F401
+    from sklearn.model_selection import PredefinedSplit, cross_validate
 
     # comes with scikit-learn, without type hints
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -151,7 +149,6 @@ def discriminate(
     size = min(len(real), len(synthetic), limit)
     if size < FOLDS:
         raise InputError(f"the tables must have at least {FOLDS} records each to tell them apart, got {size}")
-    step = progress or (lambda fraction: None)
     parts = [frame.iloc[rng.permutation(len(frame))[:size]] for frame in (real, synthetic)]
     linear = np.vstack([distance_features(part, schema).points for part in parts])
     trees = np.vstack([_tree_features(part, schema) for part in parts])
@@ -159,27 +156,27 @@ def discriminate(
     fold = np.concatenate([np.arange(size) % FOLDS] * 2)
     label = np.repeat([0, 1], size)
     nominal = [c.is_categorical and len(c.categories) < _MOST_CATEGORIES for c in schema.columns]
-    models: dict[str, tuple[Callable[[], Any], Floats]] = {
-        LOGISTIC: (lambda: CLASSIFIERS[LOGISTIC].make(0), linear),  # nothing in it is random
-        BOOSTING: (lambda: _boosting(nominal, int(rng.integers(2**31 - 1))), trees),
+    models = {
+        LOGISTIC: (CLASSIFIERS[LOGISTIC].make(0), linear),  # nothing in it is random
+        BOOSTING: (_boosting(nominal, int(rng.integers(2**31 - 1))), trees),
     }
     auc: dict[str, Estimate] = {}
     (shuffles,) = rng.spawn(1)  # which leaves the draws of the other generator as they are
     losses: list[Floats] = []
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
-        for i, (name, (make, points)) in enumerate(models.items()):
+        for i, (name, (model, points)) in enumerate(models.items(), start=1):
+            crossed = cross_validate(model, points, label, cv=PredefinedSplit(fold), return_estimator=True)
             scores = np.empty(len(label))
-            for k in range(FOLDS):
+            for k, fitted in enumerate(crossed["estimator"]):
                 out = fold == k
-                model = make().fit(points[~out], label[~out])
-                scores[out] = model.predict_proba(points[out])[:, 1]
+                scores[out] = fitted.predict_proba(points[out])[:, 1]
                 if name == BOOSTING:  # whose points have one coordinate a column
-                    losses.append(shuffled_losses(model, points[out], label[out], scores[out], shuffles))
-                step((i + (k + 1) / FOLDS) / (len(models) + 1))
+                    losses.append(shuffled_losses(fitted, points[out], label[out], scores[out], shuffles))
             auc[name] = within_folds(scores, label, fold, level)
+            progress(i / (len(models) + 1))
     propensity = _propensity(linear, label)
-    step(1.0)
+    progress(1.0)
     importance = dict(zip(schema.names, over_folds(np.stack(losses), level), strict=True))
     return Discrimination(auc, propensity, size, importance)
 
@@ -198,35 +195,24 @@ def _propensity(points: Floats, label: NDArray[np.int64]) -> Propensity | None:
     if n < _RECORDS_PER_PARAMETER * k:
         return None
     c = float(label.mean())
-    score = _fit_scores(left[:, kept] * np.sqrt(n), label)
-    pmse = float(((score - c) ** 2).mean())
     if k == 1:  # both tables hold one and the same record again and again
-        return Propensity(pmse, 0.0, 1.0, 0.0, 1)
+        return Propensity(0.0, 0.0, 1.0, 0.0, 1)
+    score = _fitted_scores(left[:, kept] * np.sqrt(n), label)
+    pmse = float(((score - c) ** 2).mean())
     # Under the null N pMSE / (c (1 - c)) is chi-squared with k - 1 degrees of freedom, asymptotically.
     expected = (k - 1) * c * (1.0 - c) / n
     deviation = np.sqrt(2.0 * (k - 1)) * c * (1.0 - c) / n
     return Propensity(pmse, expected, pmse / expected, float((pmse - expected) / deviation), k)
 
 
-def _fit_scores(design: Floats, label: NDArray[np.int64], steps: int = 30) -> Floats:
-    """Fitted probabilities of logistic regression by Newton's method.
+def _fitted_scores(design: Floats, label: NDArray[np.int64]) -> Floats:
+    """Fitted probabilities of logistic regression without penalty, which tend to 0 and 1 under separation."""
+    from sklearn.linear_model import LogisticRegression
 
-    Where the classes are separated the coefficients grow without end and the probabilities tend to 0 and 1;
-    the last step's are returned.
-    """
-    x = np.column_stack([np.ones(len(design)), design])
-    beta = np.zeros(x.shape[1])
-    score = np.full(len(x), 0.5)
-    for _ in range(steps):
-        weight = np.maximum(score * (1.0 - score), 1e-10)
-        gradient = x.T @ (label - score)
-        move = np.linalg.solve((x * weight[:, None]).T @ x + 1e-9 * np.eye(len(beta)), gradient)
-        # A step of more than a few logits overshoots where the classes are nearly separated.
-        beta += move * min(1.0, 5.0 / max(float(np.abs(x @ move).max()), 1e-12))
-        score = 0.5 * (1.0 + np.tanh(0.5 * np.clip(x @ beta, -60.0, 60.0)))
-        if float(np.abs(gradient).max()) < 1e-8 * len(x):
-            break
-    return score
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of separation, where the last step's are what is wanted
+        return np.asarray(model.fit(design, label).predict_proba(design)[:, 1])
 
 
 def within_folds(scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int64], level: float) -> Estimate:
@@ -240,7 +226,7 @@ def within_folds(scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int6
     return auc_interval(mean, variance, int(made.sum()), level)
 
 
-def _boosting(nominal: list[bool], seed: int) -> Any:
+def _boosting(nominal: list[bool], seed: int) -> Estimator:
     return CLASSIFIERS[BOOSTING].make(seed).set_params(categorical_features=nominal if any(nominal) else None)
 
 

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import Estimate, check_level, quantile, share, share_difference
+from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
 from dpsynth.evaluation.features import numeric_values
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -85,7 +84,7 @@ class PointMass:
         How large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails.surely``.
     """
 
-    value: Any
+    value: float | int | str | bool
     real: float
     synthetic: float
     difference: Estimate
@@ -124,7 +123,7 @@ class ColumnTails:
     surely: float
 
 
-def tails(
+def column_tails(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
 ) -> tuple[ColumnTails, ...]:
     """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
@@ -144,17 +143,16 @@ def tails(
     Raises
     ------
     InputError
-        If a table has no record or ``level`` is not between 0 and 1.
+        If a table has no record.
 
     Examples
     --------
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),))
     >>> real, made = (pd.DataFrame({"age": [0, scale, 2 * scale]}) for scale in (10, 20))
-    >>> found = tails(real, made, schema)[0]
+    >>> found = column_tails(real, made, schema)[0]
     >>> found.spread.value, [(mass.value, round(mass.difference.value, 3)) for mass in found.masses][:2]
     (2.0, [(10, -0.333), (40, 0.333)])
     """
-    check_level(level)
     if not len(real) or not len(synthetic):
         raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     return tuple(_found(real, synthetic, schema, level))
@@ -165,7 +163,7 @@ def missing_cells(
 ) -> tuple[float, float, Estimate | None] | None:
     """Standard deviations of the number of missing cells a record: real, synthetic, and their ratio.
 
-    Parameters are those of :func:`tails`; None where fewer than two columns can miss values.
+    Parameters are those of :func:`column_tails`; None where fewer than two columns can miss values.
 
     Examples
     --------

@@ -7,12 +7,10 @@ categories (0, 1, ...), regressors the outcome in its own unit.
 
 from __future__ import annotations
 
-import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +19,27 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
 
 Floats = NDArray[np.float64]
-#: from this many training records on, the trees of a forest are grown by several threads
-PARALLEL_RECORDS = 5_000
 # auc_real_mean and the like must not become ambiguous
 _NAME = re.compile(r"(?!(mean|real|difference)(_|\Z))[a-z][a-z0-9_]*")
+
+
+class Estimator(Protocol):
+    """What scikit-learn calls an estimator; a user's has to fit, and one of the ways to predict."""
+
+    def fit(self, x: Floats, y: NDArray[np.int64 | np.float64], /) -> object:
+        """Learn."""
+
+    def predict(self, x: Floats, /) -> Floats:
+        """Return numbers of shape (n,)."""
+
+    def predict_proba(self, x: Floats, /) -> Floats:
+        """Return probabilities of shape (n, classes)."""
+
+    def decision_function(self, x: Floats, /) -> Floats:
+        """Return scores of shape (n,) or (n, classes)."""
+
+    def set_params(self, **params: object) -> Estimator:
+        """Set options and return the estimator."""
 
 
 @dataclass(frozen=True)
@@ -39,69 +54,50 @@ class Model:
         Whether missing numbers become the training median beside an indicator, or stay NaN.
     """
 
-    make: Callable[[int], Any]
+    make: Callable[[int], Estimator]
     impute: bool = True
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a model says about the test records.
-
-    Attributes
-    ----------
-    predicted : ndarray of shape (n, categories) or (n,), or None
-        A number for each declared category, or the predicted outcome in its unit; None where there is none.
-    probabilities : bool
-        Whether these are probabilities; otherwise they only rank the records.
-    failure : str
-        Why there is no prediction, in one sentence; empty if there are.
-    """
-
-    predicted: Floats | None = field(repr=False)
-    probabilities: bool = True
-    failure: str = ""
-
-
-def _scaled(model: Any) -> Any:
+def _scaled(model: Estimator) -> Estimator:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     return make_pipeline(StandardScaler(), model)
 
 
-def _logistic_regression(seed: int) -> Any:
+def _logistic_regression(seed: int) -> Estimator:
     from sklearn.linear_model import LogisticRegression
 
     return _scaled(LogisticRegression(max_iter=1000))
 
 
-def _hist_gradient_boosting(seed: int) -> Any:
+def _hist_gradient_boosting(seed: int) -> Estimator:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     # Early stopping would hold out a stratified part, which fails where a class has a single record.
     return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
 
 
-def _random_forest(seed: int) -> Any:
+def _random_forest(seed: int) -> Estimator:
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=200, random_state=seed)
 
 
-def _ridge_regression(seed: int) -> Any:
+def _ridge_regression(seed: int) -> Estimator:
     from sklearn.linear_model import Ridge
 
     # The penalty holds the coefficients where there are more coordinates than records.
     return _scaled(Ridge(alpha=1.0))
 
 
-def _hist_gradient_boosting_regressor(seed: int) -> Any:
+def _hist_gradient_boosting_regressor(seed: int) -> Estimator:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(early_stopping=False, random_state=seed)
 
 
-def _random_forest_regressor(seed: int) -> Any:
+def _random_forest_regressor(seed: int) -> Estimator:
     from sklearn.ensemble import RandomForestRegressor
 
     # Full trees of a number have a leaf a record: a gigabyte at 50,000 records, and no better.
@@ -120,74 +116,91 @@ REGRESSORS: dict[str, Model] = {
 }
 
 
-def chosen_models(kind: OutcomeKind, models: Mapping[str, Any] | None = None) -> dict[str, Model]:
-    """Return the models to train: our three, or those that the user gives instead.
+def as_models(given: object) -> dict[str, Model] | None:
+    """Return what a user gives in place of our models, ready to be made; None for None.
 
     Parameters
     ----------
-    kind : {"binary", "categories", "numeric"}
-    models : mapping of str to estimator, factory or Model, optional
+    given : mapping of str to estimator, factory or Model, or None
         Scikit-learn estimators (cloned, every ``random_state`` set), functions from a seed to an estimator,
-        or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours. Classifiers need
-        ``predict_proba``, or else ``decision_function``, which only ranks.
-
-    Returns
-    -------
-    dict of str to Model
+        or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
 
     Raises
     ------
     InputError
-        If a name is not in lower_snake_case or would clash with a measure, or if something cannot fit or
-        cannot predict.
+        If a name is not in lower_snake_case or would clash with a measure, or if something cannot be made or
+        cannot fit.
 
     Examples
     --------
-    >>> list(chosen_models("numeric"))
-    ['ridge_regression', 'hist_gradient_boosting', 'random_forest']
-    >>> chosen_models("binary", {"mine": 3})
+    >>> as_models({"mine": 3})
     Traceback (most recent call last):
-    dpsynth.errors.InputError: models['mine'] must be an estimator or a function from a seed to one, got 3
+    dpsynth.errors.InputError: 'mine' must be an estimator or a function from a seed to one, got 3
     """
-    if models is None:
-        return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
-    if not isinstance(models, Mapping) or not models:
-        raise InputError(f"models must be a mapping of at least one name to an estimator, got {models!r}")
-    for name in models:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(f"models must be a mapping of at least one name to an estimator, got {given!r}")
+    for name in given:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise InputError(
                 "a model's name must be in lower_snake_case and not begin with mean, real or difference, "
                 f"got {name!r}"
             )
-    return {name: _model(name, given, kind) for name, given in models.items()}
+    return {name: _model(name, entry) for name, entry in given.items()}
 
 
-def _model(name: str, given: Any, kind: OutcomeKind) -> Model:
+def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) -> dict[str, Model]:
+    """Return the models to train: our three, or those given instead.
+
+    Parameters
+    ----------
+    kind : {"binary", "categories", "numeric"}
+    models : mapping of str to Model, optional
+        Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
+        ``predict``.
+
+    Raises
+    ------
+    InputError
+        If one of them cannot predict such an outcome.
+
+    Examples
+    --------
+    >>> list(chosen_models("numeric"))
+    ['ridge_regression', 'hist_gradient_boosting', 'random_forest']
+    """
+    if models is None:
+        return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
+    ways = ("predict",) if kind == "numeric" else ("predict_proba", "decision_function")
+    for name, model in models.items():
+        estimator = model.make(0)
+        if not any(hasattr(estimator, way) for way in ways):
+            raise InputError(f"models[{name!r}] ({type(estimator).__name__}) has no {' and no '.join(ways)}")
+    return dict(models)
+
+
+def _model(name: str, given: object) -> Model:
     if isinstance(given, Model):
         model = given
     elif isinstance(given, type):
-        raise InputError(f"models[{name!r}] must be an estimator, got the class {given.__name__}: call it")
+        raise InputError(f"{name!r} must be an estimator, got the class {given.__name__}: call it")
     elif hasattr(given, "fit"):
         model = Model(lambda seed: _seeded(given, seed))
     elif callable(given):
         model = Model(given)
     else:
-        raise InputError(
-            f"models[{name!r}] must be an estimator or a function from a seed to one, got {given!r}"
-        )
+        raise InputError(f"{name!r} must be an estimator or a function from a seed to one, got {given!r}")
     try:
         estimator = model.make(0)
     except Exception as problem:  # whatever the user's code raises becomes one sentence
-        raise InputError(f"models[{name!r}] cannot be made: {_line(problem)}") from None
+        raise InputError(f"{name!r} cannot be made: {first_line(problem)}") from None
     if not hasattr(estimator, "fit"):
-        raise InputError(f"models[{name!r}] gives {type(estimator).__name__}, which has no fit")
-    ways = ("predict",) if kind == "numeric" else ("predict_proba", "decision_function")
-    if not any(hasattr(estimator, way) for way in ways):
-        raise InputError(f"models[{name!r}] ({type(estimator).__name__}) has no {' and no '.join(ways)}")
+        raise InputError(f"{name!r} gives {type(estimator).__name__}, which has no fit")
     return model
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
+def _seeded(estimator: object, seed: int) -> Estimator:
     from sklearn.base import clone
 
     copy = clone(estimator)
@@ -195,92 +208,7 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return copy.set_params(**seeds)
 
 
-def fit_and_predict(
-    model: Model,
-    seed: int,
-    train: tuple[Floats, NDArray[np.int64 | np.float64]],
-    test: Floats,
-    n_categories: int | None,
-) -> Prediction:
-    """Fit a model and let it predict; whatever it raises becomes the failure of the prediction.
-
-    Parameters
-    ----------
-    model : Model
-    seed : int
-        Decides everything that is random in the model.
-    train : tuple of ndarray of shape (n, d), (n,)
-        Coordinates and outcomes; at least two classes.
-    test : ndarray of shape (m, d)
-    n_categories : int or None
-        Number of declared categories; None for a numeric outcome.
-
-    Returns
-    -------
-    Prediction
-        A category that the training records lack has probability 0, or ranks last, everywhere.
-    """
-    # comes with scikit-learn, without type hints
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    x, y = train
-    # One thread: on tables of this size several cost more than they save, far more on a busy machine.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
-        try:
-            estimator = model.make(seed)
-            # only libraries that are loaded by now are limited, and making an estimator loads its own
-            with threadpool_limits(limits=1):
-                _fit(estimator, x, y)
-                if n_categories is None:
-                    return _checked(np.asarray(estimator.predict(test), dtype=np.float64), (len(test),))
-                return _categories(estimator, np.unique(y), test, n_categories)
-        except Exception as problem:  # a user's model may raise anything, and ours on some odd table
-            return Prediction(None, failure=f"the model failed: {_line(problem)}")
-
-
-def _fit(estimator: Any, x: Floats, y: NDArray[np.int64 | np.float64]) -> None:
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    forest = type(estimator) in (RandomForestClassifier, RandomForestRegressor) and estimator.n_jobs is None
-    if forest and len(x) >= PARALLEL_RECORDS:
-        # Trees have seeds of their own: the same forest for any number of threads. Votes are then added by
-        # one thread, because a sum's last digits depend on its order.
-        estimator.set_params(n_jobs=min(4, os.cpu_count() or 1))
-        estimator.fit(x, y)
-        estimator.set_params(n_jobs=None)
-    else:
-        estimator.fit(x, y)
-
-
-def _categories(estimator: Any, seen: NDArray[Any], test: Floats, n_categories: int) -> Prediction:
-    classes = np.asarray(getattr(estimator, "classes_", seen), dtype=np.int64)
-    probabilities = hasattr(estimator, "predict_proba")
-    if probabilities:
-        given = np.asarray(estimator.predict_proba(test), dtype=np.float64)
-    else:
-        given = np.asarray(estimator.decision_function(test), dtype=np.float64)
-        if given.ndim == 1:
-            given = np.stack([-given, given], axis=1)
-    checked = _checked(given, (len(test), len(classes)))
-    if checked.failure:
-        return checked
-    if probabilities and ((given < 0).any() or (given > 1).any()):
-        return Prediction(None, failure="the model gave probabilities outside [0, 1]")
-    values = np.full((len(test), n_categories), 0.0 if probabilities else -np.inf)
-    values[:, classes] = given
-    return Prediction(values, probabilities)
-
-
-def _checked(values: Floats, shape: tuple[int, ...]) -> Prediction:
-    if values.shape != shape:
-        return Prediction(None, failure=f"the model gave predictions of shape {values.shape}, not {shape}")
-    if not np.isfinite(values).all():
-        return Prediction(None, failure="the model gave a prediction that is not finite")
-    return Prediction(values)
-
-
-def _line(problem: Exception) -> str:
+def first_line(problem: Exception) -> str:
     """The first line of what was raised, shortened."""
     text = str(problem).strip() or type(problem).__name__
     return text.splitlines()[0][:200]

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.features import category_codes
 from dpsynth.table.schema import Column, Schema
 
@@ -97,58 +98,6 @@ def known_outcomes(
     values = outcome_values(frame, schema, outcome)
     known = ~np.isnan(values) if values.dtype == np.float64 else values >= 0
     return frame[known], values[known]
-
-
-def positive_rate(frame: pd.DataFrame, schema: Schema, outcome: str) -> float | None:
-    """Share of the last declared category of the outcome among the records where it is known.
-
-    Raises
-    ------
-    InputError
-        If the outcome is a number.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),))
-    >>> positive_rate(pd.DataFrame({"died": [0, 1, 0, 0]}), schema, "died")
-    0.25
-    """
-    column = schema.column(outcome)
-    if column.is_numeric:
-        raise InputError(f"outcome {outcome!r} must be binary, ordinal or categorical, got {column.kind!r}")
-    codes = category_codes(column, frame[outcome])
-    known = codes[codes >= 0]
-    return float(np.mean(known == len(column.categories) - 1)) if len(known) else None
-
-
-def wilson_interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
-    """Confidence interval of a share, by inverting the score test.
-
-    Parameters
-    ----------
-    count, total : int
-        ``count`` of ``total`` independent records; ``total`` at least 1.
-    level : float
-        In (0, 1).
-
-    Returns
-    -------
-    tuple of float
-        Within [0, 1], never empty; contains ``count / total``.
-
-    Examples
-    --------
-    >>> tuple(round(end, 4) for end in wilson_interval(0, 10))
-    (0.0, 0.2775)
-    """
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(0.5 + level / 2)) ** 2
-    share = count / total
-    centre = (share + z2 / (2 * total)) / (1 + z2 / total)
-    half = np.sqrt(z2 * (share * (1 - share) / total + z2 / (4 * total**2))) / (1 + z2 / total)
-    # rounding leaves an end a few ulp on the wrong side of 0, 1 or the share itself
-    return max(0.0, min(share, float(centre - half))), min(1.0, max(share, float(centre + half)))
 
 
 def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float, float] | None:
@@ -241,9 +190,8 @@ def _lost(made: NDArray[np.bool_], real: NDArray[np.bool_], what: str, level: fl
     n_made, n_real = int(made.sum()), int(real.sum())
     if not n_real:
         return ""
-    upper = wilson_interval(n_made, len(made), level)[1]
-    lower = wilson_interval(n_real, len(real), level)[0]
-    disjoint = upper < lower
+    in_made, in_real = (share(int(of.sum()), len(of), level, method="wilson") for of in (made, real))
+    disjoint = in_made.upper < in_real.lower
     if n_made and not (disjoint and n_made / len(made) < LOST_RATIO * n_real / len(real)):
         return ""
     counts = f"{n_real:,} of {len(real):,} training records, {n_made:,} of {len(made):,} synthetic records"

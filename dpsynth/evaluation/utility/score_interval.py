@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
 
 Floats = NDArray[np.float64]
@@ -56,7 +57,7 @@ def bootstrap(
     n: int,
     resamples: int,
     rng: np.random.Generator,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> dict[Key, Floats]:
     """Evaluate statistics on resamples of n records.
 
@@ -91,8 +92,7 @@ def bootstrap(
         drawn = rng.integers(n, size=(size, n)) * size + np.arange(size)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(np.float64)
         parts.append(statistic(counts))
-        if progress is not None:
-            progress((first + size) / resamples)
+        progress((first + size) / resamples)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -6,17 +6,18 @@ A *score* belongs to a model and to the table it was trained on: ``synthetic`` o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.records import Detail, Measure
 from dpsynth.evaluation.utility.calibration import calibration_curve
+from dpsynth.evaluation.utility.learning import Learned
 from dpsynth.evaluation.utility.outcomes import outcome_kind
 from dpsynth.evaluation.utility.score_interval import bootstrap, enough_records, percentile_interval
 from dpsynth.evaluation.utility.scores import SCORES, roc_points, scorer
-from dpsynth.evaluation.utility.utility import Learned
 from dpsynth.table.schema import Column
 
 Floats = NDArray[np.float64]
@@ -90,13 +91,11 @@ class Scoreboard:
                     found[table, "mean", score] = np.mean(over, axis=0)
         return found
 
-    def resample(
-        self, resamples: int, rng: np.random.Generator, progress: Callable[[float], None] | None = None
-    ) -> None:
+    def resample(self, resamples: int, rng: np.random.Generator, progress: Progress = silent) -> None:
         """Score resamples of the test records; nothing if they are too few."""
         if self._scorers and enough_records(self.y, self.kind):
             self.resampled = bootstrap(self._scores, len(self.y), resamples, rng, progress)
-        elif progress is not None:
+        else:
             progress(1.0)
 
     def measures(self, level: float = 0.95) -> Iterator[Measure]:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.utility.calibration import CLIP, Recalibration
-from dpsynth.evaluation.utility.models import Prediction
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
+from dpsynth.evaluation.utility.predictions import Prediction
 
 Floats = NDArray[np.float64]
 #: from weights of shape (n, k) to each score's values of shape (k,), NaN where it is not defined

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.evaluation.disclosure.lone_values import lone_values
+from dpsynth.evaluation.disclosure.lone_values import lone_value_shares
 
 
 def table(n: int, seed: int) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def table(n: int, seed: int) -> pd.DataFrame:
 
 
 def found(made, train, test, seed=0):
-    return lone_values(made, train, test, rng=np.random.default_rng(seed))
+    return lone_value_shares(made, train, test, rng=np.random.default_rng(seed))
 
 
 def test_one_copied_column_is_found_among_fresh_ones() -> None:

@@ -1,142 +1,160 @@
-"""Nearest neighbours in blocks against the full matrix of distances."""
+"""The entry: which measures there are, what they say of copies, and that no odd table stops it."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
+from compared import conformed
 
-from dpsynth.evaluation.neighbours import neighbours
-from dpsynth.evaluation.neighbours.distances import METRICS, metric_named
-from dpsynth.evaluation.neighbours.neighbours import Searcher, in_threads
+from dpsynth.evaluation.features import distance_features
+from dpsynth.evaluation.neighbours import evaluator
+from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+from dpsynth.evaluation.neighbours.evaluator import neighbours
+from dpsynth.evaluation.neighbours.metrics import METRICS
+from dpsynth.evaluation.progress import Progress, silent
+from dpsynth.evaluation.settings import Settings
+from dpsynth.table.schema import Column, Schema
 
-EUCLIDEAN = metric_named("euclidean")
-
-
-def drawn(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Points that are hard for products: ties, small differences far from 0, clusters, extreme scales."""
-    centres = 100 * rng.normal(size=(4, d))
-    return {
-        "normal": lambda: rng.normal(size=(n, d)),
-        "whole": lambda: rng.integers(0, 3, (n, d)).astype(float),
-        "scaled": lambda: (rng.integers(0, 30, (n, d)) + 17) / 55,
-        "one-hot": lambda: rng.integers(0, 2, (n, d)) / np.sqrt(2),
-        "near one": lambda: 1 + 1e-6 * rng.normal(size=(n, d)),
-        "clusters": lambda: centres[rng.integers(0, 4, n)] + 1e-4 * rng.normal(size=(n, d)),
-        "outlier": lambda: np.vstack([rng.normal(size=(n - 1, d)), np.full((1, d), 1e9)]),
-        "tiny": lambda: 1e-30 * rng.normal(size=(n, d)),
-        "large": lambda: 1e30 * rng.normal(size=(n, d)),
-        "huge": lambda: 1e150 * rng.normal(size=(n, d)),
-        "constant": lambda: np.full((n, d), 1 / 3),
-    }[kind]()
-
-
-KINDS = [
-    "normal",
-    "whole",
-    "scaled",
-    "one-hot",
-    "near one",
-    "clusters",
-    "outlier",
-    "tiny",
-    "large",
-    "huge",
-    "constant",
-]
-
-
-@pytest.mark.parametrize("double", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_lists_and_reach_hold_on_hard_points(
-    kind: str, double: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch an error bound that is too small: a point outside a list nearer than ``reach`` claims."""
-    monkeypatch.setattr(neighbours, "FILTER_FROM", 0)
-    rng = np.random.default_rng(1)
-    for d in (1, 7):
-        points = drawn(kind, 150, d, rng)
-        full = cdist(points, points, "sqeuclidean")
-        np.fill_diagonal(full, np.inf)
-        found = Searcher(points, EUCLIDEAN, 6, double=double, block_size=32).find(
-            points, itself=np.arange(150)
-        )
-        # Bit for bit what cdist says of the pairs, and in order.
-        np.testing.assert_array_equal(np.take_along_axis(full, found.index.astype(int), 1), found.distance)
-        assert (np.diff(found.distance, axis=1) >= 0).all()
-        np.put_along_axis(full, found.index.astype(int), np.inf, axis=1)
-        assert (full.min(axis=1) >= found.reach).all()
-
-
-@pytest.mark.parametrize("kind", ["normal", "near one", "whole"])
-def test_the_filter_misses_nothing_that_it_can_tell(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch a filter so loose that its lists are not the nearest, or a reach that settles nothing."""
-    monkeypatch.setattr(neighbours, "FILTER_FROM", 0)
-    points = drawn(kind, 400, 5, np.random.default_rng(2))
-    full = cdist(points, points, "sqeuclidean")
-    np.fill_diagonal(full, np.inf)
-    found = Searcher(points, EUCLIDEAN, 5).find(points, itself=np.arange(400))
-    np.testing.assert_array_equal(found.distance, np.sort(full, axis=1)[:, :5])
-    assert (found.reach >= 0.99 * found.distance[:, -1]).all()
-
-
-@pytest.mark.parametrize("far", [1e6, 1e20, 1e145])
-def test_points_far_from_the_set(far: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch overflow, or a filter that goes on where its numbers no longer fit."""
-    monkeypatch.setattr(neighbours, "FILTER_FROM", 0)
-    others = np.random.default_rng(4).normal(size=(50, 3))
-    points = np.vstack([others[:5] + far, others[:5]])
-    full = cdist(points, others, "sqeuclidean")
-    found = Searcher(others, EUCLIDEAN, 4).find(points)
-    np.testing.assert_array_equal(np.take_along_axis(full, found.index.astype(int), 1), found.distance)
-    np.put_along_axis(full, found.index.astype(int), np.inf, axis=1)
-    assert (full.min(axis=1) >= found.reach).all()
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.sampled_from(list(METRICS)),
-    st.integers(1, 40),
-    st.integers(1, 30),
-    st.integers(1, 3),
-    st.integers(1, 8),
-    st.integers(1, 13),
-    st.booleans(),
-    st.integers(0, 2**32 - 1),
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=100),
+        Column(name="crea", kind="continuous", lower=0, upper=10, missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+    )
 )
-def test_lists_are_the_smallest_of_each_row(
-    name: str, m: int, n: int, d: int, k: int, block: int, filtered: bool, seed: int
-) -> None:
-    """Would catch a lost tile, a column counted twice, or k larger than the set, for every metric."""
-    rng = np.random.default_rng(seed)
-    others, points = (rng.integers(0, 3, (rows, d)).astype(float) for rows in (m, n))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "FILTER_FROM", 0 if filtered else 10**9)
-        found = Searcher(others, METRICS[name], k, block_size=block).find(points)
-    expected = np.sort(METRICS[name].tile(points, others), axis=1)
-    np.testing.assert_array_equal(found.distance, expected[:, :k])
-    assert all(len(set(row)) == min(k, m) for row in found.index.tolist())
-    if k >= m:
-        assert np.isinf(found.reach).all()
-    else:
-        # These distances are exact, with and without products, so that nothing is left open.
-        assert (found.reach <= expected[:, k]).all() and (found.reach >= expected[:, k - 1]).all()
 
 
-def test_points_leave_themselves_out() -> None:
-    """Would catch a point as its own nearest, or a copy of it left out in its place."""
-    points = np.array([[0.0], [0.0], [5.0]])
-    found = Searcher(points, EUCLIDEAN, 2).find(points[[2, 0]], itself=np.array([2, 0]))
-    assert found.index.tolist() == [[0, 1], [1, 2]] or found.index.tolist() == [[1, 0], [1, 2]]
-    assert found.distance.tolist() == [[25.0, 25.0], [0.0, 25.0]]
+def table(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(0, 101, n),
+            "crea": np.where(rng.random(n) < 0.2, np.nan, rng.random(n) * 10),
+            "sex": rng.choice(["F", "M"], n),
+        }
+    )
+    return SCHEMA.conform(frame).frame
 
 
-def test_progress_and_threads_keep_their_order() -> None:
-    """Would catch results of threads written to the wrong rows, or progress that runs back."""
-    assert list(in_threads(lambda x: x * x, range(20))) == [x * x for x in range(20)]
+def values(
+    frames: tuple[pd.DataFrame | None, ...],
+    seed: int = 0,
+    progress: Progress = silent,
+    **settings: object,
+) -> dict[str, float]:
+    tables = conformed(*frames, SCHEMA)
+    found = neighbours(tables, Settings.of(**settings), np.random.default_rng(seed), progress)
+    for measure in found.measures:
+        assert measure.internal and measure.group == "Nearest neighbours" and measure.detail
+        assert measure.value is None or type(measure.value) is float
+    json.dumps([asdict(measure) for measure in found.measures], allow_nan=False)
+    return {measure.name: measure for measure in found.measures}
+
+
+def test_the_measures_and_their_values() -> None:
+    """Would catch a renamed measure, exchanged tables, or the wrong sign of the privacy loss."""
+    rng = np.random.default_rng(0)
+    made, train, test = (table(60, rng) for _ in range(3))
+    found = values((made, train, test))
+    sides = [f"nn_accuracy_{t}{side}" for t in ("train", "test") for side in ("", "_real", "_synthetic")]
+    tests = ["nn_same_distribution_p", "nn_apart_p", "nn_copies_p", "nn_train_test_p"]
+    assert list(found) == [*sides, "privacy_loss", *tests]
+    points = [distance_features(frame, SCHEMA).points for frame in (made, train, test)]
+    direct = {
+        "train": adversarial_accuracy(points[1], points[0]),
+        "test": adversarial_accuracy(points[2], points[0]),
+    }
+    for name, result in direct.items():
+        assert found[f"nn_accuracy_{name}"].value == pytest.approx(result.aa, abs=1e-12)
+        assert found[f"nn_accuracy_{name}_real"].value == pytest.approx(result.aa_real, abs=1e-12)
+        assert found[f"nn_accuracy_{name}_synthetic"].value == pytest.approx(result.aa_synthetic, abs=1e-12)
+    loss = found["privacy_loss"]
+    assert loss.value == pytest.approx(direct["test"].aa - direct["train"].aa, abs=1e-12)
+    assert loss.lower < loss.value < loss.upper
+    assert "60 test" in found["nn_same_distribution_p"].detail
+    assert "60 training" in found["nn_copies_p"].detail
+
+
+def test_copies_are_caught() -> None:
+    """Would catch a bootstrap of the training table passing for a synthetic one."""
+    rng = np.random.default_rng(1)
+    train, test = table(150, rng), table(150, rng)
+    made = train.sample(150, replace=True, random_state=0)
+    found = values((made, train, test))
+    assert found["privacy_loss"].lower > 0.1
+    assert found["nn_copies_p"].value == 1 / 201
+    assert found["nn_accuracy_train"].upper < 0.5 < found["nn_accuracy_test"].upper
+
+
+def test_without_test_records() -> None:
+    """Would catch a privacy loss without test records, or a test that does not say against what."""
+    rng = np.random.default_rng(2)
+    found = values((table(40, rng), table(50, rng), None))
+    assert "privacy_loss" not in found and "nn_accuracy_test" not in found
+    assert "40 training" in found["nn_same_distribution_p"].detail
+
+
+def test_sizes_are_equal_and_limited() -> None:
+    """Would catch unequal parts, or a privacy loss between accuracies at different sizes."""
+    rng = np.random.default_rng(3)
+    made, train, test = table(50, rng), table(90, rng), table(20, rng)
+    found = values((made, train, test))
+    assert "against 50 training" in found["nn_accuracy_train"].detail
+    assert "against 20 test" in found["nn_accuracy_test"].detail
+    assert "against 20 test minus against 20 training" in found["privacy_loss"].detail
+    small = values((made, train, test), neighbour_records=10)
+    assert all("10 t" in measure.detail for measure in small.values())
+
+
+@pytest.mark.parametrize("metric", list(METRICS))
+def test_every_metric(metric: str) -> None:
+    """Would catch a metric that does not reach the distances."""
+    rng = np.random.default_rng(4)
+    made, train = table(40, rng), table(40, rng)
+    chosen = METRICS[metric]
+    direct = adversarial_accuracy(chosen.encode(train, SCHEMA), chosen.encode(made, SCHEMA), metric=chosen)
+    found = values((made, train, None), metric=metric)
+    assert found["nn_accuracy_train"].value == pytest.approx(direct.aa, abs=1e-12)
+
+
+@pytest.fixture
+def few_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluator, "PERMUTATIONS", 5)
+
+
+@pytest.mark.usefixtures("few_permutations")
+@pytest.mark.parametrize("n", [2, 3, 7, 20])
+@pytest.mark.parametrize("metric", list(METRICS))
+def test_odd_tables_give_numbers_or_reasons(n: int, metric: str) -> None:
+    """Would catch a traceback or NaN on tiny, constant, all-missing or equal tables."""
+    rng = np.random.default_rng(n)
+    usual = table(n, rng)
+    constant = usual.assign(age=50, crea=1.0, sex="F")
+    empty = usual.assign(crea=np.nan)
+    for frames in (
+        (usual, usual, usual),
+        (constant, constant, usual),
+        (empty, empty, None),
+        (constant, usual, empty),
+    ):
+        frames = tuple(None if frame is None else SCHEMA.conform(frame).frame for frame in frames)
+        found = values(frames, metric=metric)
+        measure = found["nn_accuracy_train"]
+        assert 0.0 <= measure.value <= 1.0
+        assert (measure.lower is None) == (n < 8)
+        assert ("no interval" in measure.detail) == (n < 8)
+
+
+def test_the_seed_decides_and_progress_ends() -> None:
+    """Would catch hidden randomness, or a bar that never reaches its end."""
+    rng = np.random.default_rng(5)
+    frames = table(60, rng), table(60, rng), table(30, rng)
     told: list[float] = []
-    points = np.random.default_rng(3).normal(size=(90, 2))
-    Searcher(points, EUCLIDEAN, 3, block_size=16).find(points, progress=told.append)
-    assert told == sorted(told) and told[-1] == 1.0 and len(told) == 6
+    first = values(frames, seed=7, neighbour_records=25, progress=told.append)
+    assert (
+        first == values(frames, seed=7, neighbour_records=25) != values(frames, seed=8, neighbour_records=25)
+    )
+    assert told == sorted(told) and 0.8 < told[-1] <= 1.0

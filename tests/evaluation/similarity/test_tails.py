@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.tails import missing_cells, spread_ratio, tails
+from dpsynth.evaluation.similarity.tails import column_tails, missing_cells, spread_ratio
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
 
@@ -33,7 +33,7 @@ def test_values_are_those_of_numpy_and_pandas() -> None:
     """Would catch missing values that are counted, the wrong deviation as the unit, or swapped sides."""
     rng = np.random.default_rng(0)
     real, made = table(rng, 900), table(rng, 1100, noise=0.05, zeros=0.36)
-    crea, coma = tails(real, made, SCHEMA)
+    crea, coma = column_tails(real, made, SCHEMA)
     a, b = real["crea"].dropna().to_numpy(), made["crea"].dropna().to_numpy()
     assert crea.spread.value == pytest.approx(b.std() / a.std())
     for found, percent in ((crea.low, 1), (crea.high, 99)):
@@ -63,7 +63,7 @@ def test_intervals_cover_the_truth_and_are_no_wider_than_they_must() -> None:
     covered, width = dict.fromkeys(truth, 0), []
     for _ in range(runs):
         real, made = (pd.DataFrame({"x": rng.normal(0, s, n)}) for s in (1.0, 1.5))
-        (found,) = tails(real, made, schema)
+        (found,) = column_tails(real, made, schema)
         ends = {"spread": found.spread, "low": found.low.error, "high": found.high.error}
         for name, end in ends.items():
             covered[name] += end.lower <= truth[name] <= end.upper
@@ -78,7 +78,7 @@ def test_a_skewed_column_is_not_called_wrong_by_chance() -> None:
     """Would catch findings made from the noise of extremes: two samples of one distribution."""
     rng = np.random.default_rng(2)
     for n in (60, 400, 2000):
-        found = [tails(table(rng, n), table(rng, n), SCHEMA) for _ in range(30)]
+        found = [column_tails(table(rng, n), table(rng, n), SCHEMA) for _ in range(30)]
         surely = [c.surely > 1 or any(m.surely > 1 for m in c.masses) for pair in found for c in pair]
         assert np.mean(surely) < 0.05, n
 
@@ -86,7 +86,7 @@ def test_a_skewed_column_is_not_called_wrong_by_chance() -> None:
 def test_noise_all_over_the_range_and_spread_zeros_are_found() -> None:
     """Would catch silence about what norm-sub leaves in empty cells: TVD and KS are 0.03 here."""
     rng = np.random.default_rng(3)
-    crea, coma = tails(table(rng, 2000), table(rng, 2000, noise=0.03, zeros=0.36), SCHEMA)
+    crea, coma = column_tails(table(rng, 2000), table(rng, 2000, noise=0.03, zeros=0.36), SCHEMA)
     assert crea.spread.lower > 1.25 and crea.high.error.lower > 0.5 and crea.surely > 4
     assert coma.masses[0].surely > 4
 
@@ -94,7 +94,7 @@ def test_noise_all_over_the_range_and_spread_zeros_are_found() -> None:
 def test_small_tables_end_at_public_bounds() -> None:
     """Would catch an interval that ends at the largest of 100 values, which often lies below."""
     rng = np.random.default_rng(4)
-    crea = tails(table(rng, 100), table(rng, 100), SCHEMA)[0]
+    crea = column_tails(table(rng, 100), table(rng, 100), SCHEMA)[0]
     assert crea.high.error.upper > 10 and crea.high.error.lower < -10
 
 
@@ -117,13 +117,13 @@ def test_tables_without_variance_or_values() -> None:
     """Would catch a division by zero, NaN, or an error for a column that is constant, absent or tiny."""
     rng = np.random.default_rng(6)
     usual, flat = table(rng, 50), table(rng, 50).assign(crea=0.3, coma=0)
-    (crea, coma) = tails(flat, usual, SCHEMA)
+    (crea, coma) = column_tails(flat, usual, SCHEMA)
     assert crea.spread is None and crea.high.error is None and crea.surely == 0.0
     assert crea.masses[0].real == 1.0 and coma.masses[0].real == 1.0
-    crea = tails(usual, flat, SCHEMA)[0]
+    crea = column_tails(usual, flat, SCHEMA)[0]
     assert crea.spread.value == crea.spread.upper == 0.0 and crea.surely > 100
-    assert [c.column for c in tails(usual.assign(crea=np.nan), usual, SCHEMA)] == ["coma"]
-    assert len(tails(usual[:2], usual[:1], SCHEMA)) == 2
+    assert [c.column for c in column_tails(usual.assign(crea=np.nan), usual, SCHEMA)] == ["coma"]
+    assert len(column_tails(usual[:2], usual[:1], SCHEMA)) == 2
     assert spread_ratio(np.full(9, 0.1), np.full(9, 0.1)) is None
     with pytest.raises(InputError, match="both tables must have records, got 0 and 50"):
-        tails(usual[:0], usual, SCHEMA)
+        column_tails(usual[:0], usual, SCHEMA)

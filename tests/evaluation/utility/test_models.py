@@ -15,14 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.utility import models as module
-from dpsynth.evaluation.utility.models import (
-    CLASSIFIERS,
-    REGRESSORS,
-    Model,
-    chosen_models,
-    fit_and_predict,
-)
+from dpsynth.evaluation.utility import predictions
+from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model, as_models, chosen_models
+from dpsynth.evaluation.utility.predictions import fit_and_predict
 
 
 def points(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +38,7 @@ def test_ours_by_default() -> None:
 def test_estimators_and_factories(given: Any) -> None:
     """Would catch an estimator fitted in place, or probabilities of the wrong class."""
     (x, y), (test, _) = points(80, 0), points(20, 1)
-    made = fit_and_predict(chosen_models("binary", {"mine": given})["mine"], 5, (x, y), test, 2)
+    made = fit_and_predict(as_models({"mine": given})["mine"], 5, (x, y), test, 2)
     expected = KNeighborsClassifier(3).fit(x, y).predict_proba(test)
     assert made.probabilities and not made.failure
     np.testing.assert_array_equal(made.predicted, expected)
@@ -54,7 +49,7 @@ def test_every_random_state_is_set() -> None:
     """Would catch a model inside a pipeline that is seeded from elsewhere, or a seed that is ignored."""
     (x, y), (test, _) = points(60, 2), points(30, 3)
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(5))
-    model = chosen_models("binary", {"mine": pipeline})["mine"]
+    model = as_models({"mine": pipeline})["mine"]
     a, b, c = (fit_and_predict(model, seed, (x, y), test, 2).predicted for seed in (1, 1, 2))
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
@@ -63,7 +58,7 @@ def test_every_random_state_is_set() -> None:
 def test_decision_values_only_rank() -> None:
     """Would catch decision values taken for probabilities, or their sign lost."""
     (x, y), (test, _) = points(80, 4), points(20, 5)
-    made = fit_and_predict(chosen_models("binary", {"svm": LinearSVC()})["svm"], 0, (x, y), test, 2)
+    made = fit_and_predict(as_models({"svm": LinearSVC()})["svm"], 0, (x, y), test, 2)
     assert not made.probabilities
     np.testing.assert_allclose(
         made.predicted[:, 1], LinearSVC(random_state=0).fit(x, y).decision_function(test)
@@ -94,8 +89,8 @@ def test_same_forest_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
             return original(self, *arguments)
 
         monkeypatch.setattr(RandomForestClassifier, method, watch)
-    monkeypatch.setattr(module, "PARALLEL_RECORDS", 10)
-    monkeypatch.setattr(module.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(predictions, "PARALLEL_RECORDS", 10)
+    monkeypatch.setattr(predictions.os, "cpu_count", lambda: 2)
     np.testing.assert_array_equal(
         alone, fit_and_predict(CLASSIFIERS["random_forest"], 3, (x, y), test, 2).predicted
     )
@@ -160,16 +155,16 @@ def test_failures_become_sentences(make: Any, why: str) -> None:
         ({"real_forest": SVC()}, "binary", "got 'real_forest'"),
         ({"My SVM": SVC()}, "binary", "got 'My SVM'"),
         ({3: SVC()}, "binary", "got 3"),
-        ({"x": "forest"}, "binary", r"models\['x'\] must be an estimator or a function from a seed to one"),
+        ({"x": "forest"}, "binary", r"'x' must be an estimator or a function from a seed to one"),
         ({"x": LogisticRegression}, "binary", "got the class LogisticRegression"),
         ({"x": lambda seed: 3}, "binary", "gives int, which has no fit"),
-        ({"x": lambda: SVC()}, "binary", r"models\['x'\] cannot be made: "),
+        ({"x": lambda: SVC()}, "binary", r"'x' cannot be made: "),
         ({"x": LinearRegression()}, "binary", "has no predict_proba and no decision_function"),
         ({"x": StandardScaler()}, "numeric", "has no predict"),
-        ({"x": Raises()}, "binary", r"models\['x'\] cannot be made: "),
+        ({"x": Raises()}, "binary", r"'x' cannot be made: "),
     ],
 )
 def test_unusable_models_are_refused(models: Any, kind: Any, message: str) -> None:
     """Would catch a bad model found only after minutes of training, or without its name."""
     with pytest.raises(InputError, match=message):
-        chosen_models(kind, models)
+        chosen_models(kind, as_models(models))

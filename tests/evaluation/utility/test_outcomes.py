@@ -7,14 +7,15 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from compared import conformed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from dpsynth.errors import InputError, SchemaError
+from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Measure
-from dpsynth.evaluation.utility.outcome_rates import outcome_rates
 from dpsynth.evaluation.utility.outcomes import (
     check_outcome,
     known_outcomes,
@@ -22,9 +23,8 @@ from dpsynth.evaluation.utility.outcomes import (
     mode_collapse,
     outcome_kind,
     outcome_values,
-    positive_rate,
-    wilson_interval,
 )
+from dpsynth.evaluation.utility.rates import outcome_rates
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -44,7 +44,7 @@ def deaths(no: int, yes: int) -> pd.DataFrame:
 
 
 def by_name(*frames: pd.DataFrame | None, outcome: str) -> dict[str, Measure]:
-    return {m.name: m for m in outcome_rates(*frames, SCHEMA, outcome, group="g")}
+    return {m.name: m for m in outcome_rates(conformed(*frames, SCHEMA), outcome, group="g")}
 
 
 def test_kind_of_every_column() -> None:
@@ -82,15 +82,6 @@ def test_known_outcomes_leave_missing_ones_out() -> None:
     assert known_outcomes(frame.iloc[:0], SCHEMA, "days")[1].shape == (0,)
 
 
-def test_positive_rate_skips_missing_outcomes_and_refuses_numbers() -> None:
-    """Would catch a share of all records instead of those with a known outcome."""
-    frame = pd.DataFrame({"died": ["yes", None, "no", "no"]})
-    assert positive_rate(frame, SCHEMA, "died") == pytest.approx(1 / 3)
-    assert positive_rate(frame.iloc[1:2], SCHEMA, "died") is None
-    with pytest.raises(InputError, match="outcome 'crea' must be binary, ordinal or categorical"):
-        positive_rate(frame, SCHEMA, "crea")
-
-
 @settings(max_examples=50, deadline=None)
 @given(
     st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999)
@@ -98,7 +89,8 @@ def test_positive_rate_skips_missing_outcomes_and_refuses_numbers() -> None:
 def test_wilson_equals_statsmodels(count_total: tuple[int, int], level: float) -> None:
     """Would catch a wrong quantile, and ends outside [0, 1] or on the wrong side of the share."""
     count, total = count_total
-    lower, upper = wilson_interval(count, total, level)
+    interval = share(count, total, level, method="wilson")
+    lower, upper = interval.lower, interval.upper
     expected = proportion_confint(count, total, alpha=1 - level, method="wilson")
     assert (lower, upper) == pytest.approx(expected, abs=1e-9)
     assert 0 <= lower <= count / total <= upper <= 1 and lower < upper
@@ -163,14 +155,19 @@ def test_rates_of_two_categories() -> None:
         "positive_rate_synthetic", "outcome_constant_synthetic",
     ]  # fmt: skip
     rate = found["positive_rate_train"]
-    assert (rate.lower, rate.upper) == wilson_interval(40, 100)
+    wilson = share(40, 100, method="wilson")
+    assert (rate.lower, rate.upper) == (wilson.lower, wilson.upper)
     assert rate.detail == "share of died = 'yes', train"
 
 
 def test_released_rates_do_not_depend_on_real_records() -> None:
     """Would catch a public number, or its words, that change with the real tables."""
     public = [
-        [m for m in outcome_rates(deaths(9, 0), real, None, SCHEMA, "died", group="g") if not m.internal]
+        [
+            m
+            for m in outcome_rates(conformed(deaths(9, 0), real, None, SCHEMA), "died", group="g")
+            if not m.internal
+        ]
         for real in (deaths(60, 40), deaths(0, 3), deaths(0, 0))
     ]
     assert public[0] == public[1] == public[2]

@@ -1,197 +1,409 @@
-"""Train on synthetic, test on real: against scikit-learn, and on tables that teach nothing."""
+"""Synthetic against real training records on the same test records, and odd tables of every kind."""
 
 from __future__ import annotations
+
+import itertools
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
+from compared import conformed
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.svm import LinearSVC
 
 from dpsynth.errors import InputError, SchemaError
-from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model, Prediction
-from dpsynth.evaluation.utility.scores import scorer
-from dpsynth.evaluation.utility.utility import learn_and_predict, train_and_test
+from dpsynth.evaluation.features import ClassifierEncoding
+from dpsynth.evaluation.progress import silent
+from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.utility.evaluator import utility
+from dpsynth.evaluation.utility.learning import learn_and_predict
+from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.utility.scores import SCORES
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=0, upper=100, missing=True),
-        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="crea", kind="continuous", lower=0, upper=9, missing=True, unit="mg/dl"),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3), missing=True),
         Column(name="died", kind="binary", categories=("no", "yes"), missing=True),
-        Column(name="stage", kind="ordinal", categories=(1, 2, 3)),
     ),
     outcome="died",
 )
+QUICK: dict[str, Any] = {"linear": LogisticRegression()}
+QUICK_NUMERIC: dict[str, Any] = {"linear": LinearRegression()}
 
 
-def table(n: int, seed: int) -> pd.DataFrame:
+def table(n: int, seed: int, flip: float = 0.0) -> pd.DataFrame:
+    """Records whose columns tell each other; with probability ``flip`` the age tells nothing."""
     rng = np.random.default_rng(seed)
     age = rng.integers(0, 101, n)
-    died = np.where(rng.random(n) < 1 / (1 + np.exp(-(age - 50) / 12)), "yes", "no")
-    raw = pd.DataFrame({"age": age, "sex": rng.choice(["F", "M"], n), "died": died, "stage": 1 + age // 34})
+    told = np.where(rng.random(n) < flip, rng.integers(0, 101, n), age)
+    died = np.where(rng.random(n) < 1 / (1 + np.exp(-(told - 50) / 12)), "yes", "no")
+    crea = np.clip(told / 20 + rng.normal(size=n) / 2, 0, 9)
+    raw = pd.DataFrame({"age": age, "crea": crea, "stage": 1 + told // 34, "died": died})
     return SCHEMA.conform(raw).frame
 
 
-def test_equals_scikit_learn_called_directly() -> None:
-    """Would catch scores of the wrong class, the outcome as a predictor, or train and test exchanged."""
-    train, test = table(400, 0), table(300, 1)
-
-    def naive(frame: pd.DataFrame) -> np.ndarray:
-        male = (frame["sex"] == "M").to_numpy(float)
-        age = frame["age"].to_numpy(float) / 100
-        return np.stack([age, 1 - male, male, (frame["stage"].to_numpy(float) - 1) / 2], axis=1)
-
-    y_train, y_test = (frame["died"].to_numpy() == "yes" for frame in (train, test))
-    # the outcome may be missing in this schema and age has a missing indicator: constant here
-    scaler = StandardScaler().fit(naive(train))
-    linear = LogisticRegression(max_iter=1000).fit(scaler.transform(naive(train)), y_train)
-    expected = roc_auc_score(y_test, linear.predict_proba(scaler.transform(naive(test)))[:, 1])
-    boosted = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
-    with threadpool_limits(limits=1):
-        boosted.fit(naive(train), y_train)
-    # each model takes one number of the generator, so that earlier results can be repeated
-    forest_seed = np.random.default_rng(0).integers(2**31 - 1, size=3)[2]
-    forest = RandomForestClassifier(n_estimators=200, random_state=int(forest_seed))
-    absent = np.zeros((400, 1))
-    forest.fit(np.hstack([naive(train)[:, :1], absent, naive(train)[:, 1:]]), y_train)
-    of_forest = forest.predict_proba(np.hstack([naive(test)[:, :1], absent[:300], naive(test)[:, 1:]]))
-
-    result = train_and_test(train, test, SCHEMA, "died", rng=np.random.default_rng(0))
-    assert result.auc["logistic_regression"] == pytest.approx(expected, abs=1e-6)
-    assert result.auc["hist_gradient_boosting"] == pytest.approx(
-        roc_auc_score(y_test, boosted.predict_proba(naive(test))[:, 1]), abs=1e-9
-    )
-    assert result.auc["random_forest"] == pytest.approx(roc_auc_score(y_test, of_forest[:, 1]), abs=1e-9)
-    assert set(result.auc) == set(CLASSIFIERS)
-    assert result.auc_mean == pytest.approx(np.mean(list(result.auc.values())))
-    assert (result.n_train, result.n_test, result.one_class, result.note) == (400, 300, False, "")
+def found(
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    outcome: str = "died",
+    *,
+    schema: Schema = SCHEMA,
+    **options: Any,
+) -> dict[str, Measure]:
+    quick = QUICK_NUMERIC if schema.column(outcome).is_numeric else QUICK
+    rng = options.pop("rng", np.random.default_rng(0))
+    progress = options.pop("progress", silent)
+    settings = Settings.of(**({"models": quick, "outcome": outcome} | options))
+    findings = utility(conformed(synthetic, train, test, schema), settings, rng, progress)
+    check(findings)
+    return {measure.name: measure for measure in findings.measures}
 
 
-def test_reversed_labels_score_below_one_half() -> None:
-    """Would catch an AUC folded to above 1/2, which hides a table that teaches the opposite."""
-    train, test = table(300, 2), table(300, 3)
-    train["died"] = train["died"].map({"yes": "no", "no": "yes"}).astype(test["died"].dtype)
-    result = train_and_test(train, test, SCHEMA, "died", rng=np.random.default_rng(0))
-    assert result.auc_mean is not None and result.auc_mean < 0.3
+def numbers(data: Any) -> Iterator[Any]:
+    if isinstance(data, dict):
+        assert all(isinstance(key, str) for key in data)
+        data = list(data.values())
+    if isinstance(data, list):
+        yield from itertools.chain.from_iterable(numbers(entry) for entry in data)
+    else:
+        yield data
 
 
-def test_one_class_of_synthetic_outcomes_is_flagged() -> None:
-    """Would catch scikit-learn's traceback where a collapsed generator gives one outcome only."""
-    train = table(100, 4).assign(died="no")
-    result = train_and_test(train, table(100, 5), SCHEMA, "died", rng=np.random.default_rng(0))
-    assert result.one_class
-    assert set(result.auc.values()) == {0.5} and result.auc_mean == 0.5
-    assert "every training record has died = 'no'" in result.note
+def check(findings: Findings) -> None:
+    """What holds of all findings: unique names, JSON, plain numbers, intervals around values, reasons."""
+    evaluation = Evaluation(findings.measures, {}, findings.details)
+    assert Evaluation.from_dict(json.loads(evaluation.to_json())) == evaluation
+    for measure in findings.measures:
+        assert type(measure.value) in (float, int, type(None))
+        assert measure.internal == (not measure.name.split("[")[0].endswith("_synthetic"))
+        if measure.value is None:
+            assert "; " in measure.detail or ": " in measure.detail, measure
+        if measure.lower is not None and measure.upper is not None:
+            assert measure.value is not None and math.isfinite(measure.lower)
+            assert measure.lower <= measure.value + 1e-9 and measure.value <= measure.upper + 1e-9
+    for detail in findings.details:
+        assert detail.internal
+        for entry in numbers(detail.data):
+            assert type(entry) in (str, int, float) and (type(entry) is not float or math.isfinite(entry))
 
 
-def test_one_class_of_test_outcomes_has_no_auc() -> None:
-    """Would catch an AUC of NaN, or one invented, where none is defined."""
-    result = train_and_test(
-        table(100, 4), table(50, 5).assign(died="yes"), SCHEMA, "died", rng=np.random.default_rng(0)
-    )
-    assert result.auc_mean is None and set(result.auc.values()) == {None}
-    assert "every test record has died = 'yes'" in result.note
+@pytest.fixture(scope="module")
+def three() -> Findings:
+    tables = conformed(table(300, 0), table(300, 1), table(250, 2), SCHEMA)
+    findings = utility(tables, Settings(), np.random.default_rng(5))
+    check(findings)
+    return findings
 
 
-def test_missing_outcomes_and_predictors_take_no_part() -> None:
-    """Would catch a missing outcome counted as a class, and NaN or all-missing columns in a classifier."""
-    train, test = table(60, 6), table(60, 7)
-    train.loc[train.index[:10], "died"] = None
-    train["age"] = pd.array([pd.NA] * 60, dtype="Int64")
-    test.loc[test.index[:30], "age"] = pd.NA
-    result = train_and_test(train, test, SCHEMA, "died", rng=np.random.default_rng(0))
-    assert result.n_train == 50
-    assert all(value is not None and 0 <= value <= 1 for value in result.auc.values())
+def test_measures_of_three_classifiers(three: Findings) -> None:
+    """Would catch a measure that the report expects and does not find."""
+    names = {measure.name for measure in three.measures}
+    models = ("mean", "logistic_regression", "hist_gradient_boosting", "random_forest")
+    expected = {
+        f"{score}{part}_{model}"
+        for score in SCORES["binary"]
+        for part in ("", "_real", "_difference")
+        for model in models
+    }
+    assert expected <= names
+    assert names - expected == {
+        "positive_rate_synthetic", "positive_rate_train", "positive_rate_test",
+        "outcome_constant_synthetic", "mode_collapse",
+    }  # fmt: skip
+    assert {measure.group for measure in three.measures} == {"Utility: predicting died"}
+    assert all(m.lower is not None for m in three.measures if m.name in expected)
 
 
-@pytest.mark.parametrize("n", [2, 5, 20])
-def test_tiny_tables(n: int) -> None:
-    """Would catch classifiers that need more records than a small cohort has."""
-    train = table(n, 8)
-    train["died"] = (["yes", "no"] * n)[:n]
-    result = train_and_test(train, table(20, 9), SCHEMA, "died", rng=np.random.default_rng(0))
-    assert result.auc_mean is not None
+def _auc(train: pd.DataFrame, test: pd.DataFrame, rng: np.random.Generator) -> dict[str, float]:
+    """AUC of our three classifiers, each score by scikit-learn."""
+    learned = learn_and_predict(train, test, SCHEMA, "died", models=CLASSIFIERS, rng=rng)
+    positive = test["died"] == "yes"
+    return {
+        name: float(roc_auc_score(positive, prediction.predicted[:, 1]))
+        for name, prediction in learned.predictions.items()
+    }
 
 
-def test_three_categories_average_one_against_the_rest() -> None:
-    """Would catch a crash where training lacks a category, and a mean that skips it (it scores 0.5)."""
-    train, test = table(200, 10), table(200, 11)
-    full = train_and_test(train, test, SCHEMA, "stage", rng=np.random.default_rng(0))
-    assert full.auc_mean is not None and full.auc_mean > 0.95
-    # training knows the categories 0 and 2: each scores 1 here, and category 1 has the score 0 everywhere
-    y, scores = np.array([0, 0, 1, 2]), np.array([[0.9, 0.1], [0.8, 0.2], [0.5, 0.5], [0.1, 0.9]])
-    filled = np.insert(scores, 1, 0.0, axis=1)
-    auc = scorer("categories", y, Prediction(filled))(np.ones((4, 1)))["auc"][0]
-    assert auc == pytest.approx((1 + 0.5 + 1) / 3)
-    lacking = train_and_test(train[train["stage"] != 2], test, SCHEMA, "stage", rng=np.random.default_rng(0))
-    assert lacking.auc_mean is not None and 0.5 < lacking.auc_mean < full.auc_mean
+def test_auc_is_that_of_the_models_trained_alone(three: Findings) -> None:
+    """Would catch numbers of a seed that differ from those of earlier versions."""
+    rng = np.random.default_rng(5)
+    value = {measure.name: measure.value for measure in three.measures}
+    for part, train in (("", table(300, 0)), ("_real", table(300, 1))):
+        expected = _auc(train, table(250, 2), rng)
+        for name, auc in expected.items():
+            assert value[f"auc{part}_{name}"] == pytest.approx(auc, abs=1e-12)
+        assert value[f"auc{part}_mean"] == pytest.approx(np.mean(list(expected.values())), abs=1e-12)
 
 
-def test_same_generator_gives_the_same_scores() -> None:
-    """Would catch a classifier seeded from somewhere else."""
-    train, test = table(80, 12), table(80, 13)
-    a, b = (train_and_test(train, test, SCHEMA, "died", rng=np.random.default_rng(7)) for _ in range(2))
-    assert a == b
+def test_auc_when_training_tables_are_thinned() -> None:
+    """Would catch parts drawn in another order than before, or a limit that is ignored."""
+    made, real, test = table(90, 3), table(80, 4), table(60, 5)
+    measured = found(made, real, test, models=None, utility_records=40, rng=np.random.default_rng(8))
+    rng = np.random.default_rng(8)
+    for part, train in (("", made), ("_real", real)):
+        expected = _auc(train.iloc[random_rows(len(train), 40, rng)], test, rng)
+        mean = np.mean(list(expected.values()))
+        assert measured[f"auc{part}_mean"].value == pytest.approx(mean, abs=1e-12)
 
 
-def test_models_see_the_same_records_and_seeds_in_order() -> None:
-    """Would catch one stream of seeds for all models, missing numbers imputed for a model that takes them."""
-    train, test = table(30, 15), table(10, 16)
-    train.loc[train.index[:5], "age"] = pd.NA
-    seen: list[tuple[int, bool]] = []
-
-    class Watches:
-        def fit(self, x: np.ndarray, y: np.ndarray) -> None:
-            seen[-1] = (seen[-1][0], bool(np.isnan(x).any()))
-            self.n = len(x)
-
-        def predict_proba(self, x: np.ndarray) -> np.ndarray:
-            assert self.n == 30 and len(x) == 10
-            return np.full((len(x), 2), 0.5)
-
-    def make(seed: int) -> Watches:
-        seen.append((seed, False))
-        return Watches()
-
-    models = {"imputed": Model(make), "raw": Model(make, impute=False)}
-    done: list[float] = []
-    learned = learn_and_predict(
-        train, test, SCHEMA, "died", models=models, rng=np.random.default_rng(4), progress=done.append
-    )
-    twin = np.random.default_rng(4)
-    seeds = [int(twin.integers(2**31 - 1)) for _ in range(2)]
-    assert seen == [(seeds[0], False), (seeds[1], True)]
-    assert done == [0.5, 1.0]
-    assert learned.n_train == 30 and not learned.note
+def test_scores_by_hand() -> None:
+    """Would catch the two trainings exchanged, a difference reversed, or scores of other records."""
+    made, real, test = table(200, 6, flip=0.6), table(200, 7), table(150, 8)
+    measured = found(made, real, test)
+    y = (test["died"] == "yes").to_numpy()
+    values = {}
+    for part, train in (("", made), ("_real", real)):
+        encoding = ClassifierEncoding.fit(train, SCHEMA, "died")
+        x, x_test = (encoding.transform(frame, impute=True) for frame in (train, test))
+        p = LogisticRegression().fit(x, train["died"] == "yes").predict_proba(x_test)[:, 1]
+        values[f"auc{part}"] = roc_auc_score(y, p)
+        values[f"brier{part}"] = brier_score_loss(y, p)
+    for name, value in values.items():
+        assert measured[f"{name}_linear"].value == pytest.approx(value, abs=1e-9)
+        assert measured[f"{name}_mean"].value == pytest.approx(value, abs=1e-9)
+    for score in ("auc", "brier"):
+        gap = values[score] - values[f"{score}_real"]
+        assert measured[f"{score}_difference_linear"].value == pytest.approx(gap, abs=1e-9)
 
 
-def test_numbers_are_regressed() -> None:
-    """Would catch the outcome among the predictors, or a number predicted on another scale."""
-    train, test = table(300, 17), table(200, 18)
-    learned = learn_and_predict(train, test, SCHEMA, "age", models=REGRESSORS, rng=np.random.default_rng(0))
-    for prediction in learned.predictions.values():
-        # the stage tells the age up to 34 years; the age itself would tell it exactly
-        error = np.abs(prediction.predicted - test["age"].to_numpy(float))
-        assert 2 < error.mean() < 12
-    constant = learn_and_predict(
-        train.assign(age=40), test, SCHEMA, "age", models=REGRESSORS, rng=np.random.default_rng(0)
-    )
-    assert "every training record has age = 40" in constant.note
-    assert all(np.allclose(p.predicted, 40) for p in constant.predictions.values())
+def test_difference_is_paired_and_zero_for_the_same_table() -> None:
+    """Would catch trainings scored on different resamples: equal models would then differ by chance."""
+    train = table(200, 9)
+    measured = found(train, train, table(100, 10))
+    for score in SCORES["binary"]:
+        difference = measured[f"{score}_difference_mean"]
+        assert (difference.value, difference.lower, difference.upper) == (0.0, 0.0, 0.0)
+        assert "the same in every resample" in difference.detail
+        assert measured[f"{score}_mean"].lower < measured[f"{score}_mean"].upper
+        assert "resample" not in measured[f"{score}_mean"].detail
 
 
-def test_unusable_outcomes_are_refused() -> None:
-    """Would catch a classifier of a number, of nothing, or of a column that is not there."""
-    frame, rng = table(10, 14), np.random.default_rng(0)
-    with pytest.raises(InputError, match="outcome 'age' must be binary, ordinal or categorical"):
-        train_and_test(frame, frame, SCHEMA, "age", rng=rng)
-    with pytest.raises(SchemaError, match="'nothing' is not a column"):
-        train_and_test(frame, frame, SCHEMA, "nothing", rng=rng)
-    with pytest.raises(InputError, match="the only column"):
-        train_and_test(frame[["died"]], frame[["died"]], SCHEMA.select(["died"]), "died", rng=rng)
-    with pytest.raises(InputError, match="training table has no record with a known outcome"):
-        train_and_test(frame.assign(died=None), frame, SCHEMA, "died", rng=rng)
+def test_useless_table_is_seen() -> None:
+    """Would catch a table of independent columns that passes as useful."""
+    made = table(400, 11)
+    made["died"] = made["died"].sample(frac=1.0, random_state=0).to_numpy()
+    measured = found(made, table(400, 12), table(400, 13))
+    # not the AUC: where columns tell each other, chance may find the right direction, with tiny coefficients
+    gap = measured["brier_difference_mean"]
+    assert gap.lower is not None and gap.lower > 0.05
+    assert measured["calibration_slope_mean"].lower > 2
+
+
+def test_level_and_resamples_reach_the_intervals() -> None:
+    """Would catch a level that is ignored, in the scores or in the rates."""
+    tables = table(100, 14, flip=0.8), table(100, 15), table(100, 16)
+    wide, narrow = found(*tables, level=0.99), found(*tables, level=0.5)
+    for name in ("auc_mean", "auc_difference_mean", "positive_rate_test", "calibration_slope_real_linear"):
+        assert wide[name].lower < narrow[name].lower < narrow[name].upper < wide[name].upper
+
+
+def test_curves(three: Findings) -> None:
+    """Would catch curves of the wrong training, without their AUC, or too long to draw."""
+    value = {measure.name: measure.value for measure in three.measures}
+    names = {detail.name for detail in three.details}
+    assert names == {
+        f"{kind}.{table}.{model}"
+        for kind in ("roc", "calibration")
+        for table in ("synthetic", "train")
+        for model in CLASSIFIERS
+    }
+    for detail in three.details:
+        part = "" if detail.data["trained_on"] == "synthetic" else "_real"
+        if detail.kind == "roc":
+            assert detail.data["auc"] == value[f"auc{part}_{detail.data['model']}"]
+            assert len(detail.data["fpr"]) == len(detail.data["tpr"]) <= 200
+        else:
+            assert len(detail.data["predicted"]) <= 10 and sum(detail.data["count"]) == 250
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"), [("stage", "categories"), ("age", "numeric"), ("crea", "numeric")]
+)
+def test_other_outcomes(outcome: str, kind: str) -> None:
+    """Would catch a numeric or multi-class outcome without its scores, or with curves of two classes."""
+    measured = found(table(150, 17), table(150, 18), table(120, 19), outcome)
+    for score, part in itertools.product(SCORES[kind], ("", "_real", "_difference")):  # type: ignore[index]
+        measure = measured[f"{score}{part}_mean"]
+        assert measure.value is not None and measure.lower is not None, measure
+    if kind == "numeric":
+        assert measured["r2_mean"].value > 0.5 and "positive_rate_train" not in measured
+        assert ("(mg/dl)" in measured["rmse_mean"].detail) == (outcome == "crea")
+        assert "(mg/dl)" not in measured["r2_mean"].detail
+    else:
+        assert measured["auc_mean"].value > 0.8
+
+
+def test_without_test_records_only_rates() -> None:
+    """Would catch utility measured on training records."""
+    assert set(found(table(20, 0), table(20, 1), None)) == {
+        "positive_rate_synthetic", "outcome_constant_synthetic", "positive_rate_train", "mode_collapse",
+    }  # fmt: skip
+
+
+def test_without_reference() -> None:
+    """Would catch training on real records that nobody asked for."""
+    names = set(found(table(50, 0), table(50, 1), table(50, 2), reference=False))
+    assert "auc_mean" in names and not any("_real_" in n or "_difference_" in n for n in names)
+
+
+def test_released_numbers_do_not_depend_on_real_records() -> None:
+    """Would catch a public number computed with the real tables."""
+    made = table(60, 20)
+    public = [
+        [m for m in found(made, table(n, n), table(n, n + 1)).values() if not m.internal] for n in (20, 90)
+    ]
+    assert public[0] == public[1] and len(public[0]) == 2
+
+
+def test_ranking_model_has_no_brier_but_does_not_spoil_the_mean() -> None:
+    """Would catch a Brier score of decision values, or a mean lost because one model only ranks."""
+    models = {"svm": LinearSVC(), "linear": LogisticRegression()}
+    measured = found(table(100, 21), table(100, 22), table(80, 23), models=models)
+    assert measured["auc_svm"].value is not None
+    for score in ("brier", "calibration_slope", "calibration_intercept"):
+        assert measured[f"{score}_svm"].value is None
+        assert "gives no probabilities" in measured[f"{score}_svm"].detail
+        assert measured[f"{score}_mean"].value == measured[f"{score}_linear"].value
+        assert "mean of 1 model" in measured[f"{score}_mean"].detail
+    assert "mean of 2 models" in measured["auc_mean"].detail
+    alone = found(table(100, 21), table(100, 22), table(80, 23), models={"svm": LinearSVC()})
+    assert alone["brier_mean"].value is None
+
+
+def test_failing_model_is_named_and_the_others_are_scored() -> None:
+    """Would catch a user's bug that ends the evaluation, or a mean that hides the failure."""
+
+    class Broken(DummyClassifier):
+        def fit(self, x: Any, y: Any, sample_weight: Any = None) -> Any:
+            raise RuntimeError("out of memory")
+
+    models = {"broken": Broken(), "linear": LogisticRegression()}
+    measured = found(table(60, 24), table(60, 25), table(60, 26), models=models)
+    assert measured["auc_broken"].value is None and "out of memory" in measured["auc_broken"].detail
+    assert measured["auc_linear"].value is not None
+    assert measured["auc_mean"].value is None and "broken: the model failed" in measured["auc_mean"].detail
+    assert measured["auc_difference_mean"].value is None
+
+
+def test_progress_rises_to_one() -> None:
+    """Would catch a progress bar that stops early or runs back."""
+    models = {name: LogisticRegression() for name in ("a", "b", "c")}
+    for n in (60, 4):
+        done: list[float] = []
+        found(table(60, 27), table(60, 28), table(n, 29), models=models, progress=done.append)
+        assert done == sorted(done) and done[-1] == pytest.approx(1.0) and max(done) <= 1.0
+        assert len(done) >= 7
+
+
+def test_same_generator_gives_the_same_findings() -> None:
+    """Would catch randomness from elsewhere."""
+    tables = table(60, 30), table(60, 31), table(60, 32)
+    options: dict[str, Any] = {"models": {"forest": RandomForestClassifier(20)}}
+    first = found(*tables, **options)
+    assert found(*tables, **options) == first
+    other = found(*tables, **options, rng=np.random.default_rng(1))
+    assert other["auc_mean"].value != first["auc_mean"].value
+    fixed = [found(*tables, rng=np.random.default_rng(seed))["auc_mean"] for seed in (0, 1)]
+    assert fixed[0].value == fixed[1].value and fixed[0].lower != fixed[1].lower
+
+
+NOTHING: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "as it is": lambda frame: frame,
+    "one outcome": lambda frame: frame.assign(died="no", stage=2, age=40, crea=1.0),
+    "no outcome": lambda frame: (
+        SCHEMA.conform(frame.astype(object).assign(died=None, stage=None, age=None, crea=None)).frame
+    ),
+    "two rows": lambda frame: frame.iloc[:2],
+    "no predictor": lambda frame: (
+        SCHEMA.conform(frame.astype(object).assign(**{c: None for c in ("age", "crea", "stage")})).frame
+    ),
+    "constant predictors": lambda frame: frame.assign(age=50, crea=2.0, stage=1),
+}
+
+
+@pytest.mark.parametrize("outcome", ["died", "stage", "crea"])
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("change", NOTHING)
+def test_odd_tables_of_twenty_rows(change: str, which: int, outcome: str) -> None:
+    """Would catch a traceback, a warning or NaN for any table that teaches or tests nothing."""
+    frames = [table(20, 33 + k) for k in range(3)]
+    frames[which] = NOTHING[change](frames[which])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        measured = found(*frames, outcome)
+    first = next(iter(SCORES["numeric" if outcome == "crea" else "binary"]))
+    value = measured[f"{first}_mean"].value
+    if change == "no outcome" and which == 0:
+        assert value is None and "no training record has a known" in measured[f"{first}_mean"].detail
+        assert measured[f"{first}_real_mean"].value is not None
+    elif change == "no outcome" and which == 2:
+        assert value is None and "no test record has a known" in measured[f"{first}_mean"].detail
+    elif change == "one outcome" and which == 2:
+        assert value is None and "every test record has the same" in measured[f"{first}_mean"].detail
+    elif change == "one outcome" and which == 0 and outcome != "crea":
+        assert value == 0.5 and "nothing to learn" in measured["auc_mean"].detail
+        assert "nothing to learn" in measured["auc_difference_mean"].detail
+        assert "nothing to learn" not in measured["auc_real_mean"].detail
+        assert measured["outcome_constant_synthetic"].value == 1
+
+
+def test_three_models_on_tiny_tables() -> None:
+    """Would catch our own models failing where there are 2 records, or an interval from them."""
+    for outcome in ("died", "stage", "crea"):
+        small = table(20, 40).iloc[:2].assign(died=["no", "yes"], stage=[1, 3], crea=[1.0, 2.0])
+        measured = found(small, small, table(20, 41).iloc[:2], outcome, models=None)
+        assert not any("failed" in measure.detail for measure in measured.values())
+        scores = [m for m in measured.values() if "train on" in m.detail]
+        assert scores and all(m.lower is None for m in scores)
+        assert any("too few test records for an interval" in m.detail for m in scores)
+
+
+def test_category_that_only_the_test_records_have() -> None:
+    """Would catch a traceback or an infinite score for a category never seen in training."""
+    made = table(80, 42)
+    made = made[made["stage"] != 2]
+    measured = found(made, made, table(60, 43), "stage")
+    assert all(measured[f"{score}_mean"].value is not None for score in SCORES["categories"])
+    assert "outcome_rate_synthetic[2]" in measured and measured["outcome_rate_synthetic[2]"].value == 0
+
+
+def test_collapse_is_reported() -> None:
+    """Would catch a generator that lost an outcome and gets no warning."""
+    made = table(200, 44).assign(died="no")
+    measured = found(made, table(200, 45), table(100, 46))
+    assert measured["mode_collapse"].value == 1 and "died = 'yes'" in measured["mode_collapse"].detail
+    assert measured["average_precision_mean"].value == pytest.approx(measured["positive_rate_test"].value)
+    assert measured["calibration_slope_mean"].value is None
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"outcome": "nothing"}, SchemaError, "'nothing' is not a column"),
+        ({"schema": SCHEMA.select(["died"])}, InputError, "outcome 'died' is the only column"),
+        ({"utility_records": 1}, InputError, "utility_records must be greater than or equal to 2, got 1"),
+        ({"level": 1.0}, InputError, "level must be less than 1, got 1.0"),
+        ({"level": float("nan")}, InputError, "level must be a finite number, got nan"),
+        ({"models": {"x": 3}}, InputError, "models: 'x' must be"),
+        ({"models": {"x": LinearRegression()}}, InputError, r"models\['x'\] .* has no predict_proba"),
+    ],
+)
+def test_bad_arguments_are_named(change: dict[str, Any], error: type[Exception], message: str) -> None:
+    """Would catch an argument that is refused only after training, or without its name."""
+    frame = table(20, 47)
+    with pytest.raises(error, match=message):
+        found(frame, frame, frame, **change)

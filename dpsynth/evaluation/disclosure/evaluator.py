@@ -1,0 +1,253 @@
+"""Does the synthetic table remember anyone? Copies, distances and membership, against held-out records.
+
+Every number has a control: held-out records of the same source that had no part in the synthetic table, as
+many of them as training records. What is found about training records but not about held-out ones was
+remembered. Without held-out records the numbers are still given, and each says that nothing tells how large
+it would be by chance. Real records are read without payment: all but the duplicates within the synthetic
+table is internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates
+from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
+from dpsynth.evaluation.disclosure.exchange import closer_share
+from dpsynth.evaluation.disclosure.lone_values import lone_value_shares
+from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
+from dpsynth.evaluation.estimates import Estimate, quantile
+from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
+
+GROUP = "Disclosure"
+_NO_TEST = "not defined without held-out records: nothing says what chance gives"
+_EXCHANGE = "interval: which of the real records were the training ones"
+_BINS = 40
+
+
+def disclosure(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Measure what a synthetic table gives away about its training records.
+
+    Parameters
+    ----------
+    tables : Tables
+    settings : Settings
+        ``neighbour_records`` (distances use a random part of each table, at most this large; training and
+        held-out part are of equal size; copies are counted in whole tables), ``level``.
+    rng : numpy.random.Generator
+        For subsampling and for the exchanges of real records.
+    progress : callable
+        Told the fraction done.
+
+    Returns
+    -------
+    Findings
+        ``duplicates_synthetic``; ``copies_train`` with ``copies_train_share``, ``copies_expected_share``,
+        ``copies_expected``, ``copies_test`` and ``copies_excess``; ``dcr_median_<table>``,
+        ``dcr_p05_<table>``, ``nndr_median_<table>`` and ``nndr_p05_<table>`` for ``train`` and ``test``
+        (synthetic to real) and ``holdout`` (held-out to training); ``dcr_closer_to_train``;
+        ``membership_auc``, ``membership_auc_calibrated``, ``membership_tpr_at_1pct`` and ``_at_0.1pct``;
+        ``lone_values_train[<column>]``. A detail ``distances``.
+
+    Notes
+    -----
+    Signs of memorising, each by its interval: ``copies_excess`` above 0, ``dcr_closer_to_train`` above 1/2,
+    ``membership_auc`` above 1/2. For a table that owes its training records nothing each cries wolf, in
+    either direction, with probability about ``1 - level`` or less: at 0.95 in 0 to 7 % of 300 to 400
+    simulated tables, small discrete ones and random thirds of a real one among them.
+
+    Intervals of medians and percentiles are order statistics over records taken as independent with the
+    other table held fixed; synthetic rows that were adjusted to match marginals are not quite independent.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=1),))
+    >>> rng = np.random.default_rng(0)
+    >>> real, new = (pd.DataFrame({"x": rng.random(60)}) for _ in range(2))
+    >>> tables = Tables.of(real, train=real, test=new, schema=schema)
+    >>> found = {m.name: m for m in disclosure(tables, Settings(), rng).measures}
+    >>> found["copies_train"].value, found["copies_excess"].lower > 0, found["membership_auc"].value
+    (60, True, 1.0)
+    """
+    schema, level, limit = tables.schema, settings.level, settings.neighbour_records
+    synthetic, train, test = tables.synthetic, tables.train, tables.test
+    found = count_copies(synthetic, train, test, rng=rng, level=level)
+    measures = [
+        Measure(
+            GROUP,
+            "duplicates_synthetic",
+            duplicates(synthetic),
+            False,
+            f"synthetic records that equal an earlier one, of {len(synthetic):,}",
+        ),
+        *_copies(found, len(train), None if test is None else len(test)),
+    ]
+    progress(0.1)
+
+    size = min(len(train), limit, len(train) if test is None else len(test))
+    metric = record_distance(schema)
+
+    def part(frame: pd.DataFrame, most: int) -> Floats:
+        """Encode a random part of a frame in random order."""
+        return metric.encode(frame.iloc[rng.permutation(len(frame))[:most]], schema)
+
+    made, real = part(synthetic, limit), part(train, size)
+    held_out = None if test is None else part(test, size)
+    near = closest(made, real, held_out, metric=metric, progress=within(progress, 0.1, 0.95))
+    measures += _distances(near, level)
+    measures.append(_closer(near, size, level, rng))
+    attack = None
+    if near.test_synthetic is not None:
+        references = near.train_reference, near.test_reference
+        attack = membership(near.train_synthetic, near.test_synthetic, *references, level=level)
+    measures += _membership(attack, level)
+    measures += _lone(synthetic, train, test, level, rng)
+    return Findings(tuple(measures), (_histogram(near),))
+
+
+def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
+    yield Measure(
+        GROUP,
+        "copies_train",
+        found.train,
+        True,
+        f"of {found.synthetic:,} synthetic records, how many equal one of {n:,} training records",
+    )
+    yield _measure("copies_train_share", found.train_share, "their share; interval over synthetic records")
+    source = "training records that equal another one" if h is None else "held-out records that equal one"
+    if found.expected_share is None:
+        why = "not defined: a single training record and no held-out one"
+        yield Measure(GROUP, "copies_expected_share", None, True, why)
+        yield Measure(GROUP, "copies_expected", None, True, why)
+    else:
+        what = f"share of copies that coincidence explains: {source}"
+        yield _measure("copies_expected_share", found.expected_share, what)
+        times = [found.synthetic * end for end in _ends(found.expected_share)]
+        what = "copies_train to expect of a fresh draw of as many records"
+        yield _measure("copies_expected", Estimate(*times), what)
+    if found.excess is None or found.size is None:
+        yield Measure(GROUP, "copies_test", None, True, _NO_TEST)
+        yield Measure(GROUP, "copies_excess", None, True, _NO_TEST)
+        return
+    yield Measure(GROUP, "copies_test", found.test, True, f"as copies_train, of {h:,} held-out records")
+    what = (
+        f"share of synthetic records that equal one of {found.size:,} training records "
+        f"({found.equal_train:.4g}) minus one of as many held-out records ({found.equal_test:.4g}); "
+        f"above 0 is memorising; {_EXCHANGE}, and which synthetic records were drawn"
+    )
+    yield _measure("copies_excess", found.excess, what)
+
+
+def _distances(near: Closest, level: float) -> Iterator[Measure]:
+    k = len(near.train_synthetic)
+    tables = (
+        ("train", near.synthetic_train, f"synthetic to nearest of {k:,} training records"),
+        ("test", near.synthetic_test, f"synthetic to nearest of {k:,} held-out records"),
+        ("holdout", near.test_train, f"held-out to nearest of {k:,} training records, what a new draw has"),
+    )
+    for what, title in (("dcr", "distance"), ("nndr", "nearest over second nearest distance")):
+        for suffix, nearest, between in tables:
+            for name, words, q in (("median", "median", 0.5), ("p05", "5th percentile", 0.05)):
+                label = f"{what}_{name}_{suffix}"
+                if nearest is None:
+                    yield Measure(GROUP, label, None, True, _NO_TEST)
+                elif what == "nndr" and k < 2:
+                    why = "not defined: there is no second nearest record"
+                    yield Measure(GROUP, label, None, True, why)
+                else:
+                    values = nearest[:, 0] if what == "dcr" else distance_ratio(nearest)
+                    yield _measure(label, quantile(values, q, level), f"{words} {title}, {between}")
+
+
+def _closer(near: Closest, size: int, level: float, rng: np.random.Generator) -> Measure:
+    if near.weights is None:
+        return Measure(GROUP, "dcr_closer_to_train", None, True, _NO_TEST)
+    what = (
+        f"share of synthetic records whose nearest real record is one of {size:,} training rather than of as "
+        f"many held-out records, ties split; 0.5 is best; {_EXCHANGE}"
+    )
+    return _measure("dcr_closer_to_train", closer_share(near.weights, size, level, rng=rng), what)
+
+
+def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
+    labels = {0.01: "membership_tpr_at_1pct", 0.001: "membership_tpr_at_0.1pct"}
+    if attack is None:
+        for name in ("membership_auc", "membership_auc_calibrated", *labels.values()):
+            yield Measure(GROUP, name, None, True, _NO_TEST)
+        return
+    who = f"{attack.n_members:,} training against {attack.n_non_members:,} held-out records"
+    fixed = "interval over real records, the synthetic table held fixed"
+    what = f"attack by distance to the nearest synthetic record, AUC, {who}; 0.5 is best; {fixed}"
+    yield _measure("membership_auc", attack.auc, what)
+    what = f"the same, distance compared with that to half of the held-out records; {fixed}"
+    if attack.auc_calibrated is None:
+        why = "not defined: two held-out records are needed, one of them for reference"
+        yield Measure(GROUP, "membership_auc_calibrated", None, True, why)
+    else:
+        yield _measure("membership_auc_calibrated", attack.auc_calibrated, what)
+    for rate, name in labels.items():
+        estimate, chance = attack.tpr[rate], attack.tpr_by_chance[rate]
+        if estimate is None or chance is None:
+            why = f"not defined: {attack.n_non_members:,} held-out records, {round(1 / rate):,} are needed"
+            yield Measure(GROUP, name, None, True, why)
+        else:
+            what = (
+                f"share of training records named where at most {100 * rate:g} % of held-out ones are; "
+                f"chance alone gives up to {chance:.3g} in {100 * level:g} % of tables; interval over "
+                "training records, the threshold held fixed"
+            )
+            yield _measure(name, estimate, what)
+            what = f"what {name} stays below in {100 * level:g} % of tables without memory"
+            yield Measure(GROUP, f"{name}_chance", chance, True, what)
+
+
+def _lone(
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    level: float,
+    rng: np.random.Generator,
+) -> Iterator[Measure]:
+    if test is None:
+        return
+    what = (
+        "of synthetic records whose value one real record alone has, the share whose value is a training "
+        "record's rather than a held-out one's; 0.5 by chance; intervals hold for all columns together"
+    )
+    for name, estimate in lone_value_shares(synthetic, train, test, rng=rng, level=level).items():
+        yield _measure(f"lone_values_train[{name}]", estimate, what)
+
+
+def _histogram(near: Closest) -> Detail:
+    to_train, baseline = near.synthetic_train[:, 0], near.test_train
+    both = to_train if baseline is None else np.concatenate([to_train, baseline[:, 0]])
+    edges = np.linspace(0.0, float(both.max()) or 1.0, _BINS + 1)
+
+    def shares(values: Floats) -> list[float]:
+        return [float(x) for x in np.histogram(values, edges)[0] / len(values)]
+
+    data = {
+        "space": "euclidean",
+        "edges": [float(edge) for edge in edges],
+        "synthetic_to_train": shares(to_train),
+        "test_to_train": None if baseline is None else shares(baseline[:, 0]),
+    }
+    return Detail("distances", "distances", True, data)
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.lower, estimate.upper
+
+
+def _measure(name: str, estimate: Estimate, detail: str) -> Measure:
+    value, lower, upper = _ends(estimate)
+    return Measure(GROUP, name, value, True, detail, lower, upper)

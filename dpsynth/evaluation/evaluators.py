@@ -1,0 +1,161 @@
+"""The questions about a synthetic table, each with the evaluator that answers it, and the loop over them.
+
+Does it look like the real one, is it as useful, does it remember anyone? Findings say of each number whether
+it may be released. Real records are read and nothing is paid for, so nearly every number is internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.evaluation.disclosure.evaluator import disclosure
+from dpsynth.evaluation.neighbours.evaluator import neighbours
+from dpsynth.evaluation.progress import Progress
+from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.believable import columns_believed
+from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
+from dpsynth.evaluation.similarity.evaluator import similarity
+from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.utility.evaluator import utility
+from dpsynth.table.schema import Schema
+
+#: called with a question and the part of the work on it that is done, in [0, 1]
+Stages = Callable[[str, float], None]
+
+
+class Evaluator(Protocol):
+    """Answers one question about tables; all randomness comes from ``rng``."""
+
+    def __call__(
+        self, tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress
+    ) -> Findings:
+        """Return measures and details, each marked internal or not."""
+
+
+#: in the order of the report. The number is that of the evaluator's random stream: one stream each, so that a
+#: change in one evaluator leaves the others' numbers as they are.
+EVALUATORS: tuple[tuple[str, Evaluator, int], ...] = (
+    ("utility", utility, 0),
+    ("replication", replication, 1),
+    ("similarity", similarity, 2),
+    ("similarity of single columns", columns_believed, 5),
+    ("neighbours", neighbours, 3),
+    ("disclosure", disclosure, 4),
+)
+
+
+def evaluate(
+    synthetic: pd.DataFrame,
+    *,
+    train: pd.DataFrame,
+    schema: Schema,
+    test: pd.DataFrame | None = None,
+    progress: Stages | None = None,
+    **options: object,
+) -> Evaluation:
+    """Measure a synthetic table against the real records it stands for.
+
+    Every table is first brought to the schema: clipped to its bounds and rounded to its declared steps.
+
+    Parameters
+    ----------
+    synthetic : pandas.DataFrame of shape (m, columns)
+        From any generator.
+    train : pandas.DataFrame of shape (n, columns)
+        The real records the synthetic ones were made from.
+    schema : Schema
+        Of all tables.
+    test : pandas.DataFrame of shape (k, columns), optional
+        Real records that had no part in the synthetic table. Without them utility is not measured, and
+        nothing tells memory from coincidence.
+    progress : callable, optional
+        Receives a question and the part of the work on it that is done, in [0, 1].
+    **options
+        ``outcome``, ``effects``, ``models``, ``constraints``, ``metric``, ``seed``, ``reference``,
+        ``neighbour_records``, ``utility_records``, ``level``: see
+        :class:`~dpsynth.evaluation.settings.Settings`.
+
+    Returns
+    -------
+    Evaluation
+        Measures with intervals, and the details that a report draws.
+
+    Raises
+    ------
+    DataError
+        If a table does not fit the schema; the message names the table, the column and the row.
+    InputError
+        If an option is unknown or wrong, or a table has fewer than two records.
+
+    Notes
+    -----
+    Privacy: reads ``train`` and ``test`` and posts no event. Measures of real records are marked internal; so
+    is everything where the schema has unreviewed fields, which were read off records.
+    ``privacy_loss`` is nearest-neighbour accuracy against test minus against training records (thesis,
+    section 2.4): above 0 the synthetic records lie closer to the training records than to new ones.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [31, 41, 90]})
+    >>> result = evaluate(made, train=real, schema=schema, seed=0)
+    >>> result["synthetic_records"].value, result["nn_accuracy_train"].internal
+    (3, True)
+    """
+    settings = Settings.of(**options)
+    settings.check(schema)
+    return evaluate_tables(Tables.of(synthetic, train=train, test=test, schema=schema), settings, progress)
+
+
+def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:
+    """Put every question of :data:`EVALUATORS` to the tables; see :func:`evaluate`."""
+    schema, tell = tables.schema, progress or (lambda question, done: None)
+    settings.check(schema)
+    entropy = np.random.SeedSequence().entropy if settings.seed is None else settings.seed
+    children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
+    findings = [Findings(tuple(_sizes(tables)))]
+    findings += [finer_than_declared(frame, schema, name) for name, frame in tables.raw.items()]
+    findings += [
+        outside_bounds(frame, schema, name) for name, frame in tables.raw.items() if name != "synthetic"
+    ]
+    for question, evaluator, stream in EVALUATORS:
+
+        def told(done: float, question: str = question) -> None:
+            tell(question, done)
+
+        told(0.0)
+        findings.append(evaluator(tables, settings, np.random.default_rng(children[stream]), told))
+        told(1.0)
+    public: dict[str, object] = {
+        "outcome": settings.predicted(schema),
+        "effects": [study.formula(schema) for study in settings.studies(schema)],
+        "constraints": [rule.text for rule in settings.rules(schema)],
+        "metric": settings.metric,
+        "seed": entropy,
+        "level": settings.level,
+        "neighbour_records": settings.neighbour_records,
+        "utility_records": settings.utility_records,
+    }
+    measures = tuple(measure for part in findings for measure in part.measures)
+    details = tuple(detail for part in findings for detail in part.details)
+    if schema.unreviewed:
+        # bins, ranges and lists of categories would show what was read off the records
+        public["unreviewed"] = sorted(schema.unreviewed)
+        measures = tuple(replace(measure, internal=True) for measure in measures)
+        details = tuple(replace(detail, internal=True) for detail in details)
+    return Evaluation(measures, public, details)
+
+
+def _sizes(tables: Tables) -> Iterator[Measure]:
+    yield Measure("Records", "synthetic_records", len(tables.synthetic), False, "rows of the synthetic table")
+    yield Measure("Records", "train_records", len(tables.train), True, "real rows it was made from")
+    if tables.test is not None:
+        yield Measure("Records", "test_records", len(tables.test), True, "real rows held out")

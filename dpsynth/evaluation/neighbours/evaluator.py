@@ -1,0 +1,159 @@
+"""Nearest neighbours of synthetic and of real records: accuracies, losses and the test, as measures.
+
+Nearest neighbours are compared at equal sizes, on random parts of the tables: the formulas allow any sizes,
+but where distributions differ the accuracy depends on them, and a privacy loss would compare unlike numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.evaluation.neighbours.accuracy_interval import AccuracyIntervals, accuracy_intervals
+from dpsynth.evaluation.neighbours.metrics import METRICS, Floats, Metric
+from dpsynth.evaluation.neighbours.permutation_test import SameDistribution, same_distribution
+from dpsynth.evaluation.neighbours.privacy_loss import losses
+from dpsynth.evaluation.neighbours.splitting import SMALLEST, Interval
+from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.records import Findings, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
+from dpsynth.table.schema import Schema
+
+GROUP = "Nearest neighbours"
+
+#: of which record is real, in the test of the same distribution
+PERMUTATIONS = 200
+
+
+def neighbours(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Compare nearest neighbours of synthetic, training and test records.
+
+    Parameters
+    ----------
+    tables : Tables
+    settings : Settings
+        ``neighbour_records`` (a random part of each table is used, as large as the smaller of the two
+        compared and at most this), ``metric``, ``level``.
+    rng : numpy.random.Generator
+        For parts, splits and permutations.
+    progress : callable
+        Told the fraction done.
+
+    Returns
+    -------
+    Findings
+        Measures, all internal: ``nn_accuracy_train``, ``_train_real``, ``_train_synthetic``, the same of
+        ``test`` and ``privacy_loss``, with intervals; the p-values ``nn_same_distribution_p`` (two-sided) and
+        ``nn_apart_p`` (are distributions different?) against test records, or training records where there
+        are none, and ``nn_copies_p`` (is the synthetic table too close?) against training records.
+
+    Notes
+    -----
+    Privacy: reads ``train`` and ``test`` and posts no event. ``privacy_loss`` is computed on parts of one
+    size for both comparisons; where the tables allow different sizes it is not the difference of the two
+    accuracies reported. Random parts hide copies: of c copied records, a part of share q of both tables holds
+    q**2 c, so that ``neighbour_records`` should be no smaller than the tables if time allows.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    >>> rng = np.random.default_rng(0)
+    >>> real, held_out, made = (pd.DataFrame({"age": rng.integers(0, 100, 40)}) for _ in range(3))
+    >>> found = neighbours(Tables.of(made, train=real, test=held_out, schema=schema), Settings(), rng)
+    >>> [measure.name for measure in found.measures][:3]
+    ['nn_accuracy_train', 'nn_accuracy_train_real', 'nn_accuracy_train_synthetic']
+    """
+    limit, metric = settings.neighbour_records, METRICS[settings.metric]
+    part = partial(_points, schema=tables.schema, metric=metric, rng=rng)
+    intervals = partial(accuracy_intervals, rng=rng, level=settings.level, metric=metric)
+    permuted = partial(same_distribution, rng=rng, permutations=PERMUTATIONS, metric=metric)
+
+    against = min(len(tables.synthetic), len(tables.train), limit)
+    made = part(tables.synthetic, min(len(tables.synthetic), limit))
+    real = part(tables.train, against)
+    if tables.test is None:
+        comparison = intervals(real, made[:against], progress=within(progress, 0.0, 0.8))
+        measures = [*_accuracy("train", "training", comparison)]
+        alike = permuted(real, made[:against])
+        return Findings((*measures, *_p_values(alike, "training", alike)))
+
+    size = min(len(tables.synthetic), len(tables.test), limit)
+    held_out = part(tables.test, size)
+    common = min(against, size)
+    found = losses(
+        real[:common],
+        held_out[:common],
+        made[:common],
+        rng=rng,
+        level=settings.level,
+        metric=metric,
+        progress=within(progress, 0.0, 0.8),
+    )
+    # One of the two may have more records than both have in common.
+    first = intervals(real, made[:against]) if against > common else found.train
+    second = intervals(held_out, made[:size]) if size > common else found.test
+    measures = [
+        *_accuracy("train", "training", first),
+        *_accuracy("test", "test", second),
+        _measure(
+            "privacy_loss",
+            found.privacy_loss,
+            f"accuracy against {common} test minus against {common} training records; above 0 the "
+            "synthetic records lie closer to training records than to new ones",
+        ),
+    ]
+    independent = permuted(held_out, made[:size])
+    progress(0.9)
+    measures += _p_values(independent, "test", permuted(real, made[:against]))
+    real_sides = permuted(real, held_out)
+    what = (
+        f"p-value, small where held-out records differ from training ones: {real_sides.n_real} "
+        f"training and {real_sides.n_synthetic} test records; then they are no baseline for memory"
+    )
+    measures.append(Measure(GROUP, "nn_train_test_p", real_sides.p_apart, True, what))
+    return Findings(tuple(measures))
+
+
+def _points(
+    frame: pd.DataFrame, size: int, *, schema: Schema, metric: Metric, rng: np.random.Generator
+) -> Floats:
+    """A random part in random order, so that its beginning is a random part too."""
+    return metric.encode(frame.iloc[rng.permutation(len(frame))[:size]], schema)
+
+
+def _accuracy(suffix: str, table: str, found: AccuracyIntervals) -> Iterator[Measure]:
+    what = f"nearest-neighbour accuracy against {found.accuracy.n_real} {table} records"
+    name = f"nn_accuracy_{suffix}"
+    yield _measure(name, found.both, f"{what}; 0.5 is best")
+    yield _measure(f"{name}_real", found.real, f"{what}, real side")
+    yield _measure(f"{name}_synthetic", found.synthetic, f"{what}, synthetic side")
+
+
+def _measure(name: str, interval: Interval, detail: str) -> Measure:
+    over = (
+        f"; {interval.level:.0%} interval over records, the generator held fixed"
+        if interval.lower is not None
+        else f"; no interval with fewer than {SMALLEST} records"
+    )
+    return Measure(GROUP, name, interval.value, True, detail + over, interval.lower, interval.upper)
+
+
+def _p_values(found: SameDistribution, table: str, trained: SameDistribution) -> Iterator[Measure]:
+    values = (
+        ("nn_same_distribution_p", found.p_value, found, table, "same distribution, two-sided"),
+        ("nn_apart_p", found.p_apart, found, table, "small where distributions differ"),
+        ("nn_copies_p", trained.p_close, trained, "training", "small where synthetic records are too close"),
+    )
+    for name, value, test, records, meaning in values:
+        what = (
+            f"p-value, {meaning}: {test.n_real} {records} and {test.n_synthetic} synthetic records, "
+            f"{test.permutations} permutations of which is which"
+        )
+        yield Measure(GROUP, name, value, True, what)

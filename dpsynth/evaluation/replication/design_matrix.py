@@ -1,0 +1,295 @@
+"""From a table to the numbers of a regression: the same terms for every table, fixed by the public schema.
+
+Numeric columns enter in their own units or per increment, categories by treatment coding against the *first
+declared* category, ordinal columns as a linear trend over their ranks 0, 1, 2 and so on. Records with a value
+missing among the columns of the model take no part (complete cases).
+
+What one table cannot tell is left out in that table only, each time with its reason: a column without any
+value, a constant column, a category that does not occur, and a category in which the outcome is always the
+same. In the last case (quasi-complete separation, Albert and Anderson 1984, "On the existence of maximum
+likelihood estimates in logistic regression models") the category's estimate is infinite, and at infinity its
+records have nothing to say about the other coefficients, so these are fitted without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.evaluation.features import numeric_values
+from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.table.schema import Column, Schema
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+#: more coefficients than this are not fitted: neither the table nor the plot could be read
+MAX_TERMS = 200
+
+
+@dataclass(frozen=True)
+class Term:
+    """One coefficient of a regression.
+
+    Attributes
+    ----------
+    name : str
+        As shown, for instance ``"age (per 10 years)"``, ``"sex: M vs F"`` or ``"stage (per rank)"``.
+    column : str
+    category : int or None
+        Position of the category among the declared ones; None for a numeric or ordinal column.
+    increment : float
+        What one unit of the coefficient is, in the column's unit; 1 for categories and ranks.
+    """
+
+    name: str
+    column: str
+    category: int | None = None
+    increment: float = 1.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """One table, ready to be fitted.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The term of each column of ``x``; empty for a contrast that adjusts but is not reported, because
+        the reference category does not occur.
+    x : ndarray of shape (n, p)
+        Without an intercept.
+    y : ndarray of shape (n,)
+        0 and 1, or the numbers of a linear model.
+    duration : ndarray of shape (n,) or None
+    n_table : int
+        Records of the table.
+    n_incomplete : int
+        Those left out because a value is missing.
+    n_settled : int
+        Those left out because their category settles the outcome.
+    dropped : tuple of (str, str)
+        Terms that this table cannot tell, and why.
+    problem : str
+        Why nothing can be fitted, in one sentence; empty otherwise.
+    """
+
+    names: tuple[str, ...]
+    x: Floats
+    y: Floats
+    duration: Floats | None
+    n_table: int
+    n_incomplete: int
+    n_settled: int
+    dropped: tuple[tuple[str, str], ...]
+    problem: str = ""
+
+
+def default_increment(column: Column) -> float:
+    """Return what a coefficient of a numeric column is for: one of its own units, if that is a useful step.
+
+    Where the public range is less than 2 units or more than 150, it is the power of ten at or below a tenth
+    of the range: an odds ratio of 1.00000 for one platelet tells nobody anything.
+
+    Examples
+    --------
+    >>> default_increment(Column(name="age", kind="integer", lower=18, upper=110, unit="years"))
+    1.0
+    >>> default_increment(Column(name="platelets", kind="continuous", lower=0, upper=1e6))
+    100000.0
+    """
+    span = float(column.upper or 0.0) - float(column.lower or 0.0)
+    if 2.0 <= span <= 150.0 or (column.kind == "integer" and span < 2.0):
+        return 1.0
+    return 10.0 ** math.floor(math.log10(span / 10.0) + 1e-9)
+
+
+def terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
+    """Return every coefficient of a model but the intercept, from the public schema alone.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99, unit="years"),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M")),
+    ...                          Column(name="died", kind="binary", categories=(0, 1))))
+    >>> [term.name for term in terms(schema, EffectsModel("logistic", "died", units={"age": 10}))]
+    ['age (per 10 years)', 'sex: M vs F']
+    """
+    found: list[Term] = []
+    for column in model.columns(schema):
+        if column.is_numeric:
+            increment = float(model.units.get(column.name, default_increment(column)))
+            found.append(Term(_numeric_name(column, increment), column.name, None, increment))
+        elif column.is_ordinal:
+            found.append(Term(f"{column.name} (per rank)", column.name))
+        else:
+            reference = column.categories[0]
+            found += [
+                Term(f"{column.name}: {category} vs {reference}", column.name, code)
+                for code, category in enumerate(column.categories)
+                if code
+            ]
+    return tuple(found)
+
+
+def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
+    """Turn a conformed frame into the arrays of a regression.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, columns)
+        Conformed to ``schema``.
+    schema : Schema
+    model : EffectsModel
+        Fits the schema (:meth:`~dpsynth.evaluation.replication.model.EffectsModel.check`).
+
+    Returns
+    -------
+    Design
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),
+    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
+    >>> frame = pd.DataFrame({"sex": ["F", "M", "F"], "sbp": [120, 130, 125]})
+    >>> design(frame, schema, EffectsModel("linear", "sbp")).x.tolist()
+    [[0.0], [1.0], [0.0]]
+    """
+
+    def of(name: str) -> Floats:
+        return numeric_values(schema.column(name), frame[name])
+
+    y = of(model.outcome)
+    duration = None if model.duration is None else of(model.duration)
+    known = ~np.isnan(y) if duration is None else ~np.isnan(y) & ~np.isnan(duration)
+    values: dict[str, Floats] = {}
+    absent: dict[tuple[str, int | None], str] = {}
+    for column in model.columns(schema):
+        numbers = of(column.name)
+        if np.isnan(numbers[known]).all():
+            absent[column.name, None] = "no value is present"
+        else:
+            values[column.name] = numbers
+    complete = known & ~np.any([np.isnan(numbers) for numbers in values.values()] or [~known], axis=0)
+    kept = complete
+    reasons: dict[tuple[str, int | None], str] = {}
+    if model.kind != "linear":
+        kept, reasons = _unsettled(values, y, complete, schema, model)
+
+    plan, dropped = _plan(terms(schema, model), schema, values, kept, {**absent, **reasons})
+    problem = ""
+    if not complete.any():
+        problem = "no record has all values of the model" if known.any() else "no record has a known outcome"
+        # each of the columns is then constant or absent, which says nothing more
+        plan, dropped = [], []
+    elif not kept.any():
+        settling = ", ".join(dict.fromkeys(name for name, _ in reasons))
+        problem = f"the outcome is perfectly separated: {settling} tells it for every record"
+        plan, dropped = [], []
+    elif len(plan) > MAX_TERMS:
+        problem = f"the model has {len(plan):,} terms, and at most {MAX_TERMS} are fitted"
+        plan = []
+    x = np.empty((int(kept.sum()), len(plan)))
+    for position, (_, term) in enumerate(plan):
+        numbers = values[term.column][kept]
+        x[:, position] = numbers / term.increment if term.category is None else numbers == term.category
+    return Design(
+        names=tuple(name for name, _ in plan),
+        x=x,
+        y=y[kept],
+        duration=None if duration is None else duration[kept],
+        n_table=len(frame),
+        n_incomplete=int(len(frame) - complete.sum()),
+        n_settled=int(complete.sum() - kept.sum()),
+        dropped=tuple(dropped),
+        problem=problem,
+    )
+
+
+def _plan(
+    every: Sequence[Term],
+    schema: Schema,
+    values: Mapping[str, Floats],
+    kept: Flags,
+    reasons: Mapping[tuple[str, int | None], str],
+) -> tuple[list[tuple[str, Term]], list[tuple[str, str]]]:
+    """Choose the terms that are fitted, each with the name it is reported under, and those that are dropped.
+
+    ``reasons`` to drop are by column and category; those of a whole column have None for the category.
+    """
+    plan: list[tuple[str, Term]] = []
+    dropped: list[tuple[str, str]] = []
+    for term in every:
+        if term.column not in values:
+            dropped.append((term.name, reasons[term.column, None]))
+            continue
+        numbers = values[term.column][kept]
+        reason = reasons.get((term.column, term.category))
+        if term.category is None:
+            reason = "constant" if _constant(numbers) else None
+        elif reason is None and not (numbers == term.category).any():
+            reason = "the category does not occur"
+        elif reason is None and not (numbers == 0).any():
+            # The column still adjusts the others; its contrasts against the reference are unknown.
+            reference = schema.column(term.column).categories[0]
+            settled = reasons.get((term.column, 0))
+            reason = f"of the reference {reference}: {settled}" if settled else f"no record has {reference}"
+            if term.category != numbers.min():
+                plan.append(("", term))
+        if reason is None:
+            plan.append((term.name, term))
+        else:
+            dropped.append((term.name, reason))
+    return plan, dropped
+
+
+def _unsettled(
+    values: dict[str, Floats], y: Floats, complete: Flags, schema: Schema, model: EffectsModel
+) -> tuple[Flags, dict[tuple[str, int | None], str]]:
+    """Leave out the records of categories in which the outcome is always the same; say which and why.
+
+    A Cox coefficient is infinite only without any event: a category of events alone still has its times.
+    """
+    kept = complete.copy()
+    reasons: dict[tuple[str, int | None], str] = {}
+    shown = schema.column(model.outcome).categories
+    again = True
+    # Leaving records out can empty the other outcome of another category.
+    while again:
+        again = False
+        for name, numbers in values.items():
+            if not schema.column(name).is_categorical or len(np.unique(y[kept])) < 2:
+                continue
+            size = len(schema.column(name).categories)
+            codes = numbers[kept].astype(np.int64)
+            count = np.bincount(codes, minlength=size)
+            events = np.bincount(codes, weights=y[kept], minlength=size)
+            for code in np.flatnonzero(count):
+                always = events[code] == count[code] and model.kind == "logistic"
+                if count[code] == count.sum() or not (events[code] == 0 or always):
+                    continue
+                every = f"every one of its {count[code]:,}" if count[code] > 1 else "its only"
+                outcome = shown[1 if always else 0]
+                record = "records" if count[code] > 1 else "record"
+                reasons[name, int(code)] = f"{every} {record} has {model.outcome} = {outcome}"
+                kept &= numbers != code
+                again = True
+    return kept, reasons
+
+
+def _constant(numbers: Floats) -> bool:
+    return not len(numbers) or float(np.ptp(numbers)) <= 1e-12 * float(np.abs(numbers).max())
+
+
+def _numeric_name(column: Column, increment: float) -> str:
+    if increment == 1.0:
+        return f"{column.name} ({column.unit})" if column.unit else column.name
+    # 10 of a unit like 1000/mm3 would read as one number
+    times = " ×" if column.unit and column.unit[0].isdigit() else ""
+    unit = f"{times} {column.unit}" if column.unit else ""
+    return f"{column.name} (per {increment:,.10g}{unit})"

@@ -1,0 +1,181 @@
+"""Study replication: does a regression on the synthetic table say what it says on the real one?
+
+The same regression (logistic, linear or Cox) is fitted to both tables with the same terms
+(:mod:`~dpsynth.evaluation.replication.two_fits`), and the estimates are put side by side. Half of every
+number here is read off real records without payment: internal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TypedDict
+
+import numpy as np
+
+from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.replication.contrasts import Contrast, mean, median, share
+from dpsynth.evaluation.replication.likelihood import Coefficient
+from dpsynth.evaluation.replication.model import MEASURES
+from dpsynth.evaluation.replication.two_fits import Replication, replicate
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
+from dpsynth.table.schema import Schema
+
+GROUP = "Replication"
+
+#: what the intervals of the synthetic table do not say
+CAUTION = (
+    "The synthetic intervals treat the synthetic records as an independent sample of real ones. They leave "
+    "out the noise added for privacy and the error of the generator, and the rows of a table adjusted to "
+    "released counts are not independent: these intervals are too short."
+)
+
+
+def replication(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Fit each study's regression to the synthetic and to the real records and report how it is replicated.
+
+    Parameters
+    ----------
+    tables : Tables
+    settings : Settings
+        ``effects`` (by default one study of the outcome on all other columns), ``level``.
+    rng : numpy.random.Generator
+        Chooses the records that are used of a table of more than 100,000.
+    progress : callable
+        Told the fraction done.
+
+    Returns
+    -------
+    Findings
+        ``effects_same_sign``, ``effects_same_decision`` and ``effects_covered`` (shares of the terms that
+        both tables tell), ``effects_overlap_mean`` (Karr's overlap, in [0, 1]: disjoint intervals count as 0
+        in the mean, while the rows of the detail keep the negative number), and
+        ``effects_standardised_difference_median``; one detail of kind ``"effects"``. All internal. Names of
+        the second study end in ``[2]``, and so on.
+
+    Raises
+    ------
+    InputError
+        If a model does not fit the schema.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpsynth.table.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="dose", kind="integer", lower=0, upper=9),
+    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
+    >>> frame = pd.DataFrame({"dose": [0, 1, 2, 3], "sbp": [120, 125, 131, 135]})
+    >>> tables = Tables.of(frame, train=frame, schema=schema)
+    >>> found = replication(tables, Settings(effects=["linear: sbp ~ dose"]), np.random.default_rng(0))
+    >>> [(measure.name, measure.value) for measure in found.measures][:2]
+    [('effects_same_sign', 1.0), ('effects_same_decision', 1.0)]
+    """
+    studies = settings.studies(tables.schema)
+    findings = Findings()
+    for number, study in enumerate(studies):
+        with np.errstate(all="ignore"):  # of numbers near the ends of their range; the fit says what failed
+            result = replicate(
+                tables.synthetic,
+                tables.train,
+                tables.schema,
+                study,
+                level=settings.level,
+                rng=rng,
+                progress=within(progress, number / len(studies), (number + 1) / len(studies)),
+            )
+        # the first study keeps its plain names
+        told = _told(result, tables.schema, "" if number == 0 else f"[{number + 1}]")
+        findings = Findings(findings.measures + told.measures, findings.details + told.details)
+    return findings
+
+
+def _told(result: Replication, schema: Schema, suffix: str) -> Findings:
+    model = result.model
+    ratio = model.kind != "linear"
+    data = {
+        "model": model.kind,
+        "formula": model.formula(schema),
+        "outcome": model.outcome,
+        "event": str(schema.column(model.outcome).categories[-1]) if ratio else None,
+        "measure": MEASURES[model.kind],
+        "level": result.level,
+        "rows": [_row(row, ratio) for row in result.rows],
+        "n_real": result.real.n,
+        "n_synthetic": result.synthetic.n,
+        "problems": {name: side.problem for name, side in result.sides.items() if side.problem},
+        "separated": list(result.separated),
+        "note": " ".join((*result.notes(), CAUTION)),
+    }
+    measures = (replace(measure, name=measure.name + suffix) for measure in _measures(result))
+    return Findings(tuple(measures), (Detail("effects", f"effects{suffix}", True, data),))
+
+
+def _measures(result: Replication) -> tuple[Measure, ...]:
+    rows, model = result.rows, result.model
+    over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
+    if not result.compared:
+        told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
+        over += f"; {'; '.join(told) or 'no term can be told from both tables'}"
+    overlaps = [None if row.overlap is None else max(row.overlap, 0.0) for row in rows]
+    values = (
+        (
+            "effects_same_sign",
+            share(rows, lambda row: row.same_sign),
+            "share of estimates with the same sign",
+        ),
+        (
+            "effects_same_decision",
+            share(rows, lambda row: row.same_decision),
+            "share of terms that are significant on both sides in one direction, or on neither",
+        ),
+        (
+            "effects_covered",
+            share(rows, lambda row: row.covered),
+            "share of synthetic estimates inside the real interval",
+        ),
+        ("effects_overlap_mean", mean(overlaps), "mean overlap of the intervals (Karr), 0 where disjoint"),
+        (
+            "effects_standardised_difference_median",
+            median([row.standardised_difference for row in rows]),
+            "median |synthetic - real| in real standard errors",
+        ),
+    )
+    return tuple(Measure(GROUP, name, value, True, f"{what}, {over}") for name, value, what in values)
+
+
+class _Row(TypedDict):
+    term: str
+    real: dict[str, float] | None
+    synthetic: dict[str, float] | None
+    same_sign: bool | None
+    same_decision: bool | None
+    covered: bool | None
+    overlap: float | None
+    standardised_difference: float | None
+
+
+def _row(row: Contrast, ratio: bool) -> _Row:
+    return {
+        "term": row.term,
+        "real": _side(row.real, ratio),
+        "synthetic": _side(row.synthetic, ratio),
+        "same_sign": row.same_sign,
+        "same_decision": row.same_decision,
+        "covered": row.covered,
+        "overlap": row.overlap,
+        "standardised_difference": row.standardised_difference,
+    }
+
+
+def _side(coefficient: Coefficient | None, ratio: bool) -> dict[str, float] | None:
+    if coefficient is None:
+        return None
+    ends = {"estimate": coefficient.value, "lower": coefficient.lower, "upper": coefficient.upper}
+    if ratio:
+        # beyond exp(700) there is no float
+        ends = {name: math.exp(min(max(value, -700.0), 700.0)) for name, value in ends.items()}
+    return {**ends, "p_value": coefficient.p_value}

@@ -1,0 +1,284 @@
+"""Maximum likelihood fits of the three kinds of regression, with the likelihoods of statsmodels.
+
+Predictors are standardised first, which keeps Newton's method in range whatever their units are, and the
+slopes are brought back exactly: a slope per standard deviation ``s`` is ``s`` times the slope per unit.
+Whatever cannot be estimated (separation, a singular design, no event, too few records, no convergence) is
+said in one sentence.
+
+Intervals are Wald's: normal for logistic and Cox models, Student's t for linear ones. Ties among event times
+are treated by Efron's method; without ties it is Breslow's, which is then quicker.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.evaluation.replication.design_matrix import Design
+from dpsynth.evaluation.replication.model import Kind
+from dpsynth.evaluation.replication.separation import Likelihood, Ridge, precisions, separated
+from dpsynth.evaluation.subsample import random_rows
+
+Floats = NDArray[np.float64]
+
+#: distinct event times that a Cox model is fitted to: statsmodels takes time in proportion to them
+MAX_EVENT_TIMES = 5_000
+#: regular problems take about ten; under separation a coefficient grows by about one a step for ever
+_STEPS = 30
+_HALVINGS = 30
+#: smaller relative pivots of the standardised design are rounding
+_RANK_TOLERANCE = 1e-9
+#: a slope per standard deviation beyond this, in a fit that did not converge, is on its way to infinity
+_FAR = 5.0
+#: the linear program that finds a separation takes several seconds at this size
+_SEPARATION_RECORDS = 100_000
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """An estimate on the additive scale: log odds, log hazard, or the outcome's own unit.
+
+    Attributes
+    ----------
+    value, std_error : float
+    lower, upper : float
+        Ends of the confidence interval.
+    p_value : float
+        Of the two-sided Wald test that it is 0.
+    """
+
+    value: float
+    std_error: float
+    lower: float
+    upper: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one table says about each term.
+
+    Attributes
+    ----------
+    coefficients : dict of str to Coefficient
+        By the term's name; empty if there is a problem. Terms that the design dropped are not in it.
+    n : int
+        Records that the model was fitted to.
+    problem : str
+        Why there are no coefficients, in one sentence; empty otherwise.
+    remark : str
+        What was done to fit them, if anything unusual.
+    separated : bool
+        Whether the problem is that no maximum of the likelihood of a logistic model was found.
+    """
+
+    coefficients: dict[str, Coefficient] = field(default_factory=dict)
+    n: int = 0
+    problem: str = ""
+    remark: str = ""
+    separated: bool = False
+
+
+def fit(
+    data: Design,
+    kind: Kind,
+    *,
+    level: float = 0.95,
+    rng: np.random.Generator,
+    priors: Mapping[str, float] | None = None,
+) -> Fit:
+    """Fit one regression to one table.
+
+    Parameters
+    ----------
+    data : Design
+    kind : {"logistic", "linear", "cox"}
+    level : float
+        Of the intervals, in (0, 1). They hold the predictors fixed and take the outcomes of the records as
+        independent.
+    rng : numpy.random.Generator
+        Chooses the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times; not used
+        otherwise.
+    priors : mapping of str to float, optional
+        For a logistic model, standard deviations of normal priors of the slopes by term: see
+        :mod:`~dpsynth.evaluation.replication.separation`. Errors and intervals are then those of the
+        curvature at the maximum, the prior's included.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> data = Design(("dose",), x, np.array([1.0, 3.1, 4.9, 7.0]), None, 4, 0, 0, ())
+    >>> result = fit(data, "linear", rng=np.random.default_rng(0))
+    >>> round(result.coefficients["dose"].value, 3)
+    1.98
+    """
+    remark = ""
+    if kind == "cox" and not data.problem:
+        data, remark = _fewer_event_times(data, rng)
+    n = len(data.y)
+    problem = data.problem or _unfit(data, kind)
+    if problem:
+        return Fit(n=n, problem=problem, remark=remark)
+    centre, scale = data.x.mean(axis=0), data.x.std(axis=0)
+    if not scale.all():  # possible only where a part of the records was drawn
+        constant = data.names[int(np.argmin(scale))] or "a category"
+        return Fit(n=n, problem=f"the term {constant} is constant among the records used", remark=remark)
+    z = (data.x - centre) / scale
+    problem = _singular(z, data.names)
+    if problem:
+        return Fit(n=n, problem=problem, remark=remark)
+    precision = None if priors is None else precisions(data.names, scale, priors)
+    solved = _linear(z, data.y) if kind == "linear" else _likelihood(z, data, kind, precision)
+    if isinstance(solved, str):
+        return Fit(n=n, problem=solved, remark=remark, separated=kind == "logistic")
+    from scipy import stats
+
+    values, errors = solved[0] / scale, solved[1] / scale
+    if not (np.isfinite(values).all() and np.isfinite(errors).all() and (errors > 0).all()):
+        problem = "the records hold too little about the terms to give standard errors"
+        return Fit(n=n, problem=problem, remark=remark)
+    reference = stats.t(n - z.shape[1] - 1) if kind == "linear" else stats.norm
+    half = float(reference.ppf(0.5 + level / 2)) * errors
+    p_values = 2.0 * reference.sf(np.abs(values / errors))
+    coefficients = {
+        name: Coefficient(*map(float, (value, error, value - width, value + width, p)))
+        for name, value, error, width, p in zip(data.names, values, errors, half, p_values, strict=True)
+        if name  # contrasts without a reference adjust the others only
+    }
+    return Fit(coefficients, n, remark=remark)
+
+
+def _fewer_event_times(data: Design, rng: np.random.Generator) -> tuple[Design, str]:
+    if data.duration is None:  # a Cox model has one
+        raise ValueError("a Cox design needs durations")
+    distinct = len(np.unique(data.duration[data.y > 0]))
+    if distinct <= MAX_EVENT_TIMES:
+        return data, ""
+    size = int(len(data.y) * MAX_EVENT_TIMES / distinct)
+    part = random_rows(len(data.y), size, rng)
+    remark = f"the Cox model was fitted to a random {size:,} of {len(data.y):,} records"
+    return replace(data, x=data.x[part], y=data.y[part], duration=data.duration[part]), remark
+
+
+def _unfit(data: Design, kind: Kind) -> str:
+    """Say why the counts alone rule a fit out."""
+    n, p = data.x.shape
+    events = int((data.y > 0).sum())
+    if kind == "cox" and not events:
+        return "no event is observed"
+    if kind == "logistic" and events in (0, n):
+        return "the outcome is the same in every record used"
+    if kind == "linear" and np.ptp(data.y) == 0:
+        return "the outcome is the same in every record used"
+    if not p:
+        return "no term is left to estimate"
+    if n < p + 2:
+        return f"{n:,} complete record{'s are' if n > 1 else ' is'} too few for {p:,} term{'s' * (p > 1)}"
+    if kind == "cox" and events < p:
+        return f"{events:,} event{'s are' if events > 1 else ' is'} too few for {p:,} term{'s' * (p > 1)}"
+    return ""
+
+
+def _singular(z: Floats, names: tuple[str, ...]) -> str:
+    """Say which terms are linear combinations of others, after a QR decomposition with pivoting."""
+    from scipy.linalg import qr
+
+    r, pivots = qr(z, mode="r", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(r))
+    aliased = [names[k] or "a category" for k in pivots[diagonal <= _RANK_TOLERANCE * diagonal[0]]]
+    if not aliased:
+        return ""
+    shown = ", ".join(aliased[:3]) + (f" and {len(aliased) - 3} more" if len(aliased) > 3 else "")
+    return f"the design is singular: {shown} can be computed from the other terms"
+
+
+def _linear(z: Floats, y: Floats) -> tuple[Floats, Floats] | str:
+    import statsmodels.api as sm
+
+    result = sm.OLS(y, _with_intercept(z)).fit()
+    if result.ssr <= 1e-20 * float(((y - y.mean()) ** 2).sum()):
+        return "the outcome is an exact linear function of the terms, which leaves no standard error"
+    return np.asarray(result.params)[1:], np.asarray(result.bse)[1:]
+
+
+def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -> tuple[Floats, Floats] | str:
+    """Slopes and standard errors of a logistic or Cox model, or why there are none."""
+    first = 1 if kind == "logistic" else 0  # where the slopes begin, after the intercept
+    start = np.zeros(first + z.shape[1])
+    if first:
+        start[0] = np.log(data.y.mean() / (1.0 - data.y.mean()))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # overflow and singularity are found out by their results
+        model = _logistic(z, data.y) if first else _cox(z, data)
+        model = model if precision is None else Ridge(model, precision)
+        found, errors = _newton(model, start)
+    if errors is None:
+        return _no_maximum(z, data, found[first:], kind)
+    return found[first:], errors[first:]
+
+
+def _newton(model: Likelihood, start: Floats) -> tuple[Floats, Floats | None]:
+    """Maximise a likelihood of statsmodels; return the last point, and standard errors if it is a maximum.
+
+    Newton's method with halved steps, as Cox regression in other packages has it: plain steps, which are
+    statsmodels' own, overshoot where a predictor has a long tail, and end in NaN.
+    """
+    point, height = start, float(model.loglike(start))
+    for _ in range(_STEPS):
+        information = -np.asarray(model.hessian(point))
+        try:
+            step = np.linalg.solve(information, np.asarray(model.score(point)))
+            if np.abs(step).max() < 1e-7:
+                return point, np.sqrt(np.diag(np.linalg.inv(information)))
+        except np.linalg.LinAlgError:
+            return point, None
+        for _ in range(_HALVINGS):
+            reached = float(model.loglike(point + step))
+            # near the maximum the gain drowns in rounding
+            if reached >= height - 1e-9 * abs(height):
+                break
+            step = step / 2.0
+        else:
+            return point, None
+        point, height = point + step, reached
+    return point, None
+
+
+def _logistic(z: Floats, y: Floats) -> Likelihood:
+    from statsmodels.discrete.discrete_model import Logit
+
+    return Logit(y, _with_intercept(z), check_rank=False)
+
+
+def _cox(z: Floats, data: Design) -> Likelihood:
+    from statsmodels.duration.hazard_regression import PHReg
+
+    events = np.asarray(data.duration)[data.y > 0]
+    ties = "efron" if len(np.unique(events)) < len(events) else "breslow"
+    return PHReg(data.duration, z, status=data.y, ties=ties)
+
+
+def _no_maximum(z: Floats, data: Design, slopes: Floats, kind: Kind) -> str:
+    """Say what kept the likelihood from having a maximum."""
+    tractable = kind == "logistic" and len(z) <= _SEPARATION_RECORDS
+    if tractable and separated(_with_intercept(z), data.y):
+        return (
+            "the outcome is separated: a combination of the terms tells it without an error for some or "
+            "all records, and coefficients are infinite"
+        )
+    if np.abs(slopes).max() > _FAR:
+        name = data.names[int(np.argmax(np.abs(slopes)))] or "a category"
+        return f"the likelihood has no maximum: the coefficient of {name} grows without end"
+    return f"the fit did not converge in {_STEPS} steps"
+
+
+def _with_intercept(z: Floats) -> Floats:
+    return np.column_stack([np.ones(len(z)), z])

@@ -1,0 +1,192 @@
+"""One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
+
+See :mod:`~dpsynth.evaluation.replication.design_matrix` for the terms,
+:mod:`~dpsynth.evaluation.replication.likelihood` for the fits and
+:mod:`~dpsynth.evaluation.replication.contrasts` for the comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.checks import whole
+from dpsynth.evaluation.progress import Progress, silent
+from dpsynth.evaluation.replication.complete_cases import enough_complete
+from dpsynth.evaluation.replication.contrasts import Contrast, contrast
+from dpsynth.evaluation.replication.design_matrix import Design, design, terms
+from dpsynth.evaluation.replication.likelihood import Fit, fit
+from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.evaluation.replication.separation import PRIOR_STD, slope_priors
+from dpsynth.evaluation.subsample import random_rows
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class Replication:
+    """One regression on two tables.
+
+    Attributes
+    ----------
+    rows : tuple of Contrast
+        One for each term of the model, those that no table can tell included.
+    real, synthetic : Fit
+    real_design, synthetic_design : Design
+    sampled : tuple of str
+        The tables, ``"real"`` or ``"synthetic"``, of which only a random part was used.
+    level : float
+        Of the intervals.
+    model : EffectsModel
+        What was fitted: of the usual study, predictors may have been left out.
+    remark : str
+        What was left out, in one sentence; empty if nothing was.
+    separated : tuple of str
+        The tables whose outcomes separate; if there are any, both fits are ridge regressions.
+    """
+
+    rows: tuple[Contrast, ...]
+    real: Fit
+    synthetic: Fit
+    real_design: Design
+    synthetic_design: Design
+    sampled: tuple[str, ...]
+    level: float
+    model: EffectsModel
+    remark: str = ""
+    separated: tuple[str, ...] = ()
+
+    @property
+    def sides(self) -> dict[str, Fit]:
+        """The two fits by table."""
+        return {"real": self.real, "synthetic": self.synthetic}
+
+    @property
+    def compared(self) -> int:
+        """How many terms both tables tell."""
+        return sum(row.same_sign is not None for row in self.rows)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return everything unusual about the two fits, a sentence each, the gravest first."""
+        found: list[str] = [self.remark] if self.remark else []
+        if self.separated:
+            found.append(
+                f"A combination of the terms tells {self.model.outcome} without an error for some or all "
+                f"of the {' and of the '.join(self.separated)} records, so that odds ratios without end "
+                "fit best. Both tables were fitted with a normal prior on every slope instead (ridge "
+                f"regression, standard deviation {PRIOR_STD:g} log odds a real standard deviation of the "
+                "term), which draws estimates towards no effect."
+            )
+        sides = (("real", self.real, self.real_design), ("synthetic", self.synthetic, self.synthetic_design))
+        for name, fitted, _ in sides:
+            if fitted.problem:
+                found.append(f"No estimate from the {name} records: {fitted.problem}.")
+        for name, _, data in sides:
+            if data.dropped:
+                found.append(f"Left out in the {name} records: {_listed(data.dropped)}.")
+            if data.n_settled:
+                found.append(
+                    f"{data.n_settled:,} of {data.n_table:,} {name} records, whose category settles the "
+                    "outcome, say nothing about the other terms and were left out."
+                )
+        for name, fitted, data in sides:
+            if data.n_incomplete:
+                found.append(
+                    f"{data.n_incomplete:,} of {data.n_table:,} {name} records "
+                    f"({data.n_incomplete / data.n_table:.1%}) lack a value and were left out."
+                )
+            if name in self.sampled:
+                found.append(f"A random {data.n_table:,} of the {name} records were used.")
+            if fitted.remark:
+                found.append(f"In the {name} records {fitted.remark}.")
+        return tuple(found)
+
+
+def replicate(
+    synthetic: pd.DataFrame,
+    real: pd.DataFrame,
+    schema: Schema,
+    model: EffectsModel,
+    *,
+    level: float = 0.95,
+    rng: np.random.Generator,
+    limit: int = 100_000,
+    progress: Progress = silent,
+) -> Replication:
+    """Fit one regression to two conformed frames and compare the coefficients.
+
+    Parameters
+    ----------
+    synthetic, real : pandas.DataFrame of shape (m, columns), (n, columns)
+        Conformed to ``schema``.
+    schema : Schema
+    model : EffectsModel
+    level : float
+        Of the intervals. They hold the predictors fixed and take the outcomes of
+        the records as independent draws; nothing is resampled.
+    rng : numpy.random.Generator
+        Chooses the records that are used of a table with more than ``limit``.
+    limit : int
+        Largest number of records of each table; at least 2.
+    progress : callable
+        Told the fraction done.
+
+    Raises
+    ------
+    InputError
+        If the model does not fit the schema, or ``limit`` is out of range.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="dose", kind="integer", lower=0, upper=9),
+    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
+    >>> frame = pd.DataFrame({"dose": [0, 1, 2, 3], "sbp": [120, 125, 131, 135]})
+    >>> model = EffectsModel("linear", "sbp")
+    >>> result = replicate(frame, frame, schema, model, rng=np.random.default_rng(0))
+    >>> round(result.rows[0].real.value, 3), result.rows[0].overlap
+    (5.1, 1.0)
+    """
+    model.check(schema)
+    whole("limit", limit, 2)
+    frames = {"real": real, "synthetic": synthetic}
+    used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
+    model, remark = enough_complete(model, schema, used) if model.sparing else (model, "")
+    fits: list[Fit] = []
+    designs: list[Design] = []
+    for frame in used.values():
+        designs.append(design(frame, schema, model))
+        fits.append(fit(designs[-1], model.kind, level=level, rng=rng))
+        progress(len(fits) / 2)
+    separated = tuple(name for name, fitted in zip(used, fits, strict=True) if fitted.separated)
+    if separated:
+        # the same regression for both, or a difference between estimators would pass for one between tables
+        priors = slope_priors(designs[0]) if designs[0].names else {}
+        fits = [fit(data, model.kind, level=level, rng=rng, priors=priors) for data in designs]
+    names = [term.name for term in terms(schema, model)]
+    return Replication(
+        rows=contrast(names, fits[0], fits[1], level=level),
+        real=fits[0],
+        synthetic=fits[1],
+        real_design=designs[0],
+        synthetic_design=designs[1],
+        sampled=tuple(name for name, frame in frames.items() if len(frame) > limit),
+        level=float(level),
+        model=model,
+        remark=remark,
+        separated=separated,
+    )
+
+
+def _listed(dropped: tuple[tuple[str, str], ...], most: int = 6) -> str:
+    """Terms by reason; a reason that concerns many is given once."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in dropped:
+        by_reason.setdefault(why, []).append(name)
+    parts = []
+    for why, names in list(by_reason.items())[:most]:
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        parts.append(f"{', '.join(names[:most])}{more} ({why})")
+    rest = sum(len(names) for names in list(by_reason.values())[most:])
+    return "; ".join(parts) + (f"; and {rest} more" if rest else "")

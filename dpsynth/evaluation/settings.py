@@ -1,0 +1,124 @@
+"""How a synthetic table is evaluated: every option, declared once, for call, command and YAML file.
+
+A :class:`Settings` is public and reads no record. What an option means for a table (which column is
+predicted, which studies are replicated, which rules must hold) it answers for a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, InstanceOf
+from pydantic_core import PydanticCustomError
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.evaluation.utility.models import Model, as_models
+from dpsynth.evaluation.utility.outcomes import check_outcome
+from dpsynth.files.options import Section
+from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.schema import Schema
+
+
+def _listed(given: object) -> object:
+    """A list, which files hold, as the tuple that a frozen record keeps."""
+    if given is not None and not isinstance(given, list | tuple):
+        raise PydanticCustomError("list_type", "Input should be a list")
+    return given if given is None else tuple(given)
+
+
+class Settings(Section):
+    """What is measured, how exactly, and on how many records.
+
+    Parameters
+    ----------
+    seed : int, optional
+        Of subsampling, resampling and of the models; drawn from the operating system if not given.
+    reference : bool
+        Whether the models are trained on the real training records as well.
+    neighbour_records : int
+        Neighbours are compared at equal sizes: a random part of each table, as large as the smaller of the
+        two and at most this large; at least 2. The discriminator and disclosure use as many.
+    utility_records : int
+        Models are trained on a random part at most this large; at least 2.
+    effects : list of str or EffectsModel, optional
+        Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. By
+        default one of the outcome on all other columns: logistic if it is binary, linear if it is numeric.
+        An empty list asks for none.
+    constraints : list of str
+        Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``;
+        violations are counted.
+    metric : {"euclidean", "gower", "hamming"}
+        Distance of nearest-neighbour accuracy.
+    level : float
+        Of all confidence intervals, in (0, 1).
+    outcome : str, optional
+        What models predict; the schema's own outcome by default, no utility where there is none.
+    models : mapping of str to estimator, factory or Model, optional
+        Predictors in place of the three built-in ones, see
+        :func:`~dpsynth.evaluation.utility.models.as_models`. They cannot be written into a file.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        If an option is unknown, of the wrong type or out of range; :meth:`of` says it in one sentence.
+
+    Examples
+    --------
+    >>> Settings.of(level=0.9).neighbour_records
+    10000
+    >>> Settings.of(level=1.0)
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: level must be less than 1, got 1.0
+    """
+
+    seed: int | None = Field(default=None, ge=0)
+    reference: bool = True
+    neighbour_records: int = Field(default=10_000, ge=2)
+    utility_records: int = Field(default=50_000, ge=2)
+    effects: Annotated[tuple[str | InstanceOf[EffectsModel], ...] | None, BeforeValidator(_listed)] = None
+    constraints: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
+    level: float = Field(default=0.95, gt=0, lt=1)
+    outcome: str | None = None
+    models: Annotated[Mapping[str, InstanceOf[Model]] | None, BeforeValidator(as_models)] = Field(
+        default=None, exclude=True
+    )
+
+    def predicted(self, schema: Schema) -> str | None:
+        """Return the column that models predict, or None; raise InputError if no model could."""
+        chosen = schema.outcome if self.outcome is None else self.outcome
+        if chosen is not None:
+            check_outcome(schema, chosen)
+        return chosen
+
+    def studies(self, schema: Schema) -> tuple[EffectsModel, ...]:
+        """Return the regressions to replicate; raise InputError, naming the text that cannot be read."""
+        if self.effects is None:
+            outcome = self.predicted(schema)
+            usual = EffectsModel.default(schema, outcome) if outcome is not None else None
+            return () if usual is None else (usual,)
+        return tuple(_study(study, schema) for study in self.effects)
+
+    def rules(self, schema: Schema) -> tuple[Rule, ...]:
+        """Return the rules that records should obey, the schema's first; raise InputError if one is wrong."""
+        return tuple(
+            parse_rule(text, schema) for text in dict.fromkeys((*schema.constraints, *self.constraints))
+        )
+
+    def check(self, schema: Schema) -> None:
+        """Raise InputError, naming the option, unless all of them fit the schema; needs no records."""
+        self.predicted(schema)
+        self.studies(schema)
+        self.rules(schema)
+
+
+def _study(study: str | EffectsModel, schema: Schema) -> EffectsModel:
+    if isinstance(study, EffectsModel):
+        study.check(schema)
+        return study
+    try:
+        return EffectsModel.parse(study, schema)
+    except InputError as problem:
+        raise InputError(f"effects {study!r}: {problem}") from None

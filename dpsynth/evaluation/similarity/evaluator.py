@@ -1,0 +1,236 @@
+"""Does the synthetic table look like the real one? Columns, pairs of columns, whole records, and rules.
+
+Each distance stands beside what is small: its value between training and held-out records (``_baseline``),
+where these are given, and the mean over two samples of one distribution (``_chance``). Real records are read
+without payment; what needs the synthetic table and the public schema alone is not internal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.associations_kept import association_findings
+from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column
+from dpsynth.evaluation.similarity.conformity import conformity_measures
+from dpsynth.evaluation.similarity.constraints import derived_differences, violations
+from dpsynth.evaluation.similarity.correlations import correlation_error
+from dpsynth.evaluation.similarity.coverage import (
+    CategoryCoverage,
+    category_coverage,
+    covered,
+    ranges_covered,
+)
+from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
+from dpsynth.evaluation.similarity.marginals import marginal
+from dpsynth.evaluation.tables import Tables
+from dpsynth.table.schema import Schema
+
+GROUP = "Similarity to the training records"
+_TVD = "one-way total variation distance"
+
+
+def similarity(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Compare a synthetic table with the real one it stands for.
+
+    Parameters
+    ----------
+    tables : Tables
+        Values outside the schema are counted in the synthetic table as it came.
+    settings : Settings
+        ``constraints``, ``level`` (the functions called say what each interval is over) and
+        ``neighbour_records``: the discriminator uses a random part of each table, at most this large;
+        everything else whole tables.
+    rng : numpy.random.Generator
+        For resamples, folds and classifiers.
+    progress : callable
+        Told the fraction done.
+
+    Returns
+    -------
+    Findings
+        Measures ``tvd_mean``, ``tvd[<column>]``, ``missing_rate_...``,
+        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``,
+        ``discriminator_loss[<column>]``, ``pmse_ratio``,
+        ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
+        ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
+        ``association_worst``, ``columns`` and ``invented_categories``.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [31, 41, 91]})
+    >>> tables = Tables.of(made, train=real, schema=schema)
+    >>> found = similarity(tables, Settings(constraints=["age < 90"]), np.random.default_rng(0))
+    >>> {m.name: m.value for m in found.measures}["constraint_violations_synthetic[age < 90]"].__round__(3)
+    0.333
+    """
+    schema, level, limit = tables.schema, settings.level, settings.neighbour_records
+    synthetic, train, test = tables.synthetic, tables.train, tables.test
+
+    def against(other: pd.DataFrame) -> list[ColumnDifference]:
+        return [compare_column(train[c.name], other[c.name], c, rng=rng, level=level) for c in schema.columns]
+
+    columns = against(synthetic)
+    baseline = None if test is None else against(test)
+    progress(0.15)
+    measures = [*_means(columns, baseline)]
+    measures += _correlations(train, synthetic, test, schema)
+    pairs = association_findings(synthetic, train, test, schema, group=GROUP)
+    measures += pairs.measures
+    progress(0.3)
+    apart = None
+    if min(len(train), len(synthetic), limit) >= FOLDS:
+        inner = within(progress, 0.3, 0.95)
+        apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
+    measures += _discrimination(apart)
+    found = category_coverage(train, synthetic, schema, level=level)
+    measures += _coverage(found, synthetic, train, test, schema, level)
+    measures += _per_column(columns)
+    measures += conformity_measures(tables.raw["synthetic"], schema)
+    measures += violations(settings.rules(schema), synthetic, train)
+    measures += derived_differences(schema, synthetic, train)
+
+    frames = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
+    details = [*pairs.details]
+    details += [marginal(frame, column, name) for column in schema.columns for name, frame in frames.items()]
+    details.append(_table(columns, baseline))
+    invented = [
+        {"column": entry.column, "category": category, "train": real, "synthetic": made}
+        for entry in found
+        for category, real, made in entry.invented
+    ]
+    details.append(Detail("invented_categories", "invented_categories", True, {"rows": invented}))
+    return Findings(tuple(measures), tuple(details))
+
+
+def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Iterator[Measure]:
+    mean = float(np.mean([entry.tvd.estimate.value for entry in columns]))
+    yield Measure(GROUP, "tvd_mean", mean, True, f"{_TVD}, mean of columns")
+    chance = float(np.mean([entry.tvd.chance for entry in columns]))
+    what = "the same for two samples of one distribution, of these sizes"
+    yield Measure(GROUP, "tvd_mean_chance", chance, True, what)
+    if baseline is not None:
+        what = "the same between training and held-out records"
+        fresh = float(np.mean([entry.tvd.estimate.value for entry in baseline]))
+        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, what)
+    gaps = [abs(c.missing_difference.value) for c in columns if c.missing_difference is not None]
+    if gaps:
+        what = "mean |difference| of missing-value rates, columns that may miss values"
+        yield Measure(GROUP, "missing_rate_error", float(np.mean(gaps)), True, what)
+
+
+def _correlations(
+    train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame | None, schema: Schema
+) -> Iterator[Measure]:
+    what = "mean |difference| of encoded correlations"
+    yield Measure(GROUP, "correlation_error", correlation_error(train, synthetic, schema), True, what)
+    if test is not None:
+        value = correlation_error(train, test, schema)
+        what = "the same between training and held-out records"
+        yield Measure(GROUP, "correlation_error_baseline", value, True, what)
+
+
+def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
+    if apart is None:
+        why = f"not defined: at least {FOLDS} records of each table are needed to tell them apart"
+        yield Measure(GROUP, "discriminator_auc", None, True, why)
+        return
+    for name, estimate in apart.auc.items():
+        what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
+        value, lower, upper = estimate.value, estimate.lower, estimate.upper
+        yield Measure(GROUP, f"discriminator_auc_{name}", value, True, what, lower, upper)
+    for column, loss in apart.importance.items():
+        what = "what gradient boosting loses of its AUC when the column is shuffled"
+        name = f"discriminator_loss[{column}]"
+        yield Measure(GROUP, name, loss.value, True, what, loss.lower, loss.upper)
+    propensity = apart.propensity
+    if propensity is None:
+        why = "not defined: fewer than ten records for each parameter of the logistic regression"
+        yield Measure(GROUP, "pmse_ratio", None, True, why)
+        return
+    what = (
+        f"mean squared error of propensity scores, logistic regression, {propensity.parameters} parameters; "
+        "sees columns but not how they go together"
+    )
+    yield Measure(GROUP, "pmse", propensity.pmse, True, what)
+    what = "pmse over its expectation for a fresh draw; 1 is best (synthpop's null halves the expectation)"
+    yield Measure(GROUP, "pmse_ratio", propensity.ratio, True, what)
+    what = "pmse less that expectation, in standard deviations of its null distribution; below 2 is chance"
+    yield Measure(GROUP, "pmse_standardised", propensity.standardised, True, what)
+
+
+def _coverage(
+    found: Sequence[CategoryCoverage],
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    schema: Schema,
+    level: float,
+) -> Iterator[Measure]:
+    choices: list[tuple[str, str, dict[str, bool]]] = [
+        ("category_coverage", "share of the training records' categories that occur", {}),
+        ("category_coverage_weighted", "the same, categories weighed by their records", {"weighted": True}),
+        ("rare_category_coverage", "categories of less than 1 % of training records", {"rare": True}),
+    ]
+    if found:
+        for name, what, choice in choices:
+            entry = covered(found, **choice)
+            if entry is None:
+                yield Measure(GROUP, name, None, True, f"{what}: there is none")
+                continue
+            yield Measure(GROUP, name, entry.value, True, f"{what}, of {entry.categories:,}")
+            what = "the same for a fresh draw of as many records, on average"
+            yield Measure(GROUP, f"{name}_chance", entry.chance, True, what)
+        invented = sum(len(entry.invented) for entry in found)
+        what = f"categories more frequent than training records explain, at level {level:g} in all"
+        yield Measure(GROUP, "invented_categories", invented, True, what)
+    ranges = ranges_covered(train, synthetic, schema)
+    if ranges:
+        value = float(np.mean(list(ranges.values())))
+        what = "share of the training records' range of numbers that is covered, mean of columns"
+        yield Measure(GROUP, "range_coverage", value, True, what)
+        held = ranges_covered(train, test, schema) if test is not None else {}
+        if held:
+            what = "the same by held-out records"
+            yield Measure(GROUP, "range_coverage_baseline", float(np.mean(list(held.values()))), True, what)
+
+
+def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
+    for entry in columns:
+        end, what = entry.tvd.estimate, f"{_TVD}; {entry.tvd.chance:.2g} by chance"
+        yield Measure(GROUP, f"tvd[{entry.column}]", end.value, True, what, end.lower, end.upper)
+    for entry in columns:
+        gap = entry.missing_difference
+        if gap is None:
+            continue
+        name = f"[{entry.column}]"
+        what = "share of missing values, synthetic"
+        yield Measure(GROUP, f"missing_rate_synthetic{name}", entry.missing_synthetic, False, what)
+        what = "share of missing values, train"
+        yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
+        what = "synthetic minus train; interval over the records of both"
+        yield Measure(GROUP, f"missing_rate_difference{name}", gap.value, True, what, gap.lower, gap.upper)
+
+
+def _table(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Detail:
+    rows = [
+        {
+            "column": entry.column,
+            "tvd": entry.tvd.estimate.value,
+            "tvd_chance": entry.tvd.chance,
+            "tvd_baseline": None if baseline is None else baseline[i].tvd.estimate.value,
+            "missing_train": entry.missing_real,
+            "missing_synthetic": entry.missing_synthetic,
+        }
+        for i, entry in enumerate(columns)
+    ]
+    return Detail("columns", "columns", True, {"rows": rows})

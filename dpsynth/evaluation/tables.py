@@ -1,0 +1,73 @@
+"""What is compared: a synthetic table, the real records it stands for, and real records it never saw.
+
+Every table is brought to the schema once: clipped to its bounds and rounded to its declared steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dpsynth.errors import DataError
+from dpsynth.table.conform import round_frame
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of one schema, conformed to it and rounded to its steps; at least two records each.
+
+    Attributes
+    ----------
+    synthetic : pandas.DataFrame of shape (m, columns)
+        From any generator.
+    train : pandas.DataFrame of shape (n, columns)
+        The real records the synthetic ones were made from. Private.
+    test : pandas.DataFrame of shape (k, columns) or None
+        Real records that had no part in the synthetic table. Private.
+    schema : Schema
+    raw : mapping of str to pandas.DataFrame
+        The tables as they came, ``"synthetic"``, ``"train"`` and, if given, ``"test"``.
+    """
+
+    synthetic: pd.DataFrame
+    train: pd.DataFrame
+    test: pd.DataFrame | None
+    schema: Schema
+    raw: Mapping[str, pd.DataFrame]
+
+    @classmethod
+    def of(
+        cls, synthetic: pd.DataFrame, *, train: pd.DataFrame, test: pd.DataFrame | None = None, schema: Schema
+    ) -> Tables:
+        """Conform tables as they came.
+
+        Raises
+        ------
+        DataError
+            If a table has fewer than two records or does not fit the schema; the message names the table,
+            the column and the row.
+
+        Examples
+        --------
+        >>> from dpsynth.table.schema import Column
+        >>> schema = Schema(columns=(Column(name="age", kind="continuous", lower=0, upper=99, step=1),))
+        >>> real, made = pd.DataFrame({"age": [30.2, 40.0]}), pd.DataFrame({"age": [31.0, 120.0]})
+        >>> tables = Tables.of(made, train=real, schema=schema)
+        >>> tables.train["age"].tolist(), tables.synthetic["age"].tolist()
+        ([30.0, 40.0], [31.0, 99.0])
+        """
+        raw = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
+        frames = {name: _conformed(name, frame, schema) for name, frame in raw.items()}
+        return cls(frames["synthetic"], frames["train"], frames.get("test"), schema, raw)
+
+
+def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    if len(frame) < 2:
+        raise DataError(f"the {name} table must have at least 2 records, got {len(frame)}")
+    try:
+        return round_frame(schema.columns, schema.conform(frame).frame)
+    except DataError as problem:
+        raise DataError(f"{name} table: {problem}") from None

@@ -1,0 +1,116 @@
+"""Is the synthetic table as useful as the real one? Predictions, their scores, and how often outcomes occur.
+
+Models trained on the synthetic records (TSTR) and on the real training records (TRTR) predict the outcome of
+the same real test records. Each score is given for both, and as the difference synthetic minus real, with
+intervals from the same resamples of test records. See Pedersen (2022), section 3.4.2.
+
+Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from
+that table and the public schema alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.records import Findings
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.utility.learning import Learned, learn_and_predict
+from dpsynth.evaluation.utility.models import chosen_models
+from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
+from dpsynth.evaluation.utility.rates import outcome_rates
+from dpsynth.evaluation.utility.scoreboard import Scoreboard
+
+#: of the test records, for intervals
+RESAMPLES = 500
+#: part of the progress that training takes; the rest is resampling
+_TRAINING = 0.9
+
+
+def utility(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Compare what models learn from synthetic and from real records.
+
+    Parameters
+    ----------
+    tables : Tables
+        Without test records only rates are given.
+    settings : Settings
+        ``outcome`` (nothing is measured without one: binary, ordinal or categorical ones are classified,
+        numbers regressed), ``reference``, ``utility_records``, ``models``, ``level``.
+    rng : numpy.random.Generator
+        Of subsampling, models and resampling.
+    progress : callable
+        Told the fraction done.
+
+    Returns
+    -------
+    Findings
+        Measures ``<score>_<model>``, ``<score>_real_<model>``, ``<score>_difference_<model>`` and the same
+        with ``mean`` in place of a model, for each of :data:`~dpsynth.evaluation.utility.scores.SCORES`;
+        the rates of :func:`~dpsynth.evaluation.utility.rates.outcome_rates`. For a binary outcome
+        details ``"roc"`` and ``"calibration"`` of each model.
+
+    Raises
+    ------
+    InputError
+        If the outcome cannot be predicted from other columns, or not by one of the models.
+
+    Notes
+    -----
+    Intervals are percentiles over resamples of the *test records*; the models are held fixed, so neither the
+    randomness of training nor that of the synthetic table is covered. All scores, differences and means use
+    the same resamples. There is no interval for fewer than 10 test records or, for categories, fewer than 5
+    test records in each of two.
+
+    A mean is over the models that can have the score: a model without probabilities has no Brier score.
+
+    Privacy: reads ``train`` and ``test`` and posts no event.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpsynth.table.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),
+    ...                          Column(name="died", kind="binary", categories=(0, 1))))
+    >>> real = pd.DataFrame({"age": range(20, 80), "died": [0] * 30 + [1] * 30})
+    >>> made = pd.DataFrame({"age": range(20, 80), "died": [0, 1] * 30})
+    >>> tables = Tables.of(made, train=real, test=real, schema=schema)
+    >>> found = utility(tables, Settings(outcome="died"), np.random.default_rng(0))
+    >>> by_name = {measure.name: measure for measure in found.measures}
+    >>> by_name["auc_real_logistic_regression"].value, by_name["positive_rate_synthetic"].value
+    (1.0, 0.5)
+    """
+    schema, test = tables.schema, tables.test
+    outcome = settings.predicted(schema)
+    if outcome is None:
+        return Findings()
+    chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
+    group = f"Utility: predicting {outcome}"
+    rates = tuple(outcome_rates(tables, outcome, group=group, level=settings.level))
+    if test is None:
+        return Findings(rates)
+
+    known, y = known_outcomes(test, schema, outcome)
+    nothing = f"no test record has a known {outcome}"
+    trained_on = {"synthetic": tables.synthetic} | ({"train": tables.train} if settings.reference else {})
+    learned: dict[str, Learned] = {}
+    for done, (arm, table) in enumerate(trained_on.items()):
+        if not len(y):
+            learned[arm] = Learned.failed(chosen, nothing)
+            continue
+        learned[arm] = learn_and_predict(
+            table.iloc[random_rows(len(table), settings.utility_records, rng)],
+            known,
+            schema,
+            outcome,
+            models=chosen,
+            rng=rng,
+            progress=within(progress, *(_TRAINING * part / len(trained_on) for part in (done, done + 1))),
+        )
+    board = Scoreboard(group, schema.column(outcome), y, learned)
+    board.resample(RESAMPLES, rng, within(progress, _TRAINING, 1.0))
+    return Findings(rates + tuple(board.measures(settings.level)), tuple(board.details()))

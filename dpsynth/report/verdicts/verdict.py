@@ -1,0 +1,84 @@
+"""One verdict on a synthetic table, and how measures are read and told by the rules that give it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsynth.evaluation.records import Evaluation, Measure, shown
+
+Severity = Literal["good", "caution", "bad"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule says about one matter; what an evaluator *found* are the numbers that it judges.
+
+    Attributes
+    ----------
+    code : str
+        For programs, such as ``"memorises"``.
+    severity : {"good", "caution", "bad"}
+    sentence : str
+        For people; states its numbers.
+    rests_on : tuple of str
+        Names of the measures, or of the details, that it rests on.
+    internal : bool
+        Whether one of them is internal.
+    about : {"risk", "trust"}
+        Whether it is about what a patient risks, or what an analyst may trust.
+    """
+
+    code: str
+    severity: Severity
+    sentence: str
+    rests_on: tuple[str, ...] = ()
+    internal: bool = False
+    about: Literal["risk", "trust"] = "trust"
+
+
+def basis(measures: Iterable[Measure]) -> tuple[tuple[str, ...], bool]:
+    """Names of the measures that a verdict rests on, and whether one of them is internal."""
+    measures = list(measures)
+    return tuple(m.name for m in measures), any(m.internal for m in measures)
+
+
+def get(evaluation: Evaluation, name: str) -> Measure | None:
+    """The measure of that name, if it is there and defined."""
+    if name not in evaluation or evaluation[name].value is None:
+        return None
+    return evaluation[name]
+
+
+def number_of(measure: Measure) -> float:
+    """The value of a measure as a float; 0 where it has none."""
+    return float(measure.value or 0.0)
+
+
+def least(measure: Measure) -> float:
+    """The lower end of its interval; the value itself where there is none."""
+    return number_of(measure) if measure.lower is None else measure.lower
+
+
+def most(measure: Measure) -> float:
+    """The upper end of its interval; the value itself where there is none."""
+    return number_of(measure) if measure.upper is None else measure.upper
+
+
+def told(measure: Measure) -> str:
+    """Return a measured number as sentences have it: three decimals, with its interval if it has one.
+
+    Examples
+    --------
+    >>> told(Measure("Utility", "auc", 0.81234, True, lower=0.75, upper=0.85))
+    '0.812 (0.750 to 0.850)'
+    >>> told(Measure("Neighbours", "privacy_loss", -0.0002, True, lower=-0.1, upper=-0.0001))
+    '0.000 (-0.100 to 0.000)'
+    """
+    if isinstance(measure.value, int):
+        return shown(measure.value)
+    value = f"{number_of(measure):z.3f}"  # z: never -0.000
+    if measure.lower is None or measure.upper is None:
+        return value
+    return f"{value} ({measure.lower:z.3f} to {measure.upper:z.3f})"

@@ -1,0 +1,158 @@
+"""Nearest neighbours in blocks against the full matrix of distances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from dpsynth.evaluation.neighbours import search
+from dpsynth.evaluation.neighbours.metrics import METRICS, metric_named
+from dpsynth.evaluation.neighbours.search import in_threads, nearest, over_tiles
+
+EUCLIDEAN = metric_named("euclidean")
+
+
+def drawn(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Points that are hard for products: ties, small differences far from 0, clusters, extreme scales."""
+    centres = 100 * rng.normal(size=(4, d))
+    return {
+        "normal": lambda: rng.normal(size=(n, d)),
+        "whole": lambda: rng.integers(0, 3, (n, d)).astype(float),
+        "scaled": lambda: (rng.integers(0, 30, (n, d)) + 17) / 55,
+        "one-hot": lambda: rng.integers(0, 2, (n, d)) / np.sqrt(2),
+        "near one": lambda: 1 + 1e-6 * rng.normal(size=(n, d)),
+        "clusters": lambda: centres[rng.integers(0, 4, n)] + 1e-4 * rng.normal(size=(n, d)),
+        "outlier": lambda: np.vstack([rng.normal(size=(n - 1, d)), np.full((1, d), 1e9)]),
+        "tiny": lambda: 1e-30 * rng.normal(size=(n, d)),
+        "large": lambda: 1e30 * rng.normal(size=(n, d)),
+        "huge": lambda: 1e150 * rng.normal(size=(n, d)),
+        "constant": lambda: np.full((n, d), 1 / 3),
+    }[kind]()
+
+
+KINDS = [
+    "normal",
+    "whole",
+    "scaled",
+    "one-hot",
+    "near one",
+    "clusters",
+    "outlier",
+    "tiny",
+    "large",
+    "huge",
+    "constant",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_and_reach_hold_on_hard_points(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch an error bound that is too small: a point outside a list nearer than ``reach`` claims."""
+    monkeypatch.setattr(search, "_ROWS", 32)
+    rng = np.random.default_rng(1)
+    for d in (1, 7):
+        points = drawn(kind, 150, d, rng)
+        full = cdist(points, points, "sqeuclidean")
+        np.fill_diagonal(full, np.inf)
+        found = nearest(points, points, EUCLIDEAN, 6, itself=np.arange(150))
+        # Bit for bit what cdist says of the pairs, and in order.
+        np.testing.assert_array_equal(np.take_along_axis(full, found.index.astype(int), 1), found.distance)
+        assert (np.diff(found.distance, axis=1) >= 0).all()
+        np.put_along_axis(full, found.index.astype(int), np.inf, axis=1)
+        assert (full.min(axis=1) >= found.reach).all()
+
+
+@pytest.mark.parametrize("kind", ["normal", "near one", "whole"])
+def test_nothing_is_missed_that_can_be_told(kind: str) -> None:
+    """Would catch a list that is not of the nearest, or a reach that settles nothing."""
+    points = drawn(kind, 400, 5, np.random.default_rng(2))
+    full = cdist(points, points, "sqeuclidean")
+    np.fill_diagonal(full, np.inf)
+    found = nearest(points, points, EUCLIDEAN, 5, itself=np.arange(400))
+    np.testing.assert_array_equal(found.distance, np.sort(full, axis=1)[:, :5])
+    assert (found.reach >= 0.99 * found.distance[:, -1]).all()
+
+
+@pytest.mark.parametrize("far", [1e6, 1e20, 1e145])
+def test_points_far_from_the_set(far: float) -> None:
+    """Would catch overflow, or products that go on where their numbers no longer fit."""
+    others = np.random.default_rng(4).normal(size=(50, 3))
+    points = np.vstack([others[:5] + far, others[:5]])
+    full = cdist(points, others, "sqeuclidean")
+    found = nearest(points, others, EUCLIDEAN, 4)
+    np.testing.assert_array_equal(np.take_along_axis(full, found.index.astype(int), 1), found.distance)
+    np.put_along_axis(full, found.index.astype(int), np.inf, axis=1)
+    assert (full.min(axis=1) >= found.reach).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(list(METRICS)),
+    st.integers(1, 40),
+    st.integers(1, 30),
+    st.integers(1, 3),
+    st.integers(1, 8),
+    st.integers(1, 13),
+    st.integers(0, 2**32 - 1),
+)
+def test_lists_are_the_smallest_of_each_row(
+    name: str, m: int, n: int, d: int, k: int, block: int, seed: int
+) -> None:
+    """Would catch a lost tile, a column counted twice, or k larger than the set, for every metric."""
+    rng = np.random.default_rng(seed)
+    others, points = (rng.integers(0, 3, (rows, d)).astype(float) for rows in (m, n))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_ROWS", block)
+        patch.setattr(search, "_TILE", block * m)
+        found = nearest(points, others, METRICS[name], k)
+    expected = np.sort(METRICS[name].tile(points, others), axis=1)
+    np.testing.assert_array_equal(found.distance, expected[:, :k])
+    assert all(len(set(row)) == min(k, m) for row in found.index.tolist())
+    if k >= m:
+        assert np.isinf(found.reach).all()
+    else:
+        assert (found.reach <= expected[:, k]).all() and (found.reach >= expected[:, k - 1] - 1e-12).all()
+
+
+def test_points_leave_themselves_out() -> None:
+    """Would catch a point as its own nearest, or a copy of it left out in its place."""
+    points = np.array([[0.0], [0.0], [5.0]])
+    found = nearest(points[[2, 0]], points, EUCLIDEAN, 2, itself=np.array([2, 0]))
+    assert found.index.tolist() == [[0, 1], [1, 2]] or found.index.tolist() == [[1, 0], [1, 2]]
+    assert found.distance.tolist() == [[25.0, 25.0], [0.0, 25.0]]
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_a_point_among_many_copies_leaves_one_place(name: str) -> None:
+    """Would catch a list one short, or itself in it, where more records coincide than are listed."""
+    points = np.ones((12, 2))
+    found = nearest(points, points, METRICS[name], 3, itself=np.arange(12))
+    assert found.index.shape == (12, 3) and not (found.index == np.arange(12)[:, None]).any()
+    assert (found.distance == 0.0).all() and (found.reach == 0.0).all()
+
+
+def test_tiles_hold_every_distance_but_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a lost row or a self-distance at the edge of a tile."""
+    monkeypatch.setattr(search, "_TILE", 30)
+    points = np.random.default_rng(5).normal(size=(10, 2))
+    full = cdist(points, points, "sqeuclidean")
+    parts = over_tiles(lambda rows, tile: (rows, tile), points, points, EUCLIDEAN)
+    assert [rows.stop for rows, _ in parts] == [3, 6, 9, 10]
+    np.testing.assert_array_equal(np.concatenate([tile for _, tile in parts]), full)
+    np.fill_diagonal(full, np.inf)
+    own = np.array([7, 2, 5, 1])
+    parts = over_tiles(lambda _, tile: tile, points[own], points, EUCLIDEAN, own)
+    np.testing.assert_array_equal(np.concatenate(parts), full[own])
+
+
+def test_progress_and_threads_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch results of threads written to the wrong rows, or progress that runs back."""
+    assert list(in_threads(lambda x: x * x, range(20))) == [x * x for x in range(20)]
+    told: list[float] = []
+    points = np.random.default_rng(3).normal(size=(90, 2))
+    monkeypatch.setattr(search, "_ROWS", 16)
+    nearest(points, points, EUCLIDEAN, 3, progress=told.append)
+    assert told == sorted(told) and told[-1] == 1.0 and len(told) == 6

@@ -1,0 +1,194 @@
+"""The terms of a regression and the arrays behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsynth.evaluation.replication import design_matrix
+from dpsynth.evaluation.replication.design_matrix import default_increment, design, terms
+from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=100, unit="years", missing=True),
+        Column(name="race", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="stage", kind="ordinal", categories=("I", "II", "III")),
+        Column(name="died", kind="binary", categories=("no", "yes"), missing=True),
+    )
+)
+MODEL = EffectsModel("logistic", "died", units={"age": 10})
+
+
+def table(age, race, stage, died) -> pd.DataFrame:
+    return SCHEMA.conform(pd.DataFrame({"age": age, "race": race, "stage": stage, "died": died})).frame
+
+
+def test_terms_come_from_the_schema() -> None:
+    """Terms in another order, or a reference other than the first declared category."""
+    assert [term.name for term in terms(SCHEMA, MODEL)] == [
+        "age (per 10 years)",
+        "race: b vs a",
+        "race: c vs a",
+        "stage (per rank)",
+    ]
+
+
+def test_codes_and_complete_cases() -> None:
+    """A rank that starts at 1, an increment that multiplies, or a record with a gap that stays."""
+    found = design(
+        table(
+            [10, 20, 30, 40, None, 60, 70, 80, 90],
+            ["a", "b", "c", "a", "b", None, "b", "c", "c"],
+            ["I", "II", "III", "I", "I", "I", "III", "I", "I"],
+            ["no", "yes", "no", "yes", "no", "no", "no", "yes", None],
+        ),
+        SCHEMA,
+        MODEL,
+    )
+    assert found.x.tolist() == [
+        [1, 0, 0, 0],
+        [2, 1, 0, 1],
+        [3, 0, 1, 2],
+        [4, 0, 0, 0],
+        [7, 1, 0, 2],
+        [8, 0, 1, 0],
+    ]
+    assert found.y.tolist() == [0, 1, 0, 1, 0, 1]
+    assert (found.n_table, found.n_incomplete, found.n_settled, found.dropped) == (9, 3, 0, ())
+
+
+def test_what_a_table_cannot_tell_is_named() -> None:
+    """A constant column, an absent category or an empty column that is dropped in silence, or not at all."""
+    rows = 6
+    found = design(
+        table([None] * rows, ["a", "b"] * 3, ["I"] * rows, ["no", "no", "yes", "yes", "no", "yes"]),
+        SCHEMA,
+        MODEL,
+    )
+    assert found.names == ("race: b vs a",)
+    assert dict(found.dropped) == {
+        "age (per 10 years)": "no value is present",
+        "race: c vs a": "the category does not occur",
+        "stage (per rank)": "constant",
+    }
+
+
+def test_without_the_reference_the_column_still_adjusts() -> None:
+    """Contrasts against another category that pass for contrasts against the reference."""
+    died = ["no", "yes", "yes", "no"]
+    found = design(table([10, 20, 30, 50], ["b", "c", "b", "c"], ["I", "II", "I", "I"], died), SCHEMA, MODEL)
+    assert found.names == ("age (per 10 years)", "", "stage (per rank)")
+    assert found.x[:, 1].tolist() == [0, 1, 0, 1]
+    assert dict(found.dropped) == {"race: b vs a": "no record has a", "race: c vs a": "no record has a"}
+
+
+def test_a_category_that_settles_the_outcome() -> None:
+    """An infinite coefficient that takes all others with it, or records that are lost without a word."""
+    frame = table(
+        [10, 20, 30, 40, 50, 60],
+        ["a", "a", "b", "b", "c", "c"],
+        ["I", "II"] * 3,
+        ["no", "yes", "yes", "no", "yes", "yes"],
+    )
+    found = design(frame, SCHEMA, MODEL)
+    assert found.names == ("age (per 10 years)", "race: b vs a", "stage (per rank)")
+    assert dict(found.dropped) == {"race: c vs a": "every one of its 2 records has died = yes"}
+    assert (len(found.y), found.n_settled) == (4, 2)
+    # a linear model has no such thing
+    assert design(frame, SCHEMA, EffectsModel("linear", "age")).n_settled == 0
+
+
+def test_a_cox_coefficient_is_infinite_without_events_only() -> None:
+    """Records of a category in which everybody died: their times are informative."""
+    schema = Schema(columns=(*SCHEMA.columns, Column(name="days", kind="integer", lower=0, upper=99)))
+    frame = table([1, 2, 3, 4, 5, 6], ["a", "a", "b", "b", "c", "c"], ["I", "II"] * 3, ["no", "yes"] * 3)
+    frame["days"] = [5, 6, 7, 8, 9, 10]
+    frame.loc[2:3, "died"] = "no"
+    frame.loc[4:5, "died"] = "yes"
+    found = design(frame, schema, EffectsModel("cox", "died", ["race"], "days"))
+    assert found.names == ("race: c vs a",) and found.n_settled == 2
+    assert found.duration is not None and found.duration.tolist() == [5, 6, 9, 10]
+
+
+def test_a_settled_reference() -> None:
+    """A reference category without events, whose contrasts are infinite all the same."""
+    found = design(
+        table(
+            [10, 20, 30, 40, 50], list("aabbc"), ["I", "II", "I", "II", "I"], ["no", "no", "yes", "no", "yes"]
+        ),
+        SCHEMA,
+        EffectsModel("logistic", "died", ["age", "race"]),
+    )
+    assert dict(found.dropped) == {
+        "race: b vs a": "of the reference a: every one of its 2 records has died = no",
+        "race: c vs a": "its only record has died = yes",
+    }
+    assert found.names == ("age (years)",) and len(found.y) == 2
+
+
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        (table([1, None], ["a", "b"], ["I", "I"], [None, None]), "no record has a known outcome"),
+        (table([1, None], [None, "b"], ["I", "I"], ["no", "yes"]), "no record has all values of the model"),
+        (
+            table([1, 2, 3, 4], ["a", "b", "a", "b"], ["I"] * 4, ["no", "yes", "no", "yes"]),
+            "the outcome is perfectly separated: race tells it for every record",
+        ),
+    ],
+)
+def test_tables_without_a_design(frame, problem) -> None:
+    """A table that leaves no record, whose reason is not said."""
+    assert design(frame, SCHEMA, MODEL).problem == problem
+
+
+def test_too_many_terms(monkeypatch) -> None:
+    """A column of a thousand categories that takes all memory."""
+    monkeypatch.setattr(design_matrix, "MAX_TERMS", 2)
+    found = design(
+        table([1, 2, 3, 4], ["a", "b", "a", "b"], ["I", "II", "I", "I"], ["no", "yes", "yes", "no"]),
+        SCHEMA,
+        MODEL,
+    )
+    assert found.problem == "the model has 3 terms, and at most 2 are fitted"
+    assert found.x.shape == (4, 0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "kind", "expected"),
+    [
+        (18, 110, "integer", 1.0),
+        (0, 1, "integer", 1.0),
+        (6.8, 7.8, "continuous", 0.1),
+        (0, 200, "continuous", 10.0),
+        (10_000, 1_000_000, "continuous", 10_000.0),
+        (0, 0.001, "continuous", 0.0001),
+    ],
+)
+def test_default_increment(lower, upper, kind, expected) -> None:
+    """Coefficients per platelet, or per one unit of a column that spans a tenth of it."""
+    assert default_increment(Column(name="x", kind=kind, lower=lower, upper=upper)) == pytest.approx(expected)
+
+
+def test_the_name_says_the_increment() -> None:
+    """A coefficient per ten that reads like one per unit."""
+    schema = Schema(
+        columns=(
+            Column(name="wbc", kind="continuous", lower=0, upper=200, unit="1000/mm3"),
+            Column(name="ph", kind="continuous", lower=6.8, upper=7.8),
+            Column(name="sbp", kind="integer", lower=50, upper=250, unit="mmHg"),
+            Column(name="n", kind="integer", lower=0, upper=9),
+        )
+    )
+    names = [term.name for term in terms(schema, EffectsModel("linear", "n", units={"sbp": 20}))]
+    assert names == ["wbc (per 10 × 1000/mm3)", "ph (per 0.1)", "sbp (per 20 mmHg)"]
+
+
+def test_other_columns_do_not_count() -> None:
+    """A gap in a column that is no predictor must not cost a record."""
+    frame = table([None, 2, 3, 4], ["a", "b", "a", "b"], ["I", "II", "I", "I"], ["no", "yes", "yes", "no"])
+    found = design(frame, SCHEMA, EffectsModel("logistic", "died", ["race"]))
+    assert found.n_incomplete == 0 and np.array_equal(found.x[:, 0], [0, 1, 0, 1])

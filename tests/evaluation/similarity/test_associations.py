@@ -1,0 +1,211 @@
+"""Associations against scipy, pandas and naive formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats.contingency import association as scipy_association
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.similarity.associations import (
+    CRAMER,
+    PEARSON,
+    RATIO,
+    Association,
+    association,
+    cramers_v,
+)
+from dpsynth.evaluation.similarity.associations_kept import (
+    association_error,
+    association_findings,
+    association_lost,
+)
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="x", kind="continuous", lower=-9, upper=9, missing=True),
+        Column(name="site", kind="categorical", categories=("A", "B", "C"), missing=True),
+        Column(name="n", kind="integer", lower=0, upper=9, missing=True),
+        Column(name="sex", kind="binary", categories=(0, 1)),
+        Column(name="grade", kind="ordinal", categories=("lo", "mid", "hi")),
+    )
+)
+
+
+def table(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n).clip(-9, 9)
+    site = rng.choice(np.array(["A", "B", "C", None], dtype=object), n)
+    count = np.clip(np.round(3 + 2 * x), 0, 9)
+    frame = pd.DataFrame({"x": x, "site": site, "n": count})
+    frame.loc[rng.random(n) < 0.2, "x"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "n"] = np.nan
+    frame["sex"] = (rng.random(n) < np.where(site == "A", 0.8, 0.3)).astype(int)
+    frame["grade"] = rng.choice(["lo", "mid", "hi"], n)
+    return SCHEMA.conform(frame).frame
+
+
+def naive_eta(labels: pd.Series, values: pd.Series) -> float:
+    both = labels.notna() & values.notna()
+    groups = values[both].astype(float).groupby(labels[both].astype(object))
+    mean = values[both].astype(float).mean()
+    between = sum(len(g) * (g.mean() - mean) ** 2 for _, g in groups)
+    return float(np.sqrt(between / ((values[both].astype(float) - mean) ** 2).sum()))
+
+
+def test_every_measure_equals_its_definition_on_complete_pairs() -> None:
+    """Would catch missing values taken for numbers, sums over the wrong records, or ranks of labels."""
+    frame = table(400, 0)
+    found = association(frame, SCHEMA, corrected=False)
+    entry = dict(zip(found.columns, found.matrix, strict=True))
+    place = {name: i for i, name in enumerate(found.columns)}
+    rank = frame["grade"].map({"lo": 0, "mid": 1, "hi": 2}).astype(float)
+    x, n = frame["x"].astype(float), frame["n"].astype(float)
+    assert entry["x"][place["n"]] == pytest.approx(abs(x.corr(n)))
+    assert entry["grade"][place["x"]] == pytest.approx(abs(x.corr(rank)))
+    counts = pd.crosstab(frame["site"], frame["sex"]).to_numpy()
+    assert entry["site"][place["sex"]] == pytest.approx(scipy_association(counts, method="cramer"))
+    assert entry["site"][place["x"]] == pytest.approx(naive_eta(frame["site"], frame["x"]))
+    assert entry["n"][place["sex"]] == pytest.approx(naive_eta(frame["sex"], frame["n"]))
+    assert np.array_equal(found.matrix, found.matrix.T) and (np.diag(found.matrix) == 1).all()
+    assert found.kinds[0][:4] == (PEARSON, RATIO, PEARSON, RATIO) and found.kinds[1][3] == CRAMER
+
+
+def test_corrected_ratio_is_the_adjusted_r_squared_of_regression() -> None:
+    """Would catch degrees of freedom that are off by one."""
+    frame = table(60, 6)[["x", "grade", "sex", "site"]].dropna()
+    dummies = pd.get_dummies(frame["site"].astype(object), drop_first=True, dtype=float)
+    schema = SCHEMA.select(["x", "grade", "sex", "site"])
+    for weight in (0.0, 1.0):
+        values = (frame["x"] + weight * dummies.sum(axis=1)).clip(-9, 9)
+        fitted = sm.OLS(values.to_numpy(), sm.add_constant(dummies.to_numpy())).fit()
+        matrix = association(frame.assign(x=values), schema).matrix
+        assert matrix[0, 3] == pytest.approx(np.sqrt(max(fitted.rsquared_adj, 0.0)), abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4))
+def test_cramers_v_equals_scipy(rows: list[list[int]]) -> None:
+    """Would catch empty categories counted as dimensions."""
+    counts = np.array(rows)
+    kept = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    value = cramers_v(counts, corrected=False)
+    if min(kept.shape) < 2:
+        assert np.isnan(value)
+    else:
+        assert value == pytest.approx(scipy_association(kept, method="cramer"), abs=1e-7)
+        assert 0.0 <= cramers_v(counts) <= 1.0
+
+
+def test_corrections_take_chance_away() -> None:
+    """Would catch a correction of the wrong sign: independent columns of many categories look associated."""
+    rng = np.random.default_rng(1)
+    schema = Schema(
+        columns=(
+            Column(name="a", kind="categorical", categories=tuple(range(12))),
+            Column(name="b", kind="categorical", categories=tuple(range(12))),
+            Column(name="x", kind="continuous", lower=-9, upper=9),
+        )
+    )
+    plain, corrected = [], []
+    for _ in range(40):
+        frame = pd.DataFrame(
+            {"a": rng.integers(0, 12, 120), "b": rng.integers(0, 12, 120), "x": rng.normal(size=120)}
+        )
+        for values, flag in ((plain, False), (corrected, True)):
+            matrix = association(frame, schema, corrected=flag).matrix
+            values.append([matrix[0, 1], matrix[0, 2]])
+    assert np.mean(plain, axis=0) == pytest.approx([0.3, 0.3], abs=0.05)
+    assert (np.mean(corrected, axis=0) < 0.12).all()
+    # unbiased before negative values are cut off: about half of them are 0
+    assert 0.3 < np.mean(np.array(corrected) == 0.0) < 0.7
+
+
+def test_perfect_association_stays_one_after_correction() -> None:
+    """Would catch a correction that shrinks what is certain."""
+    labels = np.repeat([0, 1, 2], 30)
+    schema = Schema(
+        columns=(
+            Column(name="a", kind="categorical", categories=(0, 1, 2)),
+            Column(name="b", kind="categorical", categories=(0, 1, 2)),
+            Column(name="x", kind="integer", lower=0, upper=9),
+        )
+    )
+    frame = pd.DataFrame({"a": labels, "b": 2 - labels, "x": labels * 3})
+    assert association(frame, schema).matrix == pytest.approx(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_small_constant_and_missing_columns(n: int) -> None:
+    """Would catch a warning of numpy, or a number where nothing varies."""
+    frame = table(30, 2).iloc[:n].copy()
+    frame["x"], frame["site"], frame["sex"] = np.nan, None, 1
+    frame["site"] = frame["site"].astype(table(3, 0)["site"].dtype)
+    found = association(frame, SCHEMA)
+    off = ~np.eye(5, dtype=bool)
+    assert np.isnan(found.matrix[[0, 1, 3]][:, [0, 1, 3]][off[:3, :3]]).all()
+    assert association_error(found, found) == 0.0
+
+
+def test_findings_split_tables_and_name_the_worst_pair() -> None:
+    """Would catch a real matrix marked for release, NaN in JSON, or pairs in the wrong order."""
+    real = table(300, 3)
+    made = real.copy()
+    made["n"] = made["n"].to_numpy()[::-1]
+    found = association_findings(made, real, table(200, 4), SCHEMA, group="G")
+    by_name = {m.name: m for m in found.measures}
+    assert by_name["association_error"].value > by_name["association_error_baseline"].value
+    details = {d.name: d for d in found.details}
+    assert not details["association.synthetic"].internal and details["association.train"].internal
+    worst = details["association_worst"].data["rows"]
+    assert worst[0]["columns"] == ["x", "n"] and len(worst) == 10
+    gaps = [row["difference"] for row in worst]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+def test_a_single_column_has_no_pair() -> None:
+    """Would catch a mean of nothing."""
+    schema = SCHEMA.select(["sex"])
+    frame = table(9, 5)[["sex"]]
+    found = association_findings(frame, frame, frame, schema, group="G")
+    assert found.measures[0].value is None and "single column" in found.measures[0].detail
+    with pytest.raises(InputError, match="different columns"):
+        association_error(association(frame, schema), association(table(9, 5), SCHEMA))
+
+
+def test_independent_columns_lose_all_associations() -> None:
+    """Would catch a loss that depends on how strong the real associations are."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=4000)
+    for weight in (0.5, 3.0):
+        frame = pd.DataFrame({"a": x, "b": weight * x + rng.normal(size=4000), "c": rng.normal(size=4000)})
+        schema = Schema(
+            columns=tuple(Column(name=name, kind="continuous", lower=-50, upper=50) for name in "abc")
+        )
+        shuffled = pd.DataFrame({name: rng.permutation(frame[name]) for name in frame})
+        real = association(frame, schema)
+        assert association_lost(real, real) == 0.0
+        assert 0.9 < association_lost(real, association(shuffled, schema)) <= 1.0
+
+
+def test_only_what_is_lost_or_reversed_is_lost() -> None:
+    """Would catch associations that are too strong told as lost, and a reversed one told as kept."""
+    kinds = ((PEARSON, PEARSON), (PEARSON, PEARSON))
+
+    def of(r: float, sign: float = 1.0) -> Association:
+        matrix, signs = (np.array([[1.0, value], [value, 1.0]]) for value in (r, sign))
+        return Association(("x", "y"), matrix, kinds, signs)
+
+    assert association_lost(of(0.4), of(0.9)) == 0.0
+    assert association_lost(of(0.4), of(0.4, -1.0)) == 1.0
+    assert association_lost(of(0.4), of(0.1)) == pytest.approx(0.75)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    schema = Schema(columns=tuple(Column(name=name, kind="continuous", lower=-9, upper=9) for name in "ab"))
+    real = association(pd.DataFrame({"a": x, "b": x}), schema)
+    assert association_lost(real, association(pd.DataFrame({"a": x, "b": -x}), schema)) == pytest.approx(1.0)

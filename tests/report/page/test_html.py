@@ -1,0 +1,391 @@
+"""The page as text: whole, escaped, marked, and without a trace of internal numbers when for release."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+import report_sources as sources
+
+from dpsynth.accounting import Ledger
+from dpsynth.accounting.events.events import gaussian_event, non_private_event
+from dpsynth.errors import InputError
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.report.page.html import MODES, render, write_page
+from dpsynth.report.run_report import RunReport
+
+VOID = {"meta", "img", "wbr", "br", "link"}
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and words of a page; fails on tags that do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+IMAGE = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
+
+
+def everything(html: str) -> str:
+    """The page and what its images hold, as one text."""
+    return "\n".join([html, *(base64.b64decode(image).decode() for image in IMAGE.findall(html))])
+
+
+def words(html: str) -> str:
+    """The same without the coordinates of the images, in which any four digits occur by chance."""
+    drawn = [re.sub(r"<[^>]*>", "\n", base64.b64decode(image).decode()) for image in IMAGE.findall(html)]
+    return "\n".join([IMAGE.sub("", html), *drawn])
+
+
+@pytest.fixture(scope="module")
+def report() -> tuple[RunReport, list[float]]:
+    return sources.full_report()
+
+
+@pytest.fixture(scope="module")
+def pages(report) -> dict[str, str]:
+    return {mode: render(report[0], mode) for mode in MODES}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_structure(pages, mode):
+    """Catches tags that do not nest, headings out of order, dead anchors, tables and images without words."""
+    outline = Outline(pages[mode])
+    assert outline.of("html") == [{"lang": "en"}]
+    levels = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = [attributes["href"] for attributes in outline.of("a")]
+    assert len(targets) >= 6 and all(target.startswith("#") and target[1:] in ids for target in targets)
+    assert all(attributes["alt"] for attributes in outline.of("img"))
+    assert len(outline.of("table")) == len(outline.of("caption"))
+    assert all(attributes["scope"] in ("row", "col") for attributes in outline.of("th"))
+    regions = [a["aria-label"] for _, a in outline.tags if a.get("role") == "region"]
+    assert len(regions) == len(set(regions)) >= len(outline.of("table"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_self_contained_and_without_script(pages, mode):
+    """Catches scripts, handlers, and addresses outside the page."""
+    outline = Outline(pages[mode])
+    assert not outline.of("script") and not outline.of("link") and not outline.of("iframe")
+    (policy,) = [a["content"] for a in outline.of("meta") if "http-equiv" in a]
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    for _, attributes in outline.tags:
+        assert not any(name.startswith("on") for name in attributes)
+        assert str(attributes.get("src", "data:")).startswith("data:")
+    assert "url(http" not in pages[mode] and "@import" not in pages[mode]
+
+
+def test_names_are_escaped(pages):
+    """Catches a column called <script> that becomes one, and names that are lost."""
+    outline = Outline(pages["internal"])
+    words = "".join(outline.words)
+    assert not outline.of("script") and not outline.of("b")
+    for name in sources.HOSTILE:
+        assert name in words
+    assert "<cohort> & more" in words
+
+
+def test_everything_is_on_the_internal_page(report, pages):
+    """Catches a kind of detail, a group of measures or a fact of the card that the page leaves out."""
+    words = "".join(Outline(pages["internal"]).words)
+    for measure in report[0].evaluation.measures:
+        # the card tells the numbers of records in its own words
+        assert measure.group == "Records" or measure.name.split("[")[0] in words, measure.name
+    kinds = {
+        "Trade-off": 1, "AUC on held-out real records": 1, "random forest: AUC": 1, "calibration": 3,
+        "Odds ratio of each term": 1, "missing: synthetic records": 3, "Difference: synthetic minus real": 1,
+        "Nearest-neighbour accuracy against 1/2": 1, "Signs of memory": 0, "nearest training record": 1,
+    }  # fmt: skip
+    for phrase, least in kinds.items():
+        assert words.count(phrase) >= least, phrase
+    for fact in ("2026-03-04", "abab", "python 3.11", "7,131", "Wall time", "What is not guaranteed"):
+        assert fact in words, fact
+
+
+def test_each_internal_number_is_marked(report, pages):
+    """Catches a number of real records in a table, sentence or caption without the badge."""
+    # after the ledger, whose numbers may look like planted ones
+    html = pages["internal"].split('id="utility"')[1]
+    rows = re.findall(r"<tr>(.*?)</tr>|<li[^>]*>(.*?)</li>|<figcaption>(.*?)</figcaption>", html, re.DOTALL)
+    marked = 0
+    for parts in rows:
+        text = "".join(parts)
+        planted = any(f"{number:.4f}" in text for number in report[1])
+        if planted:
+            marked += 1
+            assert "badge" in text, text
+    assert marked > 30
+
+
+def forms(number: float, digits: int) -> set[str]:
+    """How a number may be written with at least so many digits; shorter forms are found by chance."""
+    kinds = (".3f", ".4f", ".5f", ".6f", ".4g", ".5g", ".6g", ".3e", ".4e", "")
+    percent = (".2f", ".3f", ".4g", ".1f", "")
+    made = {format(number, kind) for kind in kinds} | {format(100 * number, kind) for kind in percent}
+    made |= {text.replace(".", ",") for text in made}
+    return {text for text in made if len(re.sub(r"e.*|\D", "", text).strip("0")) >= digits}
+
+
+def test_release_holds_nothing_internal(report, pages):
+    """Catches any internal number, name, path, seed or time, in any form, in the page or in its images."""
+    full, planted = report
+    outside = {4: words(pages["release"]), 6: everything(pages["release"])}
+    inside = words(pages["internal"])
+    # so that the search is known to find what is there
+    assert sum(any(form in inside for form in forms(number, 4)) for number in planted) > 100
+    # the guarantee's own numbers may look like planted ones
+    public = everything(render(replace(full, evaluation=None, seconds={}), "release"))
+    for digits, text in outside.items():
+        for form in {form for number in planted for form in forms(number, digits)}:
+            assert form not in text or form in public, form
+    secrets = ("7131", "7,131", "7132", "7,132", "SECRETWARD", "secretf", "/secret", "schema.yaml")
+    seeds = ("73310171", "73420", "73530", "73640", "73750", "73860", "73,")
+    for secret in (*secrets, *seeds, "Wall time", "badge internal", 'class="badge"', "random_state"):
+        assert secret not in outside[4], secret
+    for measure in full.evaluation.measures:
+        if measure.internal:
+            assert measure.name.split("[")[0] not in outside[4].replace("<wbr>", ""), measure.name
+
+
+def test_release_does_not_depend_on_internal_numbers(report, pages):
+    """Catches a release page that changes, by order, wording or length, with what is internal."""
+    full = report[0]
+    evaluation = full.evaluation
+    other = Evaluation(
+        tuple(replace(m, value=1, lower=None, upper=None) if m.internal else m for m in evaluation.measures),
+        evaluation.settings | {"seed": 1},
+        tuple(detail for detail in evaluation.details if not detail.internal),
+    )
+    changed = replace(full, evaluation=other, seconds={"fit": 1.0}, created="2026-03-04")
+    assert render(changed, "release") == pages["release"]
+
+
+def test_release_keeps_what_may_be_shared(pages):
+    """Catches a release page without the synthetic table's own numbers, the ledger or the card."""
+    words = "".join(Outline(pages["release"]).words)
+    for phrase in ("positive_rate_synthetic", "Synthetic table", "The ledger, entry by entry", "critic steps",
+                   "constraint_violations", "abab", "test_fraction: 0.5", "Page for release"):  # fmt: skip
+        assert phrase in words, phrase
+
+
+def test_the_name_of_a_private_file_is_not_released():
+    """Catches a title that repeats the name of the private table's file."""
+    config = {"data": {"path": "C:\\ward\\secretfile.csv"}}
+    table = {"name": "secretfile", "columns": 3}
+    report = RunReport(table=table, config=config)
+    assert "secretfile" in render(report, "internal")
+    assert "secretfile" not in render(report, "release")
+
+
+def test_what_is_released_is_on_a_list(report):
+    """Catches a field, added to a run later, that gets onto release pages by itself."""
+    full = report[0]
+    kept = full.released()
+    assert "clip_counts" not in kept.table and set(kept.table) < set(full.table)
+    assert kept.evaluation.settings == {"outcome": "death", "level": 0.95}
+    assert kept.seconds == {} and kept.created == "2026-03-04"
+    assert kept.config == {
+        "split": {"method": "independent", "test_fraction": 0.5},
+        "model": {"epsilon": 3.0},
+    }
+    assert kept.released() == kept
+
+
+def test_import_is_light():
+    """Catches a command line that waits for matplotlib although it draws nothing."""
+    code = "import sys, dpsynth.report.page.html; assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_same_source_same_page(report, pages):
+    """Catches the time of day or random identifiers in a page."""
+    assert render(report[0], "release") == pages["release"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pages_without_much(mode):
+    """Catches a crash where there is no ledger, no evaluation, or an evaluation without details."""
+    unknown = render(RunReport(), mode)
+    assert "No guarantee is known" in unknown and "NOT PRIVATE" not in unknown
+    bare = Evaluation((Measure("Utility", "auc_mean", None, True, "one outcome only"),))
+    assert ("one outcome only" in render(RunReport(evaluation=bare), mode)) == (mode == "internal")
+    empty = Ledger()
+    text = render(RunReport(empty, 1e-5), mode)
+    assert "The ledger has no entry" in text
+    Outline(text)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_not_private_says_so_first(mode):
+    """Catches a page of a run without noise, or with a known seed, that looks like any other."""
+    seeded = sources.ledger_of()
+    seeded.seeded = True
+    for ledger in (sources.bare_ledger(), seeded):
+        report = RunReport(ledger, 1e-5, created="2026-03-04")
+        text = render(report, mode)
+        assert text.index("NOT PRIVATE.</strong>") < text.index("In plain words")
+        assert "Page for release" not in text and "Trade-off" not in text and "Model card" in text
+
+
+@pytest.mark.slow
+def test_details_of_one_table_only():
+    """Catches a crash where a detail has no partner: no real table, no classifier on real records."""
+    report, _ = sources.full_report(2, hostile=False)
+    for table in ("synthetic", "train"):
+        kept = tuple(
+            detail
+            for detail in report.evaluation.details
+            if table in (detail.data.get("table"), detail.data.get("trained_on"))
+        )
+        Outline(render(replace(report, evaluation=Evaluation((), {}, kept)), "internal"))
+
+
+def test_empty_details():
+    """Catches a crash where a table has no associations, no distances, or a column no value at all."""
+    empty = (
+        Detail("association", "a", False, {"table": "synthetic", "columns": ["x"], "matrix": None}),
+        Detail("distances", "d", True, {"edges": [], "synthetic_to_train": [], "test_to_train": None}),
+        Detail("marginal", "m", False, {"column": "x", "table": "synthetic", "type": "categories",
+                                        "labels": [], "share": [], "missing": 1.0}),
+        Detail("effects", "e", True, {"model": "cox", "outcome": "death", "measure": "hazard ratio",
+                                      "rows": [], "n_real": 0, "n_synthetic": 0, "note": "nothing"}),
+        Detail("roc", "r", True, {"trained_on": "train", "model": "m", "fpr": [], "tpr": [], "auc": None}),
+    )  # fmt: skip
+    Outline(render(RunReport(evaluation=Evaluation((), {}, empty)), "internal"))
+
+
+def test_an_unknown_kind_of_detail_is_passed_over():
+    """Catches a page that fails on the details of a later version."""
+    evaluation = Evaluation((), {}, (Detail("hologram", "h", True, {"a": [1]}),))
+    assert "hologram" not in render(RunReport(evaluation=evaluation), "internal")
+
+
+def test_unknown_mode():
+    """Catches a slip of the pen that gives an internal page."""
+    with pytest.raises(InputError, match="mode must be one of internal, release, got 'Release'"):
+        render(RunReport(), "Release")
+
+
+def test_write_page(tmp_path, report, pages):
+    """Catches a file that differs from the page, or is left half-written beside it."""
+    write_page(report[0], tmp_path / "report.html", "release")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["release"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_ordinary_size(pages):
+    """Catches figures that grow beyond what mail takes."""
+    assert len(pages["internal"]) < 1_500_000 and len(pages["release"]) < len(pages["internal"])
+
+
+def test_a_guarantee_with_a_hole_is_never_called_whole():
+    """Would catch a release page that says all is covered where bounds were read off the records."""
+    ledger = Ledger()
+    ledger.post("marginals", gaussian_event(2.0), sensitivity="1")
+    ledger.exclude("categories of ward were read off the data")
+    report = RunReport(ledger=ledger, delta=1e-5)
+    shown = render(report, "release")
+    assert "Everything here is covered" not in shown and "holds against every attack" not in shown
+    assert shown.count("categories of ward were read off the data") >= 3
+    assert "Page for release, with exceptions" in shown and "promised but for this" in shown
+
+
+def test_no_noise_is_no_noise():
+    """Would catch a card that speaks of the noise's randomness where there was none."""
+    ledger = Ledger()
+    ledger.post("everything", non_private_event(), sensitivity="unbounded")
+    report = RunReport(ledger=ledger, delta=1e-5)
+    shown = render(report, "internal")
+    assert "No noise was drawn" in shown and "no other seed" not in shown
+
+
+def test_the_card_says_what_drew_the_noise_and_no_more():
+    """Would catch a promise about the noise's seed that the ledger does not bear out."""
+    for generators, words, promised in (
+        ([], "The ledger does not say what drew the noise.", False),
+        (["AES-128 in counter mode"], "drawn by AES-128 in counter mode; the key was never written", True),
+        (["AES-128 in counter mode", "PCG64, which is not cryptographic"], "not cryptographic.", False),
+    ):
+        ledger = sources.ledger_of()
+        for generator in generators:
+            ledger.drawn_by(generator)
+        report = RunReport(ledger=ledger, delta=1e-5)
+        shown = render(report, "release")
+        assert words in shown and ("no other seed of it exists" in shown) is promised
+
+
+def test_measures_are_told_in_words_first(pages):
+    """Catches a table whose lines begin with a name for programs, and a summary full of such names."""
+    html = pages["internal"]
+    heads = [re.sub(r"<[^>]*>", "", head) for head in re.findall(r'<th scope="row"[^>]*>(.*?)</th>', html)]
+    assert any(head.startswith("train on synthetic, test on real") for head in heads)
+    assert not any(head.startswith("auc_") for head in heads)
+    summary = html.split('id="summary"')[1].split("<nav")[0]
+    shown = re.sub(r"<details.*?</details>", "", summary, flags=re.DOTALL)
+    assert "auc_" in summary.replace("<wbr>", "") and "_<wbr>" not in shown and "auc_" not in shown
+
+
+def test_a_table_of_nothing_is_no_table():
+    """Catches five lines of n/a with the same long reason, in full view, and a column without a value."""
+    lost = tuple(Measure("Replication", f"effects_{k}", None, True, f"share {k}; no event") for k in range(5))
+    rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None}]
+    data = {"model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
+    data |= {
+        "n_real": 9,
+        "n_synthetic": 9,
+        "note": "No estimate.",
+        "problems": {"real": "no event is observed"},
+    }
+    evaluation = Evaluation(
+        (*lost, Measure("Constraints", "values_outside", 0, False, "numbers outside the bounds")),
+        {},
+        (Detail("effects", "effects", True, data),),
+    )
+    html = render(RunReport(evaluation=evaluation), "internal")
+    assert "n/a" not in html
+    folded = "".join(re.findall(r"<details.*?</details>", html, re.DOTALL))
+    assert folded.count("no event</th>") + folded.count("no event <span") == 5
+    assert "effects with intervals" not in html and "Replication: measures" not in html
+    assert "could not be computed" in html and "no event is observed" in html
+    # no measure of this group has an interval
+    assert ">interval</th>" not in html and ">numbers outside the bounds</th>" in html
+
+
+def test_what_may_be_shared_is_said(report, pages):
+    """Catches an internal page that does not say what its reader may give away, or says it without cause."""
+    assert "What may be shared, under the guarantee" in pages["internal"]
+    assert "What may be shared" not in pages["release"]
+    for bare in (RunReport(), replace(report[0], ledger=sources.bare_ledger())):
+        assert "What may be shared" not in render(bare, "internal")

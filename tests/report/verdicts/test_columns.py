@@ -1,0 +1,181 @@
+"""Rules about single columns: said in a clinician's words, only where chance does not explain it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from compared import conformed
+
+from dpsynth.evaluation.records import Detail, Evaluation
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.believable import columns_believed
+from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
+from dpsynth.report.page.columns import column_blocks
+from dpsynth.report.page.summary import trust
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.columns import number
+from dpsynth.report.verdicts.rules import judge
+from dpsynth.table.conform import round_frame
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="creatinine", kind="continuous", lower=0.1, upper=15, decimals=1, unit="mg/dL"),
+        Column(name="sbp", kind="integer", lower=0, upper=300, unit="mmHg"),
+        Column(name="scoma", kind="ordinal", categories=(0, 9, 26, 100)),
+        Column(name="lab_a", kind="integer", lower=0, upper=9, missing=True),
+        Column(name="lab_b", kind="integer", lower=0, upper=9, missing=True),
+    )
+)
+
+
+def table(n: int, seed: int, *, believed: bool = True) -> pd.DataFrame:
+    """What real records look like; or with noisy tails, spread zeros, smooth digits, labs missing apart."""
+    rng = np.random.default_rng(seed)
+    creatinine = np.exp(rng.normal(0, 0.35, n))
+    noise = rng.random(n) < (0.0 if believed else 0.04)
+    sbp = rng.normal(130, 20, n)
+    gone = rng.random((n, 2)) < 0.4
+    zeros = 0.7 if believed else 0.36
+    frame = pd.DataFrame(
+        {
+            "creatinine": np.where(noise, rng.uniform(0.1, 15, n), creatinine),
+            "sbp": np.where(rng.random(n) < (0.6 if believed else 0.0), 10 * np.rint(sbp / 10), np.rint(sbp)),
+            "scoma": rng.choice([0, 9, 26, 100], n, p=[zeros, *[(1 - zeros) / 3] * 3]),
+            "lab_a": np.where(gone[:, 0], np.nan, 5),
+            "lab_b": np.where(gone[:, 0 if believed else 1], np.nan, 5),
+        }
+    )
+    return round_frame(SCHEMA.columns, SCHEMA.conform(frame).frame)
+
+
+def measured(made: pd.DataFrame, *, test: bool = True) -> Evaluation:
+    held_out = table(1500, 2) if test else None
+    tables = conformed(made, table(1500, 1), held_out, SCHEMA)
+    found = columns_believed(tables, Settings(), np.random.default_rng(0))
+    return Evaluation(found.measures, {}, found.details)
+
+
+@pytest.fixture(scope="module")
+def good() -> Evaluation:
+    return measured(table(1500, 3))
+
+
+@pytest.fixture(scope="module")
+def bad() -> Evaluation:
+    return measured(table(1500, 4, believed=False))
+
+
+def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
+    """Would catch silence about each fault, and sentences that name no value."""
+    found = {verdict.code: verdict for verdict in judge(bad)}
+    assert set(found) == {"tails", "point_masses", "missing_together", "single_columns"}
+    assert found["tails"].severity == found["point_masses"].severity == "bad"
+    high = next(row for row in bad.of_kind("tails")[0].data["rows"] if row["column"] == "creatinine")["high"]
+    words = (
+        f"creatinine: one record in a hundred lies above {number(high['synthetic'])} mg/dL; in the real table"
+    )
+    assert f"{words} above {number(high['real'])}" in found["tails"].sentence
+    assert "in 1 of 2 numeric columns" in found["tails"].sentence
+    assert "scoma: 36 of 100 records are exactly 0; in the real table 7" in found["point_masses"].sentence
+    assert "missing apart" in found["missing_together"].sentence
+    assert (
+        "sbp (0.7" in found["single_columns"].sentence
+        and "sbp mostly by last" in found["single_columns"].sentence
+    )
+    assert all(verdict.internal and verdict.about == "trust" for verdict in found.values())
+
+
+def test_real_records_are_believed(good: Evaluation) -> None:
+    """Would catch findings that chance makes, and praise that needs a perfect table."""
+    assert [(verdict.code, verdict.severity) for verdict in judge(good)] == [("tails_hold", "good")]
+
+
+def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluation) -> None:
+    """Would catch a summary without its baseline, or better for the bad table, or one for release."""
+    for name in ("tails_believable", "point_masses_believable"):
+        assert bad[name].value < good[name].value == good[f"{name}_baseline"].value == 1.0
+    for name in (
+        "spread_ratio_worst",
+        "percentile_error_worst",
+        "point_mass_error_worst",
+        "missing_cells_spread",
+    ):
+        assert bad[name].lower <= bad[name].value <= bad[name].upper
+        assert bad[f"{name}_baseline"].value == good[f"{name}_baseline"].value
+    assert (
+        "creatinine" in bad["spread_ratio_worst"].detail
+        and "scoma = 0" in bad["point_mass_error_worst"].detail
+    )
+    assert bad["spread_ratio_worst"].value == bad["spread_ratio[creatinine]"].value
+    assert bad["single_column_auc_worst"].value == bad["single_column_auc[sbp]"].value > 0.7
+    assert bad["single_column_auc_worst_baseline"].value < 0.56
+    for evaluation in (good, bad, measured(table(60, 5), test=False)):
+        assert evaluation.released().measures == () and evaluation.released().details == ()
+        assert Evaluation.from_dict(evaluation.to_dict()) == evaluation
+    alone = measured(table(60, 5), test=False)
+    assert not any(measure.name.endswith("_baseline") for measure in alone.measures)
+    assert "training records by one column" in alone["single_column_auc_worst"].detail
+
+
+def test_tables_are_folded_when_all_is_well(good: Evaluation, bad: Evaluation) -> None:
+    """Would catch tables that hide what is wrong, fill the page when nothing is, or drop their badges."""
+    for evaluation, folded in ((good, True), (bad, False)):
+        blocks = column_blocks(evaluation)
+        grids = [b for b in blocks if b.kind == "grid" and "the other" not in b.caption]
+        assert len(grids) == 4
+        assert [grid.folded for grid in grids] == [folded] * 3 + [True]
+        assert all(any(cell.internal for cell in row) for grid in grids for row in grid.rows)
+    assert column_blocks(bad.released()) == []
+    (detail,) = bad.of_kind("tails")
+    rows = [{**detail.data["rows"][0], "column": f"c{i}"} for i in range(20)]
+    long = Evaluation((), {}, (Detail("tails", "tails", True, {"rows": rows}),))
+    grids = [block for block in column_blocks(long) if block.kind == "grid" and "Spread" in block.caption]
+    assert [(len(grid.rows), grid.folded) for grid in grids] == [(12, False), (8, True)]
+
+
+def test_finer_files_are_named() -> None:
+    """Would catch a file whose digits were rounded without a word, or the wrong table blamed."""
+    fine = pd.DataFrame({"creatinine": [1.19, 1.2, 1.299951], "sbp": [100, 101, 102]})
+    schema = SCHEMA.select(["creatinine", "sbp"])
+    details = [d for name in ("train", "test") for d in finer_than_declared(fine, schema, name).details]
+    evaluation = Evaluation((), {}, tuple(details))
+    assert judge(evaluation) == ()  # no fault of the synthetic table
+    said = trust(RunReport(evaluation=evaluation))[0]
+    assert "The real tables" in said.text and said.internal
+    assert "4 values of creatinine, in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
+    (found,) = judge(Evaluation((), {}, finer_than_declared(fine, schema, "synthetic").details))
+    assert "The synthetic table" in found.sentence and not found.internal
+
+
+def test_many_columns_are_counted_not_all_told() -> None:
+    """Would catch a summary of a hundred names."""
+    rows = [{"column": f"c{i}", "values": 9, "step": 1.0, "unit": None} for i in range(5)]
+    detail = Detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
+    (found,) = judge(Evaluation((), {}, (detail,)))
+    assert "9 values of c2, in steps of 1; and of 2 more columns)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "beyond", "severity"),
+    [(0.6, False, None), (0.53, True, None), (0.6, True, "caution"), (0.95, True, "bad")],
+)
+def test_columns_are_named_where_chance_does_not_explain_them(value, beyond, severity) -> None:
+    """Would catch one of thirty columns of a small table that is named because one of thirty always is."""
+    auc = {"value": value, "lower": value - 0.02, "upper": value + 0.02}
+    row = {"column": "sbp", "auc": auc, "last_digits": None, "beyond_chance": beyond}
+    detail = Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": [row]})
+    assert [v.severity for v in judge(Evaluation((), {}, (detail,)))] == ([severity] if severity else [])
+
+
+def test_bounds_that_cut_the_real_table_are_said():
+    """Catches a heap at a bound that is blamed on the synthetic table."""
+    schema = Schema(columns=(Column(name="rbc", kind="continuous", lower=1, upper=4, decimals=1),))
+    raw = pd.DataFrame({"rbc": [3.0] * 70 + [4.04] * 10 + [5.1] * 20})
+    details = outside_bounds(raw, schema, "train").details
+    assert all(detail.internal for detail in details)
+    (found,) = judge(Evaluation((), {}, details))
+    assert found.code == "clipped" and found.internal
+    assert "20 of 100 values of rbc lie outside 1 to 4" in found.sentence
+    assert judge(Evaluation((), {}, outside_bounds(raw.clip(upper=4.0), schema, "train").details)) == ()

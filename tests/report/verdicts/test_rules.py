@@ -1,0 +1,457 @@
+"""The rules: what must be caught is caught, what chance explains is not, and findings know their basis."""
+
+from __future__ import annotations
+
+import pytest
+import report_sources as sources
+
+from dpsynth.accounting import gaussian_event
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.report.verdicts.guarantee import judge_guarantee
+from dpsynth.report.verdicts.rules import judge
+
+
+def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
+    """Codes and severities found for measures given as (name, value[, lower, upper[, internal]])."""
+    measures = []
+    for name, value, *rest in entries:
+        lower, upper = rest[:2] if len(rest) >= 2 else (None, None)
+        internal = rest[2] if len(rest) > 2 else True
+        measures.append(Measure("g", name, value, internal, "", lower, upper))
+    return {v.code: v.severity for v in judge(Evaluation(tuple(measures), {}, details))}
+
+
+@pytest.mark.parametrize(
+    ("entries", "severity"),
+    [
+        ([("copies_excess", 0.4, 0.3, 0.5)], "bad"),
+        ([("membership_auc", 0.7, 0.65, 0.75)], "bad"),
+        ([("membership_auc_calibrated", 0.7, 0.65, 0.75)], "bad"),
+        ([("dcr_closer_to_train", 0.7, 0.65, 0.75)], "bad"),
+        ([("privacy_loss", 0.2, 0.1, 0.3)], "bad"),
+        ([("privacy_loss", 0.03, 0.01, 0.05)], "caution"),
+        ([("membership_auc", 0.55, 0.53, 0.57)], "caution"),
+        ([("privacy_loss", 0.2)], "caution"),
+    ],
+)
+def test_memory_is_found(entries, severity):
+    """Catches a bootstrap of the training records that passes, or a trace that is called a proof."""
+    assert of(*entries) == {"memorises": severity}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [("copies_excess", 0.02, -0.01, 0.05)],
+        [("membership_auc", 0.53, 0.51, 0.55)],
+        [("privacy_loss", 0.2, -0.01, 0.4)],
+        [("privacy_loss", -0.2, -0.3, -0.1), ("membership_auc", 0.5, 0.45, 0.55)],
+    ],
+)
+def test_chance_is_not_called_memory(entries):
+    """Catches a finding that the noise of a small table makes."""
+    assert of(*entries) == {"no_memory_found": "good"}
+
+
+def test_without_intervals_nothing_is_called_safe():
+    """Catches a clean bill from numbers whose uncertainty nobody knows."""
+    assert of(("privacy_loss", 0.01), ("membership_auc", None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("made", "real", "found"),
+    [
+        (("auc_mean", 0.80, 0.78, 0.82), ("auc_real_mean", 0.82, 0.8, 0.84), {"useful": "good"}),
+        (("auc_mean", 0.75, 0.73, 0.77), ("auc_real_mean", 0.82, 0.8, 0.84), {"weaker": "caution"}),
+        (("auc_mean", 0.60, 0.58, 0.62), ("auc_real_mean", 0.82, 0.8, 0.84), {"useless": "bad"}),
+        (("auc_mean", 0.53, 0.49, 0.57), ("auc_real_mean", 0.82, 0.8, 0.84), {"useless": "bad"}),
+        (("auc_mean", 0.51), ("auc_real_mean", 0.82), {"useless": "bad"}),
+        (("auc_mean", 0.52, 0.4, 0.6), ("auc_real_mean", 0.53, 0.4, 0.6), {"unpredictable": "caution"}),
+        (("r2_mean", 0.01, -0.02, 0.04), ("r2_real_mean", 0.4, 0.3, 0.5), {"useless": "bad"}),
+        (("r2_mean", 0.38, 0.3, 0.45), ("r2_real_mean", 0.4, 0.3, 0.5), {"useful": "good"}),
+    ],
+)
+def test_use_is_judged_against_real_training_records(made, real, found):
+    """Catches independent columns that pass, and a hard outcome that is blamed on the table."""
+    assert of(made, real) == found
+
+
+@pytest.mark.parametrize(("brier", "code"), [(0.245, "useless"), (0.15, "weaker")])
+def test_an_order_by_chance_is_no_use(brier, code):
+    """Would catch independent columns praised because one wrong coefficient happens to order records."""
+    found = of(
+        ("auc_mean", 0.8, 0.76, 0.84),
+        ("auc_real_mean", 0.99, 0.98, 0.995),
+        ("brier_mean", brier, brier - 0.02, brier + 0.02),
+        ("positive_rate_test", 0.4),
+    )
+    assert found == {code: "bad" if code == "useless" else "caution"}
+
+
+def test_copies_do_not_resemble():
+    """Would catch praise for records that nobody can tell from real ones because they are real ones."""
+    assert of(("nn_accuracy_train", 0.005, 0.0, 0.02), ("discriminator_auc_x", 0.3)) == {
+        "too_close": "caution"
+    }
+    assert of(("nn_accuracy_train", 0.47, 0.44, 0.5)) == {"resembles": "good"}
+
+
+def test_a_few_records_that_are_remembered_are_found():
+    """Would catch praise where one record in twenty is nearly copied, which no average shows."""
+    few = (("membership_auc", 0.51, 0.49, 0.53), ("membership_tpr_at_1pct", 0.057, 0.043, 0.07))
+    assert of(*few, ("membership_tpr_at_1pct_chance", 0.019)) == {"memorises": "bad"}
+    assert of(*few, ("membership_tpr_at_1pct_chance", 0.05)) == {"no_memory_found": "good"}
+    assert of(*few) == {"no_memory_found": "good"}
+
+
+def test_held_out_records_that_are_no_baseline():
+    """Would catch memory seen, or ruled out, by records that cannot tell: other people, or the same ones."""
+    sign = ("membership_auc", 0.8, 0.75, 0.85)
+    assert of(sign, ("nn_train_test_p", 0.005)) == {"no_baseline": "caution"}
+    assert of(sign, ("nn_train_test_p", 0.4)) == {"memorises": "bad"}
+    copies = ("copies_excess", 0.6, 0.5, 0.7)
+    assert of(sign, copies, ("nn_train_test_p", 0.005)) == {"memorises": "bad"}
+    none = ("copies_excess", 0.0, -0.1, 0.1)
+    assert of(none, ("copies_expected_share", 1.0, 0.95, 1.0)) == {"no_baseline": "caution"}
+    assert of(none, ("copies_expected_share", 0.1, 0.05, 0.2)) == {"no_memory_found": "good"}
+
+
+def test_nothing_is_praised_on_a_handful_of_records():
+    """Would catch five rows called useful, alike and safe."""
+    good = (
+        ("nn_accuracy_train", 0.5),
+        ("auc_mean", 0.9),
+        ("auc_real_mean", 0.9),
+        ("copies_excess", 0.0, -1, 1),
+    )
+    assert set(of(*good).values()) == {"good"}
+    assert of(*good, ("test_records", 5)) == {"too_few": "caution"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "chance", "found"),
+    [
+        (0.95, 0.1, {"associations_lost": "bad"}),
+        (0.6, 0.1, {"associations_weak": "caution"}),
+        (0.2, 0.1, {}),
+        (0.95, 0.7, {}),  # chance alone would lose nearly as much
+    ],
+)
+def test_lost_associations_are_found(lost, chance, found):
+    """Would catch independent columns that pass because each column alone is right."""
+    assert of(("association_lost", lost), ("association_lost_baseline", chance)) == found
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.9, {"copies": "caution"}), (0.0, {})])
+def test_copies_without_held_out_records(share, found):
+    """Would catch silence about a table of copies because no held-out records were given."""
+    assert of(("copies_train_share", share, share * 0.9, share + 0.01)) == found
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([("auc_mean", 0.8, 0.49, 0.97), ("auc_real_mean", 0.9, 0.6, 0.99)], {"uncertain": "caution"}),
+        (
+            [("auc_mean", 0.86), ("auc_real_mean", 0.9), ("auc_difference_mean", -0.04, -0.2, 0.1)],
+            {"uncertain": "caution"},
+        ),
+        ([("nn_accuracy_train", 0.92, 0.45, 0.99)], {"uncertain": "caution"}),
+    ],
+)
+def test_wide_intervals_are_neither_praised_nor_condemned(entries, found):
+    """Would catch a few records called useless, useful or alike when nobody can tell."""
+    assert of(*entries) == found
+
+
+def test_a_rate_of_nothing_is_no_collapse_among_many_categories():
+    """Would catch "every record has the same outcome" where only the last of several categories is absent."""
+    assert of(("positive_rate_synthetic", 0.0), ("outcome_constant_synthetic", 0)) == {}
+
+
+def test_an_undefined_score_finds_nothing():
+    """Catches a crash, or a verdict, where the outcome has one class."""
+    assert of(("auc_mean", None), ("auc_real_mean", None)) == {}
+    assert of(("auc_mean", 0.8, 0.7, 0.9)) == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "internal"),
+    [
+        (("outcome_constant_synthetic", 1, None, None, False), False),
+        (("positive_rate_synthetic", 0.0, None, None, False), False),
+        (("positive_rate_synthetic", 1.0, None, None, False), False),
+        (("mode_collapse", 1), True),
+    ],
+)
+def test_a_lost_outcome_is_found(entry, internal):
+    """Catches a collapsed generator, and a finding from synthetic records alone that is kept back."""
+    assert of(entry) == {"mode_collapse": "bad"}
+    name, value, *rest = entry
+    measure = Measure("g", name, value, rest[2] if rest else True)
+    assert judge(Evaluation((measure,)))[0].internal is internal
+
+
+def test_rates_that_vary_are_no_collapse():
+    """Catches a rare outcome that is called a lost one."""
+    assert (
+        of(("positive_rate_synthetic", 0.01), ("mode_collapse", 0), ("outcome_constant_synthetic", 0)) == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([("nn_accuracy_train", 0.52, 0.49, 0.55)], {"resembles": "good"}),
+        ([("nn_accuracy_train", 0.75, 0.72, 0.78)], {"distinguishable": "caution"}),
+        (
+            [("nn_accuracy_train", 0.5), ("discriminator_auc_forest", 0.95, 0.9, 1.0)],
+            {"distinguishable": "bad"},
+        ),
+        (
+            [("discriminator_auc_logistic", 0.5, 0.4, 0.6), ("discriminator_auc_forest", 0.8, 0.7, 0.9)],
+            {"distinguishable": "caution"},
+        ),
+        ([("nn_accuracy_train", 0.75, 0.6, 0.9)], {"distinguishable": "caution"}),
+    ],
+)
+def test_the_best_discriminator_counts(entries, found):
+    """Catches strangers that pass because one of several classifiers is blind."""
+    assert of(*entries) == found
+
+
+def test_broken_rules_are_found_and_the_worst_is_named():
+    """Catches violations of real records being blamed on the synthetic ones, and those at 0 being told."""
+    entries = (
+        ("constraint_violations_synthetic[age < 90]", 0.01, None, None, False),
+        ("constraint_violations_synthetic[a <= b]", 0.2, None, None, False),
+        ("constraint_violations_train[a <= b]", 0.4),
+    )
+    measures = tuple(Measure("g", n, v, bool(not rest), "") for n, v, *rest in entries)
+    (found,) = judge(Evaluation(measures))
+    assert found.code == "violates_constraints" and "[a <= b]" in found.sentence and not found.internal
+    assert len(found.rests_on) == 2
+    assert of(("constraint_violations_synthetic[a]", 0.0)) == {}
+
+
+@pytest.mark.parametrize(
+    ("agree", "overlap", "severity"),
+    [(9, 0.6, "good"), (9, -0.5, "caution"), (6, 0.6, "caution"), (4, 0.6, "bad")],
+)
+def test_effects_are_counted(agree, overlap, severity):
+    """Catches a study that turned round and is called replicated."""
+    clear = {"estimate": 0.5, "lower": 0.3, "upper": 0.8}
+    rows = [{"term": str(i), "real": clear, "same_sign": i < agree, "overlap": overlap} for i in range(10)]
+    rows.append({"term": "absent", "real": clear, "same_sign": None, "overlap": None})
+    # a sign that chance decides in the real records says nothing about the synthetic ones
+    rows += [{"term": "?", "real": clear | {"upper": 1.2}, "same_sign": agree < 7, "overlap": 0.9}] * 20
+    detail = Detail(
+        "effects",
+        "effects",
+        True,
+        {"model": "cox", "outcome": "death", "rows": rows, "measure": "hazard ratio"},
+    )
+    (found,) = judge(Evaluation((), {}, (detail,)))
+    assert (found.code, found.severity) == (
+        "effects_agree" if severity == "good" else "effects_differ",
+        severity,
+    )
+    assert "Of 10 effects clear" in found.sentence and f"model of death, {agree} have" in found.sentence
+    assert found.internal
+    assert f"overlap by {max(0.0, overlap):.2f}" in found.sentence
+    assert ("the size does not" in found.sentence) == (agree == 9 and overlap < 0)
+
+
+def test_few_records_are_said():
+    """Catches a verdict on 20 rows without the warning; and one about a table that is large enough."""
+    assert of(("synthetic_records", 500), ("train_records", 20)) == {"too_few": "caution"}
+    assert of(("synthetic_records", 500), ("train_records", 200)) == {}
+
+
+BRIER = (("positive_rate_test", 0.4), ("brier_real_mean", 0.024, 0.014, 0.037))
+
+
+@pytest.mark.parametrize(
+    ("made", "difference", "found"),
+    [
+        ((0.120, 0.09, 0.15), (0.096, 0.06, 0.13), {"probabilities_off": "bad"}),
+        ((0.045, 0.027, 0.063), (0.020, 0.010, 0.031), {"probabilities_off": "caution"}),
+        ((0.029, 0.014, 0.045), (0.004, -0.008, 0.016), {"probabilities_kept": "good"}),
+        ((0.045, 0.010, 0.090), (0.020, -0.005, 0.060), {"uncertain": "caution"}),
+        ((0.045, None, None), (0.020, None, None), {"uncertain": "caution"}),
+    ],
+)
+def test_probabilities_that_are_off_are_found(made, difference, found):
+    """Catches a Brier score of .120 beside .024 that passes in silence, and one that chance makes."""
+    brier = (("brier_mean", *made), ("brier_difference_mean", *difference))
+    assert of(*BRIER, *brier) == found
+
+
+def test_the_way_in_which_probabilities_are_off_is_told():
+    """Catches the wrong direction, a model that is no better trained on real records, and a sure nothing."""
+    made = (("brier_mean", 0.12, 0.09, 0.15), ("brier_difference_mean", 0.096, 0.06, 0.13))
+    ways = (
+        ("calibration_intercept_mean", 0.4, -0.1, 0.9),  # not sure
+        ("calibration_intercept_forest", 1.8, 1.2, 2.4),
+        ("calibration_intercept_real_forest", 0.1, -0.5, 0.7),
+        ("calibration_slope_forest", 0.5, 0.4, 0.6),
+        ("calibration_slope_real_forest", 0.4, 0.3, 0.5),  # worse with real records
+        ("calibration_slope_boosting", 0.6, 0.5, 0.7),
+        ("calibration_slope_real_boosting", 0.9, 0.8, 1.1),
+        ("calibration_slope_difference_boosting", -0.3, -0.4, -0.2),
+    )
+    measures = tuple(
+        Measure("g", name, value, True, "", *ends) for name, value, *ends in (*BRIER, *made, *ways)
+    )
+    (found,) = judge(Evaluation(measures))
+    assert (
+        "0.120 (0.090 to 0.150) against 0.024" in found.sentence
+        and "0.240 is the base rate" in found.sentence
+    )
+    assert "those of forest are too low (calibration intercept 1.800" in found.sentence
+    assert found.sentence.count("is ideal") == 1 and found.internal
+    assert "calibration_intercept_forest" in found.rests_on
+    only = tuple(measure for measure in measures if "intercept_forest" not in measure.name)
+    assert "those of boosting are too extreme (calibration slope 0.600" in judge(Evaluation(only))[0].sentence
+    mean = Measure("g", "calibration_slope_mean", 0.7, True, "", 0.6, 0.8)
+    (found,) = judge(Evaluation((*measures, mean)))
+    assert "they are on average too extreme (calibration slope 0.700" in found.sentence
+    assert found.sentence.count("is ideal") == 1
+
+
+def test_several_categories_have_another_brier_score():
+    """Catches a sum over ten categories that is measured by the base rate of the last one."""
+    made = (("brier_mean", 0.9, 0.8, 1.0), ("brier_difference_mean", 0.2, 0.1, 0.3), ("accuracy_mean", 0.5))
+    assert of(*BRIER, *made) == {}
+
+
+def study(rows=(), **data):
+    made = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": list(rows)}
+    return of(details=(Detail("effects", "effects", True, made | data),)), Evaluation(
+        (), {}, (Detail("effects", "effects", True, made | data),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("problems", "severity"),
+    [
+        ({"real": "no event is observed"}, "caution"),
+        ({"real": "x", "synthetic": "y"}, "caution"),
+        ({"synthetic": "the outcome is the same in every record used"}, "bad"),
+        ({}, "caution"),
+    ],
+)
+def test_a_study_that_could_not_be_compared_is_told(problems, severity):
+    """Catches silence where a study could not be fitted, and synthetic records blamed for a real cause."""
+    rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None, "overlap": None}]
+    found, evaluation = study(rows, problems=problems)
+    assert found == {"effects_unknown": severity}
+    (verdict,) = judge(evaluation)
+    assert "could not be computed" in verdict.sentence and verdict.internal
+    for table, problem in problems.items():
+        assert f"in the {table} records, {problem}" in verdict.sentence
+
+
+def test_no_clear_effect_is_told():
+    """Catches silence where all the intervals of the real study hold no effect."""
+    effect = {"estimate": 1.1, "lower": 0.8, "upper": 1.5}
+    rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
+    assert study(rows)[0] == {"effects_unclear": "caution"}
+
+
+def test_a_prior_is_told():
+    """Catches a replication by ridge regression that passes for one by maximum likelihood."""
+    effect = {"estimate": 2.0, "lower": 1.5, "upper": 2.5}
+    rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
+    for separated in ([], ["real"]):
+        (verdict,) = judge(study(rows, separated=separated)[1])
+        assert ("fitted with a prior" in verdict.sentence) == bool(separated)
+        assert "1 effects" not in verdict.sentence
+
+
+def test_no_study_is_told():
+    """Catches silence where the outcome has no usual study; and words where there is no outcome at all."""
+    settings = {"outcome": "stage", "effects": []}
+    assert [v.code for v in judge(Evaluation((), settings))] == ["no_study"]
+    assert judge(Evaluation((), {"outcome": None, "effects": []})) == ()
+    assert judge(Evaluation((), {"outcome": "stage"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "severity", "words"),
+    [
+        (0.55, "good", "holds against every attack"),
+        (0.45, "bad", "ε is 11.4, so that an event may be 88,"),  # an attack accuracy of .867 only
+        (0.3, "bad", "more than a million times as probable"),
+        (0.02, "bad", "more than a million times as probable"),
+    ],
+)
+def test_an_epsilon_above_10_is_bad(multiplier, severity, words):
+    """Catches an epsilon of 11 that is praised because guesses are right less than 90 times in 100."""
+    ledger = sources.Ledger()
+    ledger.post("release", gaussian_event(multiplier), sensitivity="1")
+    (found,) = judge_guarantee(ledger.guarantee(sources.DELTA), ledger.profile())
+    assert found.severity == severity and words in found.sentence and "inf" not in found.sentence
+
+
+def test_findings_about_the_guarantee():
+    """Catches comfort where there is no guarantee, none is known, it is weak, or leaves something out."""
+
+    def codes(ledger):
+        return [v.code for v in judge_guarantee(ledger.guarantee(sources.DELTA), ledger.profile())]
+
+    assert [v.code for v in judge_guarantee(None, None)] == ["no_guarantee"]
+    assert codes(sources.bare_ledger()) == ["not_private"]
+    ledger = sources.ledger_of()
+    assert codes(ledger) == ["guaranteed"]
+    ledger.exclude("bounds of age")
+    assert codes(ledger) == ["excluded"]  # no praise for a guarantee with a hole
+    weak = sources.ledger_of(1)
+    weak.post("too much", gaussian_event(0.2), sensitivity="1")
+    assert codes(weak) == ["weak_guarantee"]
+
+
+def test_a_release_rests_on_released_numbers_only():
+    """Catches a finding on a release page that could only come from real records."""
+    report, _ = sources.full_report()
+    evaluation = report.evaluation
+    internal = {entry.name: entry.internal for entry in (*evaluation.measures, *evaluation.details)}
+    for verdict in judge(report.released().evaluation):
+        assert not verdict.internal
+        assert not any(internal[name] for name in verdict.rests_on)
+
+
+def test_columns_that_give_records_away_are_named():
+    """Catches an AUC of .99 without a word on where it comes from, and a column that chance names."""
+
+    def sentence(*losses):
+        entries = (("nn_accuracy_train", 0.6, 0.55, 0.65), ("discriminator_auc_x", 0.95, 0.9, 1.0), *losses)
+        measures = tuple(Measure("g", name, value, True, "", *ends) for name, value, *ends in entries)
+        (found,) = judge(Evaluation(measures))
+        return found.sentence, set(found.rests_on)
+
+    many = [(f"discriminator_loss[c{k}]", 0.02 * k, 0.01 * k, 0.03 * k) for k in range(1, 6)]
+    said, basis = sentence(("discriminator_loss[a [b]]", 0.3, -0.1, 0.7), *many)
+    assert said.endswith("c5 (0.100 of the AUC), c4 (0.080 of the AUC) and c3 (0.060 of the AUC).")
+    assert "discriminator_loss[c5]" in basis and "discriminator_loss[a [b]]" not in basis
+    said, _ = sentence(("discriminator_loss[a [b]]", 0.3, 0.1, 0.5))
+    assert said.endswith("by what shuffling it costs: a [b] (0.300 of the AUC).")
+    said, _ = sentence(
+        ("discriminator_loss[a]", 0.004, -0.01, 0.02), ("discriminator_loss[b]", 0.002, 0, 0.01)
+    )
+    assert said.endswith(
+        "No column does it by itself: shuffling any one of them costs at most 0.004 of the AUC."
+    )
+    assert sentence()[0].endswith("(0.550 to 0.650).")
+
+
+def test_columns_with_values_of_one_training_record_are_named():
+    """Catches praise of a table that repeats its training records' times of admission, and a false alarm."""
+    clean = ("membership_auc", 0.5, 0.45, 0.55)
+    copied = ("lone_values_train[time]", 0.97, 0.93, 1.0)
+    assert of(clean, copied) == {"values_remembered": "bad"}
+    assert of(clean, ("lone_values_train[time]", 0.56, 0.49, 0.63)) == {"no_memory_found": "good"}
+    # held-out records that differ from training ones are no baseline
+    assert "values_remembered" not in of(clean, copied, ("nn_train_test_p", 0.001))
+    (found,) = judge(Evaluation((Measure("g", copied[0], *copied[1:2], True, "", *copied[2:]),)))
+    assert "time (0.970 (0.930 to 1.000))" in found.sentence and found.about == "risk" and found.internal
