@@ -349,6 +349,7 @@ def test_odd_tables_of_twenty_rows(change: str, which: int, outcome: str) -> Non
         assert measured["outcome_constant_synthetic"].value == 1
 
 
+@pytest.mark.slow
 def test_three_models_on_tiny_tables() -> None:
     """Would catch our own models failing where there are 2 records, or an interval from them."""
     for outcome in ("died", "stage", "crea"):
