@@ -20,7 +20,7 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.datasets.table import Table
-from dpsynth.report.findings.verdicts import verdicts
+from dpsynth.report.verdicts.rules import judge
 
 NUMBERS = ("auc_mean", "auc_real_mean", "nn_accuracy_train", "privacy_loss", "membership_auc", "tvd_mean")
 Maker = Callable[[Table, pd.DataFrame, np.random.Generator], pd.DataFrame]
@@ -81,7 +81,7 @@ def main() -> None:
                 found = dpsynth.evaluate(
                     made, train=train.frame, test=test.frame, schema=train.schema, seed=seed
                 )
-                given.update(verdict.code for verdict in verdicts(found) if verdict.severity != "good")
+                given.update(verdict.code for verdict in judge(found) if verdict.severity != "good")
                 for number in NUMBERS:
                     if number in found and found[number].value is not None:
                         values[number].append(float(found[number].value))

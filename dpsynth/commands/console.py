@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -48,9 +47,9 @@ class Interrupted(Exception):
 def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print a command's result: the whole record as JSON, or what a person wants to read."""
     if as_json:
-        from dpsynth.report.run import finite
+        from dpsynth.files.json_text import dump_json
 
-        text = json.dumps(finite(result), indent=2, ensure_ascii=False, allow_nan=False)
+        text = dump_json(result)
     try:
         print(text, flush=True)
     except BrokenPipeError:  # whoever read our output has had enough of it

@@ -17,7 +17,7 @@ from dpsynth.files.targets import claimed
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.records import Evaluation
-    from dpsynth.report.run import RunReport
+    from dpsynth.report.run_report import RunReport
     from dpsynth.runs.origin import Origin
     from dpsynth.table.schema import Schema
 
@@ -70,6 +70,7 @@ def evaluate(
     """
     from dpsynth.evaluation import evaluate as measure
     from dpsynth.evaluation.evaluate import check_settings
+    from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
 
     asked: dict[str, Any] = {
@@ -107,7 +108,7 @@ def evaluate(
                 made, train=real, test=held_out, schema=known, outcome=outcome, progress=stages, **asked
             )
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
-        report = None
+        report = RunReport.of_evaluation(result)
         if origin is not None:
             report = origin.report(
                 result,
@@ -119,7 +120,7 @@ def evaluate(
                 seconds=seconds,
             )
         if out is not None:
-            _write(out, result, origin, report, force=force)
+            _write(out, report, force=force)
     _show(result, out, as_json=as_json)
 
 
@@ -153,39 +154,37 @@ def _known(
     return known, origin
 
 
-def _write(
-    out: Path, result: Evaluation, origin: Origin | None, report: RunReport | None, *, force: bool
-) -> None:
+def _write(out: Path, report: RunReport, *, force: bool) -> None:
     from dpsynth.files import storage
-    from dpsynth.report.load import ReportSource
-    from dpsynth.report.page.page import write_page
+    from dpsynth.report.folder import LEDGER, REPORT_HTML, REPORT_JSON, write_json
+    from dpsynth.report.page.html import write_page
 
     def fill(folder: Path) -> None:
-        (folder / _MARK).write_text(result.to_json() + "\n", encoding="utf-8")
-        (folder / "evaluation.md").write_text(_markdown(result), encoding="utf-8")
-        if origin is not None and report is not None:
-            origin.ledger.save(folder / "ledger.json")
-            (folder / "report.json").write_text(report.to_json(), encoding="utf-8")
-        write_page(ReportSource.from_run(folder), folder / "report.html", "internal")
+        (folder / _MARK).write_text(report.measured.to_json() + "\n", encoding="utf-8")
+        (folder / "evaluation.md").write_text(_markdown(report.measured), encoding="utf-8")
+        if report.ledger is not None:
+            report.ledger.save(folder / LEDGER)
+            write_json(report, folder / REPORT_JSON)
+        write_page(report, folder / REPORT_HTML, "internal")
 
     storage.write_folder(out, fill, replace=force)
 
 
 def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _FILES) -> None:
-    from dpsynth.report.findings.verdicts import verdicts
+    from dpsynth.report.verdicts.rules import judge
 
-    found = verdicts(result)
+    verdicts = judge(result)
     # the whole is in the folder; a terminal has room for what it means
-    lines = [*(f"- {inert(verdict.sentence)}" for verdict in found), f"wrote {files} to {out}"]
+    lines = [*(f"- {inert(verdict.sentence)}" for verdict in verdicts), f"wrote {files} to {out}"]
     shown = _markdown(result).rstrip("\n") if out is None else "\n".join(lines)
-    record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in found]}
+    record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in verdicts]}
     console.emit(record, shown, as_json=as_json)
 
 
 def _markdown(result: Evaluation) -> str:
-    from dpsynth.report.findings.verdicts import verdicts
+    from dpsynth.report.verdicts.rules import judge
 
-    said = [f"- {inert(verdict.sentence)}" for verdict in verdicts(result)]
+    said = [f"- {inert(verdict.sentence)}" for verdict in judge(result)]
     return "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
 
 

@@ -38,17 +38,17 @@ def report(
     It reads records of results only, never a table. In release mode nothing that was computed from real
     records without payment is on the page.
     """
-    from dpsynth.report.load import ReportSource
-    from dpsynth.report.page.page import write_page
+    from dpsynth.report.folder import REPORT_HTML, load
+    from dpsynth.report.page.html import write_page
 
-    name = "report.html" if mode is Mode.INTERNAL else "release.html"
+    name = REPORT_HTML if mode is Mode.INTERNAL else "release.html"
     path = out if out is not None else folder / name
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path}: the page is HTML; name a file that ends with .html")
-    source = ReportSource.from_run(folder)
+    record = load(folder)
     require_free_file(path, force=force)
     try:
-        write_page(source, path, mode.value)
+        write_page(record, path, mode.value)
     except OSError as problem:
         raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as problem:
@@ -56,5 +56,5 @@ def report(
             raise
         raise DataError(f"{folder}: a detail of its evaluation is damaged ({problem!r})") from None
     size = path.stat().st_size
-    record = {"path": str(path), "mode": mode.value, "bytes": size}
-    console.emit(record, f"wrote {path} ({size / 1e6:.1f} MB, {mode.value})", as_json=as_json)
+    result = {"path": str(path), "mode": mode.value, "bytes": size}
+    console.emit(result, f"wrote {path} ({size / 1e6:.1f} MB, {mode.value})", as_json=as_json)

@@ -169,7 +169,7 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
     location = [str(part) for part in first["loc"] if not (isinstance(part, str) and _is_branch(part))]
     where = ".".join(location)
     kind, given = first["type"], first.get("input")
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         choices = f" (known keys: {', '.join(known)})" if known and len(location) == 1 else ""
         return f"{where} is not a known key{choices}"
     if kind == "missing":

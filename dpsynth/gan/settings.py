@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from numbers import Real
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import InputError
+from dpsynth.files.options import options
 
 Penalty = Literal["none", "public", "data"]
 
 
-@dataclass(frozen=True)
+#: Widths of hidden layers, at least one.
+Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
+
+
+@options
 class TrainingSettings:
     """Architecture and optimiser of one training run.
 
@@ -57,70 +62,38 @@ class TrainingSettings:
     2
     """
 
-    critic_hidden: tuple[int, ...] = (32, 32)
-    generator_hidden: tuple[int, ...] = (64, 64)
+    critic_hidden: Widths = (32, 32)
+    generator_hidden: Widths = (64, 64)
     activation: Literal["leaky_relu", "relu", "maxmin"] = "maxmin"
-    slope: float = 0.2
+    slope: float = Field(default=0.2, ge=0, le=1)
     critic_constraint: Literal["spectral", "none"] = "spectral"
-    bjorck_steps: int = 3
+    bjorck_steps: int = Field(default=3, ge=0)
     penalty: Penalty = "none"
-    penalty_weight: float = 10.0
-    clip_norm: float | None = None
-    critic_steps: int = 2
-    critic_learning_rate: float = 1e-2
-    generator_learning_rate: float = 1e-3
-    beta_1: float = 0.5
-    beta_2: float = 0.9
-    average: float = 0.99
-    latent: int = 32
+    penalty_weight: float = Field(default=10.0, ge=0)
+    clip_norm: float | None = Field(default=None, gt=0)
+    critic_steps: int = Field(default=2, ge=1)
+    critic_learning_rate: float = Field(default=1e-2, gt=0)
+    generator_learning_rate: float = Field(default=1e-3, gt=0)
+    beta_1: float = Field(default=0.5, ge=0, lt=1)
+    beta_2: float = Field(default=0.9, ge=0, lt=1)
+    average: float = Field(default=0.99, ge=0, lt=1)
+    latent: int = Field(default=32, ge=1)
     latent_law: Literal["normal", "uniform"] = "normal"
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type in ("int", "float") and (isinstance(value, bool) or not isinstance(value, Real)):
-                raise InputError(f"{field.name} must be a number, got {value!r}")
-            if field.type == "int" and value != int(value):
-                raise InputError(f"{field.name} must be a whole number, got {value!r}")
-        for name in ("critic_hidden", "generator_hidden"):
-            widths = getattr(self, name)
-            if not isinstance(widths, tuple) or not widths or any(not _is_width(w) for w in widths):
-                raise InputError(f"{name} must be a non-empty tuple of positive integers, got {widths!r}")
-        if self.activation == "maxmin" and any(w % 2 for w in self.critic_hidden):
-            raise InputError(
+    @field_validator("critic_hidden", "generator_hidden", mode="before")
+    @classmethod
+    def _tuple(cls, widths: Any) -> Any:
+        return tuple(widths) if isinstance(widths, list) else widths  # as YAML and JSON have them
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.activation == "maxmin" and any(width % 2 for width in self.critic_hidden):
+            raise ValueError(
                 f"critic_hidden must be even for activation 'maxmin', got {self.critic_hidden!r}"
             )
-        choices = {
-            "activation": ("leaky_relu", "relu", "maxmin"),
-            "critic_constraint": ("spectral", "none"),
-            "penalty": ("none", "public", "data"),
-            "latent_law": ("normal", "uniform"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        ranges = {
-            "slope": (0.0, 1.0),
-            "average": (0.0, 1.0 - 1e-9),
-            "beta_1": (0.0, 1.0 - 1e-9),
-            "beta_2": (0.0, 1.0 - 1e-9),
-        }
-        for name, (low, high) in ranges.items():
-            if not low <= getattr(self, name) <= high:
-                raise InputError(f"{name} must lie in [{low:g}, {high:g}], got {getattr(self, name)!r}")
-        for name in ("critic_learning_rate", "generator_learning_rate"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be greater than 0, got {getattr(self, name)!r}")
-        for name in ("penalty_weight", "bjorck_steps"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must be at least 0, got {getattr(self, name)!r}")
-        for name in ("critic_steps", "latent"):
-            if not getattr(self, name) >= 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)!r}")
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise InputError(f"clip_norm must be greater than 0, got {self.clip_norm!r}")
         if self.clip_norm is not None and self.penalty == "data":
-            raise InputError("penalty must be 'none' or 'public' with clip_norm, got 'data'")
+            raise ValueError("penalty must be 'none' or 'public' with clip_norm, got 'data'")
+        return self
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -136,13 +109,6 @@ class TrainingSettings:
         >>> TrainingSettings.from_dict({"critic_hidden": [8, 8]}).critic_hidden
         (8, 8)
         """
-        known = {field.name for field in fields(cls)}
-        for name in values:
-            if name not in known:
-                raise InputError(f"{name} is not a training setting (settings: {', '.join(sorted(known))})")
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return cls(**given)
-
-
-def _is_width(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        if not isinstance(values, dict):
+            raise InputError(f"a mapping of training settings is required, got {values!r:.80}")
+        return cls(**values)

@@ -1,8 +1,7 @@
 """Reports made from result records only; nothing here reads a table."""
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page.page import render, write_page
-from dpsynth.report.run import RunReport
+from dpsynth.report.folder import load, write_json, write_markdown
+from dpsynth.report.page.html import render, write_page
+from dpsynth.report.run_report import RunReport
 
-__all__ = ["NOT_PRIVATE", "ReportSource", "RunReport", "render", "write_page"]
+__all__ = ["RunReport", "load", "render", "write_json", "write_markdown", "write_page"]

@@ -10,19 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from dpsynth.errors import ConfigError
 from dpsynth.files.atomic import write_text
+from dpsynth.files.options import Section
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+from dpsynth.synthesis.options import ModelOptions
 
 
-class _Section(BaseModel):
-    # strict: a delta in quotes or a seed of `true` is a slip of the pen
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class DataConfig(_Section):
+class DataConfig(Section):
     """A table of one's own.
 
     Attributes
@@ -41,7 +38,7 @@ class DataConfig(_Section):
     accept_unreviewed: bool = False
 
 
-class SplitConfig(_Section):
+class SplitConfig(Section):
     """The test part: records that the model never sees.
 
     Attributes
@@ -60,44 +57,26 @@ class SplitConfig(_Section):
     seed: int = Field(default=0, ge=0)
 
 
-class ModelConfig(_Section):
-    """The generator: keyword arguments of :class:`dpsynth.DPWGANGP`, with its defaults.
+class ModelConfig(ModelOptions):
+    """The generator: the options of :class:`dpsynth.DPWGANGP`.
 
     Attributes
     ----------
     epsilon : float or None
         The whole budget. It must be written: ``null`` asks for a run without privacy, and every output
         then says so.
-    training : dict, optional
-        Fields of :class:`dpsynth.TrainingSettings`.
-    shares : dict, optional
-        Fields of :class:`dpsynth.Shares`.
     """
 
     epsilon: float | None = Field(gt=0)
-    delta: float | None = Field(default=None, gt=0, lt=1)
-    preset: Literal["healthgan"] | None = None
-    prior: Literal["auto", "tan", "tree", "none"] = "auto"
-    training_steps: int = Field(default=200, ge=0)
-    batch_size: int | None = Field(default=None, ge=1)
-    noise_shape: Literal["optimal", "layerwise", "spherical", "proportional"] = "optimal"
-    centred: bool = True
-    numeric: Literal["copula", "minmax"] = "copula"
-    categorical: Literal["onehot", "sdv"] = "onehot"
-    marginals: Literal["histogram", "hierarchical", "none"] = "histogram"
-    match_marginals: bool = True
-    random_state: int | None = Field(default=None, ge=0)
-    training: dict[str, Any] | None = None
-    shares: dict[str, float] | None = None
 
 
-class SampleConfig(_Section):
+class SampleConfig(Section):
     """How many records are made; as many as the training table's public number by default."""
 
     n: int | None = Field(default=None, ge=1)
 
 
-class EvaluateConfig(_Section):
+class EvaluateConfig(Section):
     """What :func:`dpsynth.evaluation.evaluate` is given, and whether it is called at all.
 
     Attributes
@@ -119,12 +98,12 @@ class EvaluateConfig(_Section):
     neighbour_records: int = Field(default=10_000, ge=2)
     utility_records: int = Field(default=50_000, ge=2)
     effects: list[str] | None = None
-    constraints: list[str] = []
+    constraints: list[str] = Field(default_factory=list)
     metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
     level: float = Field(default=0.95, gt=0, lt=1)
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """A whole run.
 
     Parameters

@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.runs.config import EvaluateConfig, ModelConfig
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.run import RunReport
-from dpsynth.report.versions import versions
 from dpsynth.files.storage import check_same_ledger
+from dpsynth.report.run_report import RunReport
+from dpsynth.runs.config import EvaluateConfig, ModelConfig
+from dpsynth.runs.reporting import new_report
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
@@ -37,7 +35,7 @@ class Origin:
     ledger: Ledger
     delta: float
     schema: Schema | None = None
-    model: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of_model(cls, path: str | Path) -> Origin:
@@ -108,39 +106,25 @@ class Origin:
     ) -> RunReport:
         """The report that `dpsynth run` would have written of this table.
 
-        Parameters
-        ----------
-        evaluation : Evaluation
-        schema : Schema
-        train, schema_path : Path
-            The files of the real training records and of their schema.
-        synthetic_records : int
-        asked : EvaluateConfig
-            What the evaluation was given.
-        seconds : dict of str to float
+        ``train`` and ``schema_path`` are the files of the real training records and of their schema;
+        ``asked`` is what the evaluation was given.
         """
         known = self.schema or schema
         data = {"path": str(train.resolve())}
         if schema_path is not None:
             data["schema"] = str(schema_path.resolve())
-        config: dict[str, Any] = {"data": data}
+        config: dict[str, object] = {"data": data}
         if self.model:
             config["model"] = dict(self.model)
         config["evaluate"] = {k: v for k, v in asked.model_dump(mode="json").items() if v is not None}
-        return RunReport(
-            guarantee=self.ledger.guarantee(self.delta),
-            ledger=self.ledger.summary(self.delta),
-            table={
-                "name": known.name or train.stem,
-                "synthetic_records": synthetic_records,
-                "columns": len(known),
-                "outcome": evaluation.settings.get("outcome"),
-                "schema_sha256": known.digest(),
-                "n_public": known.n_public,
-            },
+        return new_report(
+            self.ledger,
+            self.delta,
+            known,
+            name=known.name or train.stem,
+            outcome=evaluation.settings.get("outcome"),
+            synthetic_records=synthetic_records,
             config=config,
             evaluation=evaluation,
-            versions=versions(),
-            seconds=dict(seconds),
-            created=datetime.now(UTC).date().isoformat(),
+            seconds=seconds,
         )

@@ -15,46 +15,37 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from dpsynth import datasets
-from dpsynth.files import storage
-from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.guarantee import WARNING
-from dpsynth.runs.config import RunConfig
+from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluate import evaluate
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
-from dpsynth.synthesis.options import from_plain
+from dpsynth.files import storage
+from dpsynth.files.targets import claimed
+from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
+from dpsynth.report.page.html import write_page
+from dpsynth.report.run_report import RunReport
+from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import check_run
+from dpsynth.runs.reporting import new_report
 from dpsynth.synthesis.rejection import Acceptance
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page.page import write_page
-from dpsynth.report.run import RunReport
-from dpsynth.report.versions import versions
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
-from dpsynth.files.targets import claimed
 
 if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
     from dpsynth.synthesis.synthesizer import Progress
 
-#: files of a finished run
-SYNTHETIC, MODEL, LEDGER, REPORT_JSON, REPORT_MD, REPORT_HTML = (
-    "synthetic.csv",
-    "model",
-    "ledger.json",
-    "report.json",
-    "report.md",
-    "report.html",
-)
+#: files of a finished run, beside those of its report
+SYNTHETIC, MODEL, LEDGER = "synthetic.csv", "model", "ledger.json"
 # Put into a checkpoint, so that it is resumed by the run that left it.
 _RUN = "run.json"
 # Rows of the synthetic table that are kept in memory for evaluation, whatever its length.
@@ -220,7 +211,7 @@ def _carry_out(
 
     guarantee = model.guarantee()
     n_synthetic = config.sample.n or max(round(model.n_), 1)
-    made: list[RunReport] = []
+    reports: list[RunReport] = []
     problems: list[str] = []
 
     def fill(folder: Path) -> None:
@@ -241,29 +232,23 @@ def _carry_out(
                 evaluation = evaluate_parts(config, sampled, train, test, stages)
                 seconds["evaluate"] = time.perf_counter() - start
                 say(f"evaluated in {seconds['evaluate']:.1f} s")
-        report = RunReport(
-            guarantee=guarantee,
-            ledger=model.ledger_.summary(),
-            table={
-                "name": table.name,
-                "synthetic_records": 0 if sampled is None else n_synthetic,
-                "columns": len(train.schema),
-                "outcome": train.schema.outcome,
-                "schema_sha256": train.schema.digest(),
-                "n_public": train.schema.n_public,
-            },
+        report = new_report(
+            model.ledger_,
+            guarantee.delta,
+            train.schema,
+            name=table.name,
+            outcome=train.schema.outcome,
+            synthetic_records=0 if sampled is None else n_synthetic,
             config=_without_seed(config),
             evaluation=evaluation,
-            versions=versions(),
             seconds=seconds,
-            created=datetime.now(UTC).date().isoformat(),
         )
-        (folder / REPORT_JSON).write_text(report.to_json(), encoding="utf-8")
-        (folder / REPORT_MD).write_text(report.to_markdown(), encoding="utf-8")
+        write_json(report, folder / REPORT_JSON)
+        write_markdown(report, folder / REPORT_MD)
         with _kept("drawing the report's page", problems):
-            write_page(ReportSource.from_run(folder), folder / REPORT_HTML, "internal")
+            write_page(report, folder / REPORT_HTML, "internal")
         guarantee.write_warning(folder / WARNING)
-        made.append(report)
+        reports.append(report)
 
     storage.write_folder(out, fill, replace=force)
     for rest in (checkpoint, *storage.leftovers(checkpoint)):
@@ -271,7 +256,7 @@ def _carry_out(
             shutil.rmtree(rest)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
     interrupted = any(problem.endswith(_INTERRUPTED) for problem in problems)
-    return Finished(out, files, made[0], "; ".join(problems) or None, interrupted)
+    return Finished(out, files, reports[0], "; ".join(problems) or None, interrupted)
 
 
 @contextmanager
@@ -319,7 +304,7 @@ def build_model(config: RunConfig) -> DPWGANGP:
     """
     accept = config.data.accept_unreviewed if config.data is not None else False
     try:
-        model = DPWGANGP(**from_plain(config.model.model_dump()), accept_unreviewed=accept)
+        model = DPWGANGP(**dict(config.model), accept_unreviewed=accept)
         model.validate()
     except InputError as problem:
         raise ConfigError(f"model: {problem}") from None
@@ -339,7 +324,7 @@ def split_table(config: RunConfig, table: Table) -> tuple[Table, Table]:
     return split(table, config.split.test_fraction, config.split.seed)
 
 
-def _without_seed(config: RunConfig) -> dict[str, Any]:
+def _without_seed(config: RunConfig) -> dict[str, object]:
     """The configuration as a report may show it: whoever has the noise's seed has the noise."""
     shown = config.to_dict()
     if "random_state" in shown["model"]:

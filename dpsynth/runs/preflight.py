@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dpsynth import datasets
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.runs.config import RunConfig
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.evaluate import check_settings
+from dpsynth.runs.config import RunConfig
 from dpsynth.table.schema import Schema, require_reviewed
 
 

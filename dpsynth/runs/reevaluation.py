@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpsynth.runs.config import RunConfig
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.locks import locked
-from dpsynth.runs.pipeline import (
-    EVALUATED_ROWS,
+from dpsynth.report.folder import (
+    EVALUATION,
     REPORT_HTML,
     REPORT_JSON,
     REPORT_MD,
+    load,
+    write_json,
+    write_markdown,
+)
+from dpsynth.report.page.html import write_page
+from dpsynth.report.run_report import RunReport
+from dpsynth.runs.config import RunConfig
+from dpsynth.runs.pipeline import (
+    EVALUATED_ROWS,
     SYNTHETIC,
     checkpoint_folder,
     evaluate_parts,
@@ -24,9 +32,6 @@ from dpsynth.runs.pipeline import (
     split_table,
 )
 from dpsynth.runs.preflight import check_run
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page.page import write_page
-from dpsynth.report.run import RunReport
 from dpsynth.table.io import read_table
 
 
@@ -68,10 +73,10 @@ def evaluate_again(
         folder = folder.resolve()
     _require_run(folder)
     with locked(folder):
-        record = _read_report(folder)
-        if record["evaluation"] is not None and not force:
+        report = load(folder)
+        if report.evaluation is not None and not force:
             raise InputError(f"{folder} holds an evaluation; add --force to replace it")
-        config = _configuration(record, folder, settings or {})
+        config = _configuration(report, folder, settings or {})
         check_run(config)
         if not (folder / SYNTHETIC).is_file():
             raise InputError(
@@ -79,30 +84,26 @@ def evaluate_again(
                 "draws one"
             )
         train, test = split_table(config, load_table(config))
-        if train.schema.digest() != record["table"]["schema_sha256"]:
+        if train.schema.digest() != report.table.get("schema_sha256"):
             raise DataError(f"{folder} was made with another schema than {_schema_of(config)} is now")
         synthetic = read_table(folder / SYNTHETIC, train.schema)
         start = time.perf_counter()
         evaluation = evaluate_parts(config, synthetic.head(EVALUATED_ROWS), train, test, stages)
-        seconds = {**record.get("seconds", {}), "evaluate": time.perf_counter() - start}
-        report = RunReport(
-            guarantee=record["guarantee"],
-            ledger=record["ledger"],
-            table={**record["table"], "synthetic_records": len(synthetic)},
-            config={**record["config"], "evaluate": config.to_dict()["evaluate"]},
+        report = replace(
+            report,
+            table={**report.table, "synthetic_records": len(synthetic)},
+            config={**report.config, "evaluate": config.to_dict()["evaluate"]},
             evaluation=evaluation,
-            versions=record.get("versions", {}),
-            seconds=seconds,
-            created=record.get("created"),
+            seconds={**report.seconds, "evaluate": time.perf_counter() - start},
         )
-        write_text(folder / REPORT_JSON, report.to_json())
-        write_text(folder / REPORT_MD, report.to_markdown())
-        write_page(ReportSource.from_run(folder), folder / REPORT_HTML, "internal")
+        write_json(report, folder / REPORT_JSON)
+        write_markdown(report, folder / REPORT_MD)
+        write_page(report, folder / REPORT_HTML, "internal")
     return evaluation
 
 
 def _require_run(folder: Path) -> None:
-    if (folder / REPORT_JSON).is_file() and not (folder / "evaluation.json").is_file():
+    if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
         return
     if (checkpoint_folder(folder) / "checkpoint.json").is_file():
         raise InputError(
@@ -111,24 +112,11 @@ def _require_run(folder: Path) -> None:
     raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
 
 
-def _read_report(folder: Path) -> dict[str, Any]:
-    path = folder / REPORT_JSON
-    record = read_json(path)
-    keys = {"guarantee": str, "ledger": dict, "table": dict, "config": dict}
-    if (
-        not isinstance(record, dict)
-        or not all(isinstance(record.get(key), kind) for key, kind in keys.items())
-        or "evaluation" not in record
-    ):
-        raise DataError(f"{path} is not the report of a run")
-    ReportSource.from_run(folder)  # refuses a ledger that is not the report's
-    return record
-
-
-def _configuration(record: Mapping[str, Any], folder: Path, settings: Mapping[str, Any]) -> RunConfig:
-    config = dict(record["config"])
-    # whoever reads a report must not learn the seed, so that a word stands in its place
-    config["model"] = {k: v for k, v in dict(config.get("model", {})).items() if k != "random_state"}
+def _configuration(report: RunReport, folder: Path, settings: Mapping[str, Any]) -> RunConfig:
+    config = dict(report.config)
+    if isinstance(model := config.get("model"), Mapping):
+        # whoever reads a report must not learn the seed, so that a word stands in its place
+        config["model"] = {key: value for key, value in model.items() if key != "random_state"}
     try:
         known = RunConfig.from_dict(config)
     except ConfigError as problem:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import Field, model_validator
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.calibration.search import calibrate
@@ -21,6 +23,7 @@ from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.loss.pld import DELTA_FLOOR
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.files.options import options
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease, Method
 from dpsynth.releases.prior import PriorReleases
@@ -31,7 +34,11 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 
-@dataclass(frozen=True)
+#: A share of the whole.
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+@options
 class Shares:
     """Fractions of mu^2; training receives what the others leave.
 
@@ -41,26 +48,31 @@ class Shares:
         Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
     marginals, selection, tables : float
         For one-way marginals, the choice of the prior's edges, and the prior's tables.
+
+    Raises
+    ------
+    InputError
+        If one lies outside (0, 1) or they leave nothing for training.
     """
 
-    count: float = 0.02
-    marginals: float = 0.2
-    selection: float = 0.05
-    tables: float = 0.6
+    count: Share = 0.02
+    marginals: Share = 0.2
+    selection: Share = 0.05
+    tables: Share = 0.6
 
-    def __post_init__(self) -> None:
-        values = (self.count, self.marginals, self.selection, self.tables)
-        if not all(0 < v < 1 for v in values) or sum(values) >= 1:
-            raise PrivacyError(f"budget shares must lie in (0, 1) and add to less than 1, got {values}")
+    @model_validator(mode="after")
+    def _leave_something(self) -> Self:
+        total = self.count + self.marginals + self.selection + self.tables
+        if total >= 1:
+            raise ValueError(f"shares must add to less than 1, got {total:g}")
+        return self
 
     @classmethod
-    def from_dict(cls, values: dict[str, float]) -> Shares:
+    def from_dict(cls, values: dict[str, float]) -> Self:
         """Shares from plain values (YAML, JSON); raise InputError for an unknown name."""
-        try:
-            return cls(**values)
-        except TypeError:
-            known = ", ".join(cls.__dataclass_fields__)
-            raise InputError(f"shares must be a mapping of {known}, got {values!r}") from None
+        if not isinstance(values, dict):
+            raise InputError(f"shares must be a mapping of names to numbers, got {values!r:.80}")
+        return cls(**values)
 
 
 @dataclass(frozen=True)

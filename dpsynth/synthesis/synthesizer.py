@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 
 from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.checks import whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
@@ -24,7 +25,7 @@ from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.options import FitOptions, check_count, from_plain
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
@@ -34,7 +35,7 @@ from dpsynth.table.schema import Schema, require_reviewed
 _FORMAT = 2
 
 
-class DPWGANGP:
+class DPWGANGP(BaseEstimator):
     """Differentially private WGAN-GP for tables, with or without a private prior of marginals.
 
     Parameters
@@ -145,24 +146,6 @@ class DPWGANGP:
         self.accept_unreviewed = accept_unreviewed
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments (scikit-learn's convention)."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        signature = inspect.signature(type(self)).parameters
-        given = {k: v for k, v in self.get_params().items() if v != signature[k].default}
-        return f"DPWGANGP({', '.join(f'{k}={v!r}' for k, v in given.items())})"
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments."""
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise InputError(f"{name} is not a parameter of DPWGANGP (parameters: {', '.join(known)})")
-            setattr(self, name, value)
-        return self
-
     def validate(self) -> FitOptions:
         """Check the constructor's arguments, as ``fit`` does first.
 
@@ -171,7 +154,7 @@ class DPWGANGP:
         InputError, PrivacyError
             For an argument that is out of range or contradicts another, naming it.
         """
-        return FitOptions(**self.get_params())
+        return FitOptions.checked(**self.get_params(deep=False))
 
     def fit(
         self,
@@ -362,7 +345,7 @@ class DPWGANGP:
 
     def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
         self._check_fitted()
-        check_count("n_samples", n_samples)
+        whole("n_samples", n_samples, 0)
         conditions = parse_where(where, self.model_.schema)
         for rule in conditions:
             every = combinations(rule, self.model_.schema)
@@ -437,7 +420,9 @@ class DPWGANGP:
 
     def _record(self) -> dict[str, Any]:
         """Parameters and ledger as JSON-able values."""
-        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items()}
+        params = {
+            k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()
+        }
         for name in ("training", "shares"):
             params[name] = dataclasses.asdict(params[name]) if params[name] is not None else None
         return {
@@ -452,7 +437,7 @@ class DPWGANGP:
     @classmethod
     def _restore(cls, record: dict[str, Any], path: str | Path) -> DPWGANGP:
         storage.check_format(path, "model", record["format"], _FORMAT)
-        self = cls(**from_plain(record["params"]))
+        self = cls(**FitOptions.checked(**record["params"]).__dict__)
         self.n_, self.delta_ = float(record["n"]), float(record["delta"])
         self.ledger_ = Ledger.from_dict(record["ledger"])
         if not self.ledger_.entries:

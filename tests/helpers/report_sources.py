@@ -1,4 +1,4 @@
-"""Sources of pages, made by code: every kind of detail, hostile names, and unmistakable internal numbers."""
+"""Reports made by code: every kind of detail, hostile names, and unmistakable internal numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.events.events import training_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.report.load import ReportSource
+from dpsynth.report.run_report import RunReport
 
 DELTA = 1e-5
 HOSTILE = (
@@ -214,10 +214,8 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
     yield real("An unknown group", "something_new", 0.4)
 
 
-def full_source(
-    columns: int = 8, *, hostile: bool = True, entries: int = 4
-) -> tuple[ReportSource, list[float]]:
-    """A source with everything in it, and the internal numbers that were planted."""
+def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> tuple[RunReport, list[float]]:
+    """A report with everything in it, and the internal numbers that were planted."""
     numbers = Numbers()
     names = column_names(columns, hostile)
     evaluation = Evaluation(
@@ -225,11 +223,8 @@ def full_source(
         {"outcome": "death", "seed": 73310171, "level": 0.95, "neighbour_records": 73420},
         tuple(details_of(names, numbers)),
     )
-    ledger = ledger_of(entries)
-    source = ReportSource(
-        title="Synthetic table: <cohort> & more",
-        guarantee=ledger.guarantee(DELTA),
-        ledger=ledger,
+    report = RunReport(
+        ledger=ledger_of(entries),
         delta=DELTA,
         table={
             "name": "<cohort> & more",
@@ -251,4 +246,4 @@ def full_source(
         seconds={"fit": numbers(12.3), "evaluate": numbers(4.5)},
         created="2026-03-04T05:06:07+00:00",
     )
-    return source, numbers.planted
+    return report, numbers.planted

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth import DPWGANGP
@@ -33,14 +33,22 @@ def test_shipped_configs_are_there() -> None:
     assert {"breast_cancer", "flchain", "support2", "healthgan_baseline"} <= stems
 
 
+@settings(deadline=None)
 @given(
     epsilon=st.none() | st.floats(1e-6, 1e6),
     delta=st.none() | st.floats(1e-300, 0.5),
     n=st.none() | st.integers(1, 10**9),
     seed=st.integers(0, 2**40),
     fraction=st.floats(0.01, 0.99),
-    training=st.dictionaries(
-        st.text(max_size=5), st.text(max_size=5) | st.booleans() | st.integers() | st.none()
+    training=st.fixed_dictionaries(
+        {},
+        optional={
+            "penalty_weight": st.floats(0, 1e9),
+            "clip_norm": st.none() | st.floats(1e-300, 1e300),
+            "latent": st.integers(1, 10**6),
+            "critic_hidden": st.lists(st.integers(1, 50).map(lambda half: 2 * half), min_size=1),
+            "critic_constraint": st.sampled_from(["none", "spectral"]),
+        },
     ),
 )
 def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
@@ -49,7 +57,7 @@ def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
         {
             "dataset": "flchain",
             "split": {"test_fraction": fraction, "seed": seed},
-            "model": {"epsilon": epsilon, "delta": delta, "prior": "tan", "training": training},
+            "model": {"epsilon": epsilon, "delta": delta, "noise_shape": "spherical", "training": training},
             "sample": {"n": n},
         }
     )
@@ -69,6 +77,8 @@ def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
             "dataset: a\nmodel: {prior: forest}",
             "model.prior must be 'auto', 'tan', 'tree' or 'none', got 'forest'",
         ),
+        ("dataset: a\nmodel: {epsilon: 1, training: {lr: 3}}", "model.training: lr is not a known key"),
+        ("dataset: a\nmodel: {epsilon: 1, shares: {count: 2}}", "model.shares: count must be less than 1"),
         ("dataset: a\nmodel: {eps: 3}", "model.eps is not a known key"),
         ("dataset: a\nmodel: 3", "model must be a mapping of keys, got 3"),
         ("dataset: a\nmodle: {}", "modle is not a known key (known keys: description, dataset, data, split"),

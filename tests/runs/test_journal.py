@@ -16,8 +16,8 @@ from test_pipeline import SCHEMA, config, folder, model
 from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.runs import pipeline
 from dpsynth.releases.records import FrameRecords
+from dpsynth.runs import pipeline
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
@@ -79,8 +79,8 @@ def test_a_run_that_failed_counts_in_the_next(
     assert said == ["what was posted stands in .out.journal.json and counts in the next run of out"]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
     assert "1 earlier releases taken over from .out.journal.json" in said[1]
-    assert stages("out/ledger.json") == 2 and 5.9 < done.report.ledger["epsilon"] <= 6.0
-    assert done.report.ledger["delta"] == 2e-5 and "the sum of 2 stages" in str(done.report.guarantee)
+    assert stages("out/ledger.json") == 2 and 5.9 < done.report.guarantee.epsilon <= 6.0
+    assert done.report.delta == 2e-5 and "the sum of 2 stages" in str(done.report.guarantee)
     assert not Path(".out.journal.json").exists()
 
 
@@ -89,7 +89,8 @@ def test_a_killed_run_counts_in_the_next(folder: Path) -> None:
     """Would catch entries lost to kill -9."""
     config(**QUICK).to_yaml("run.yaml")
     killed = (
-        "import os, signal; from dpsynth.releases.records import FrameRecords; from dpsynth.runs import pipeline\n"
+        "import os, signal; from dpsynth.releases.records import FrameRecords\n"
+        "from dpsynth.runs import pipeline\n"
         "from dpsynth.runs.config import RunConfig\n"
         "FrameRecords._counts = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
         "pipeline.run(RunConfig.from_yaml('run.yaml'), 'out')"

@@ -18,6 +18,7 @@ from dpsynth.gan.training import initial_state
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
+from dpsynth.synthesis.options import FitOptions
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
@@ -403,8 +404,11 @@ def test_scikit_learn_manners():
     model = DPWGANGP(epsilon=1.5, training=SMALL)
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(epsilon=2.0).epsilon == 2.0
-    with pytest.raises(InputError, match="nonsense"):
+    with pytest.raises(ValueError, match="nonsense"):
         model.set_params(nonsense=1)
+    declared = {name: field.default for name, field in FitOptions.model_fields.items()}
+    assert DPWGANGP().get_params() == declared
+    assert isinstance(DPWGANGP(training_steps=np.int64(4)).validate().training_steps, int)
 
 
 @pytest.mark.parametrize(
@@ -485,7 +489,7 @@ def test_numpy_arguments_can_be_saved(tmp_path):
     )
     model.save(tmp_path / "m")
     assert dpsynth.load(tmp_path / "m").epsilon == 2.0
-    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(epsilon=2.0, delta=1e-05, training_steps=0)"
+    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(delta=1e-05, epsilon=2.0, training_steps=0)"
 
 
 @pytest.mark.parametrize(

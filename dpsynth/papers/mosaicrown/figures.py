@@ -164,10 +164,10 @@ def _draw_bounds() -> Figure:
     wide: dict[str, Any] = {"color": "black", "linewidth": 3.5, "alpha": 0.3}
     first.plot(epsilons, beliefs(epsilons), label="bound ρ$_β$, every δ", **wide)
     for i, delta in enumerate(DELTAS):
-        style = {"label": f"δ = 10$^{{{math.log10(delta):.0f}}}$"} | line(i)
-        first.plot(epsilons[1:], beliefs_exceeded(epsilons[1:], delta), **style)
-        second.plot(epsilons, advantages(epsilons, delta), **style)
-        third.plot(epsilons, exact_advantages(epsilons, delta), **style)
+        label = f"δ = 10$^{{{math.log10(delta):.0f}}}$"
+        first.plot(epsilons[1:], beliefs_exceeded(epsilons[1:], delta), label=label, **line(i))
+        second.plot(epsilons, advantages(epsilons, delta), label=label, **line(i))
+        third.plot(epsilons, exact_advantages(epsilons, delta), label=label, **line(i))
     first.set(title="(a) belief, noise (2.1)", ylabel="posterior belief", ylim=(0.49, 1.01), xlim=(0.0, 6.0))
     second.set(title="(b) advantage, noise (2.1)", ylabel="advantage ρ$_a$")
     third.set(title="(c) advantage, least noise", ylabel="advantage")

@@ -1,7 +1,7 @@
 """The forest plot of a study: each term's estimate and interval, from real and from synthetic records.
 
-Drawn from a detail of kind ``"effects"`` (:mod:`dpsynth.evaluation.replication.effects`). The two tables
-differ by marker, colour and line style, so that the plot reads without colour; it is as narrow as a phone.
+The two tables differ by marker, colour and line style, so that the plot reads without colour; it is as narrow
+as a phone.
 """
 
 from __future__ import annotations
@@ -9,28 +9,33 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dpsynth.errors import InputError
-from dpsynth.report.drawing.style import COLOURS, legend_below, styled
+from dpsynth.evaluation.records import shown
+from dpsynth.report.details import Effect, EffectRow, Effects, Of
+from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
+from dpsynth.report.drawing.svg import Plot, to_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: key of a row -> offset of its line, keywords of its marker, keywords of its interval
-_SIDES: dict[str, tuple[float, dict[str, Any], dict[str, Any]]] = {
-    "real": (
-        -0.17,
-        {"marker": "o", "color": COLOURS[0], "markerfacecolor": COLOURS[0]},
-        {"color": COLOURS[0], "linestyle": "-"},
-    ),
-    "synthetic": (
-        0.17,
-        {"marker": "D", "color": COLOURS[1], "markerfacecolor": "white"},
-        {"color": COLOURS[1], "linestyle": (0, (3, 1.5))},
-    ),
+
+class _Look(NamedTuple):
+    """How one table's estimates look; ``offset`` is from the middle of their row."""
+
+    offset: float
+    marker: str
+    colour: str
+    fill: str
+    dash: Dash
+
+
+Side = Literal["real", "synthetic"]
+_SIDES: dict[Side, _Look] = {
+    "real": _Look(-0.17, "o", COLOURS[0], COLOURS[0], "-"),
+    "synthetic": _Look(0.17, "D", COLOURS[1], "white", (0, (3, 1.5))),
 }
 _WIDTH = 4.5
 _LABEL_WIDTH = 22
@@ -44,15 +49,33 @@ _STEPS = (1.0, 2.0, 5.0, 3.0, 1.5, 7.0, 8.0, 9.0, 1.2, 1.1, 9.5, 1.05, 9.8, 1.02
 _TICK_ROOM = 0.11
 
 
-def forest(data: Mapping[str, Any], *, most: int = 40) -> Figure:
+def plot_effects(detail: Of[Effects]) -> Plot:
+    """Draw a study for a page, with its estimates in words."""
+    data = detail.data
+    said = "; ".join(
+        f"{row['term']}: real {in_words(row['real'])}, synthetic {in_words(row['synthetic'])}"
+        for row in data["rows"]
+    )
+    measure = data["measure"]
+    caption = f"{measure.capitalize()} of each term with its interval, on real and on synthetic records"
+    return to_plot(lambda: draw(data), f"Forest plot, {measure}. {said}.", caption, internal=detail.internal)
+
+
+def in_words(effect: Effect | None) -> str:
+    """An estimate with its interval, as people read it."""
+    if effect is None:
+        return "n/a"
+    return f"{shown(effect['estimate'])} ({shown(effect['lower'])} to {shown(effect['upper'])})"
+
+
+def draw(data: Effects, *, most: int = 40) -> Figure:
     """Draw a forest plot.
 
     Parameters
     ----------
-    data : mapping
-        ``data`` of a detail of kind ``"effects"``.
+    data : Effects
     most : int
-        Terms drawn; further ones are counted under the plot.
+        Terms drawn, at least 1; further ones are counted under the plot.
 
     Returns
     -------
@@ -60,41 +83,29 @@ def forest(data: Mapping[str, Any], *, most: int = 40) -> Figure:
         4.5 inches wide, as high as the number of terms needs. Ratios have a logarithmic axis and a reference
         line at 1, differences a linear one at 0. An interval beyond the axis ends in an arrow.
 
-    Raises
-    ------
-    InputError
-        If ``data`` is not of this kind, or ``most`` is less than 1.
-
     Examples
     --------
     >>> side = {"estimate": 1.4, "lower": 1.2, "upper": 1.6}
     >>> rows = [{"term": "sex: M vs F", "real": side, "synthetic": None}]
-    >>> figure = forest({"measure": "odds ratio", "outcome": "death", "level": 0.95, "rows": rows})
+    >>> figure = draw({"measure": "odds ratio", "outcome": "death", "level": 0.95, "rows": rows})
     >>> float(figure.get_figwidth())
     4.5
     """
-    try:
-        rows, measure, outcome = list(data["rows"]), str(data["measure"]), str(data["outcome"])
-    except KeyError as problem:
-        raise InputError(f"this is not the data of an effects detail: it lacks {problem}") from None
-    if most < 1:
-        raise InputError(f"most must be at least 1, got {most!r}")
-    level = float(data.get("level", 0.95))
     with styled():
-        if any(row.get(key) is not None for row in rows for key in _SIDES):
-            figure = _draw(rows, measure, outcome, level, most)
+        if any(row[key] is not None for row in data["rows"] for key in _SIDES):
+            figure = _draw(data, most)
         else:
-            figure = _without_estimate(data, len(rows), measure, outcome)
+            figure = _without_estimate(data)
     for text in figure.findobj(match=lambda artist: hasattr(artist, "set_parse_math")):
         text.set_parse_math(False)  # type: ignore[attr-defined]  # a column may be called "$x$"
     return figure
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], measure: str, outcome: str, level: float, most: int) -> Figure:
+def _draw(data: Effects, most: int) -> Figure:
     from matplotlib.figure import Figure
 
-    shown, ratio = rows[:most], measure != "difference"
-    labels = [_wrapped(str(row["term"])) for row in shown]
+    rows, ratio = data["rows"][:most], data["measure"] != "difference"
+    labels = [_wrapped(row["term"]) for row in rows]
     heights = [max(2, label.count("\n") + 1) for label in labels]
     # two lines of 8 points a row, and room for the axis and the legend
     figure = Figure(figsize=(_WIDTH, 1.5 + 0.155 * sum(heights)), layout="constrained")
@@ -102,68 +113,72 @@ def _draw(rows: Sequence[Mapping[str, Any]], measure: str, outcome: str, level: 
     # rows are as high as their labels; a row's place is its middle
     middles = [sum(heights[:i]) / 2 + height / 4 for i, height in enumerate(heights)]
     # what no term has is said once, in the legend
-    told = [key for key in _SIDES if any(row.get(key) is not None for row in rows)]
-    low, high = _limits(shown, ratio)
+    told = [key for key in _SIDES if any(row[key] is not None for row in data["rows"])]
+    low, high = _limits(rows, ratio)
     if ratio:
         axis.set_xscale("log")
     axis.set_xlim(low, high)
     axis.set_ylim(sum(heights) / 2 + 0.15, -0.15)
     axis.axvline(1.0 if ratio else 0.0, color="black", linewidth=0.9)
-    for middle, row in zip(middles, shown, strict=True):
-        for key in _SIDES:
-            if key in told:
-                _side(axis, middle, row.get(key), key, low, high)
+    for middle, row in zip(middles, rows, strict=True):
+        for key in told:
+            _side(axis, middle, row[key], key, low, high)
     axis.set_yticks(middles, labels)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="y", visible=False)
     if ratio:
         _ratio_ticks(axis, low, high)
-    per_cent = f"{100 * level:g} %"
-    rest = f"\n({len(rows) - most} further terms are not drawn)" if len(rows) > most else ""
-    axis.set_xlabel(f"{measure} for {outcome}, {per_cent} interval{rest}", fontsize=8.5)
-    for key, (_, marker, interval) in _SIDES.items():
+    per_cent, more = f"{100 * data.get('level', 0.95):g} %", len(data["rows"]) - most
+    rest = f"\n({more} further terms are not drawn)" if more > 0 else ""
+    axis.set_xlabel(f"{data['measure']} for {data['outcome']}, {per_cent} interval{rest}", fontsize=8.5)
+    for key, look in _SIDES.items():
         label = f"{key} records" if key in told else f"{key} records: no estimate"
-        axis.plot([], [], label=label, markersize=4.5, linewidth=1.6, **{**interval, **marker})
+        _mark(axis, [], [], look, dash=look.dash, label=label)
     legend_below(figure, axis, columns=2)
     return figure
 
 
-def _side(
-    axis: Axes, middle: float, side: Mapping[str, float] | None, key: str, low: float, high: float
-) -> None:
-    offset, marker, interval = _SIDES[key]
-    place = middle + offset
-    if side is None:
+def _side(axis: Axes, middle: float, effect: Effect | None, key: Side, low: float, high: float) -> None:
+    look = _SIDES[key]
+    place = middle + look.offset
+    if effect is None:
         axis.annotate(
             f"{key}: no estimate",
             (0.01, place),
             xycoords=("axes fraction", "data"),
             va="center",
             fontsize=8,
-            color=interval["color"],
+            color=look.colour,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
         return
-    ends = [min(max(side[name], low), high) for name in ("lower", "upper")]
-    axis.plot(ends, [place, place], linewidth=1.6, **interval)
-    for end, beyond, arrow in ((ends[0], side["lower"] < low, "<"), (ends[1], side["upper"] > high, ">")):
+    left, right = (min(max(end, low), high) for end in (effect["lower"], effect["upper"]))
+    axis.plot([left, right], [place, place], linewidth=1.6, color=look.colour, linestyle=look.dash)
+    for end, beyond, arrow in ((left, effect["lower"] < low, "<"), (right, effect["upper"] > high, ">")):
         if beyond:
-            axis.plot([end], [place], marker=arrow, color=interval["color"], markersize=5, clip_on=False)
-    if low <= side["estimate"] <= high:
-        axis.plot([side["estimate"]], [place], markersize=4.5, linestyle="", **marker)
+            axis.plot([end], [place], marker=arrow, color=look.colour, markersize=5, clip_on=False)
+    if low <= effect["estimate"] <= high:
+        _mark(axis, [effect["estimate"]], [place], look)
 
 
-def _limits(rows: Sequence[Mapping[str, Any]], ratio: bool) -> tuple[float, float]:
+def _mark(
+    axis: Axes, x: list[float], y: list[float], look: _Look, *, dash: Dash = "", label: str | None = None
+) -> None:
+    (line,) = axis.plot(x, y, color=look.colour, linestyle=dash, linewidth=1.6, label=label)
+    line.set(marker=look.marker, markersize=4.5, markerfacecolor=look.fill)
+
+
+def _limits(rows: Sequence[EffectRow], ratio: bool) -> tuple[float, float]:
     """Ends of the axis: all intervals, but for those that would press the others into a line."""
-    sides = [row[key] for row in rows for key in _SIDES if row.get(key) is not None]
+    effects = [effect for row in rows for key in _SIDES if (effect := row[key]) is not None]
     scale = math.log if ratio else float
-    points = sorted([0.0, *(scale(side["estimate"]) for side in sides)])
-    reach = [0.0, *(scale(side[name]) for side in sides for name in ("lower", "upper"))]
+    points = sorted([0.0, *(scale(effect["estimate"]) for effect in effects)])
+    reach = [0.0, *(scale(end) for effect in effects for end in (effect["lower"], effect["upper"]))]
     tenth = len(points) // 10
     inner = (points[tenth], points[-1 - tenth])
-    spread = sorted(scale(side["upper"]) - scale(side["lower"]) for side in sides) or [0.0]
+    spread = sorted(scale(effect["upper"]) - scale(effect["lower"]) for effect in effects) or [0.0]
     # the width of a typical interval counts as well: the estimates may all be alike
-    room = _REACH * max(inner[1] - inner[0], spread[len(spread) // 2], 1e-12 if sides else 1.0)
+    room = _REACH * max(inner[1] - inner[0], spread[len(spread) // 2], 1e-12 if effects else 1.0)
     low, high = max(min(reach), inner[0] - room), min(max(reach), inner[1] + room)
     # an estimate may lie further out than the end of an interval before it is left to an arrow
     seen = [point for point in points if inner[0] - _REACH * room <= point <= inner[1] + _REACH * room]
@@ -209,13 +224,14 @@ def _wrapped(term: str) -> str:
     return textwrap.fill(" ".join(words), _LABEL_WIDTH, max_lines=3).replace("_ ", "_").replace("\xa0", " ")
 
 
-def _without_estimate(data: Mapping[str, Any], count: int, measure: str, outcome: str) -> Figure:
+def _without_estimate(data: Effects) -> Figure:
     """Say in words that there is nothing to draw."""
     from matplotlib.figure import Figure
 
-    lines = [f"No {measure} for {outcome} could be estimated ({count:,} term{'s' if count != 1 else ''})."]
+    terms = f"{len(data['rows']):,} term{'s' if len(data['rows']) != 1 else ''}"
+    lines = [f"No {data['measure']} for {data['outcome']} could be estimated ({terms})."]
     # the reasons come first in the note of the detail
-    lines += re.findall(r"No estimate from .*?\.(?= |$)", str(data.get("note", "")))
+    lines += re.findall(r"No estimate from .*?\.(?= |$)", data.get("note", ""))
     text = "\n".join(textwrap.fill(line, 62) for line in lines)
     figure = Figure(figsize=(_WIDTH, 0.5 + 0.16 * (text.count("\n") + 1)))
     figure.text(0.03, 0.5, text, va="center", fontsize=8.5)

@@ -1,4 +1,4 @@
-"""The plots of a report that are drawn from the ledger: the waterfall of epsilon and the profile's curves.
+"""What a guarantee allows an attacker: trade-off curve, ROC bound, advantage, and delta over epsilon.
 
 Everything here is public: it can be recomputed from ``ledger.json``.
 """
@@ -6,126 +6,29 @@ Everything here is public: it can be recomputed from ``ledger.json``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.report.drawing import style
-from dpsynth.report.drawing.plots import plain_ticks
-from dpsynth.report.drawing.svg import to_plot
-from dpsynth.report.page.blocks import Plot
+from dpsynth.report.drawing.svg import Plot, to_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Bars of one panel of the waterfall: more would not fit a printed page at a size that can be read.
-_BARS = 25
-# Up to here bars carry the names of their entries, above their numbers in the table.
-_NAMED = 10
 
-
-def waterfall(summary: Mapping[str, Any]) -> tuple[Plot, ...]:
-    """Draw epsilon entry by entry: each bar reaches from the cost before it to the cost with it.
-
-    Parameters
-    ----------
-    summary : dict
-        ``Ledger.summary(delta)``; epsilons may be infinite.
-
-    Returns
-    -------
-    tuple of Plot
-        Of at most 25 entries each; empty for an empty ledger.
-    """
-    entries = list(summary["entries"])
-    before = [0.0, *(entry["epsilon_cumulative"] for entry in entries)]
-    finite = [
-        value
-        for entry in entries
-        for value in (entry["epsilon_cumulative"], entry["epsilon_alone"])
-        if math.isfinite(value)
-    ]
-    reach = max([*finite, 0.0]) or 1.0
-    parts = [range(start, min(start + _BARS, len(entries))) for start in range(0, len(entries), _BARS)]
-    named = len(entries) <= _NAMED
-    made = []
-    for rows in parts:
-        said = [
-            f"{place + 1}, {entries[place]['name']}: from {epsilon_text(before[place])} to "
-            f"{epsilon_text(before[place + 1])}"
-            for place in rows
-        ]
-        which = "" if len(parts) == 1 else f", entries {rows[0] + 1} to {rows[-1] + 1}"
-        made.append(
-            to_plot(
-                lambda rows=rows: _bars(entries, before, rows, reach, named),  # type: ignore[misc]
-                f"Waterfall of epsilon at delta {round_up(summary['delta'])}{which}. {'; '.join(said)}.",
-                f"What each reading adds to ε (bars), and what it would cost alone (dots){which}",
-            )
-        )
-    return tuple(made)
-
-
-def _bars(
-    entries: Sequence[Mapping[str, Any]], before: Sequence[float], rows: range, reach: float, named: bool
-) -> Figure:
-    from matplotlib.transforms import blended_transform_factory
-
-    step = 0.42 if named else 0.2
-    figure, (axis,) = style.panels(height=0.75 + step * len(rows))
-    unbounded = any(math.isinf(before[place + 1]) for place in rows)
-    end = reach * (1.3 if unbounded else 1.16)
-    beside = blended_transform_factory(axis.transAxes, axis.transData)
-    for row, place in enumerate(rows):
-        low, high = min(before[place], reach * 1.02), before[place + 1]
-        endless = math.isinf(high)
-        top = end if endless else high
-        # with an edge, so that the thinnest bar is seen
-        look: dict[str, Any] = {"color": style.COLOURS[0], "edgecolor": style.COLOURS[0]}
-        if endless:
-            look = {"color": "white", "edgecolor": style.COLOURS[1], "hatch": "////"}
-        axis.barh(row, top - low, left=low, height=0.55, **look)
-        axis.text(min(top, reach) + 0.035 * reach, row, epsilon_text(high), va="center", fontsize=8)
-        alone = entries[place]["epsilon_alone"]
-        if math.isfinite(alone):
-            axis.plot([alone], [row], "o", color="white", markeredgecolor="black", markersize=4)
-        if named:
-            name = entries[place]["name"]
-            name = name if len(name) <= 44 else name[:43] + "…"
-            axis.text(0.01, row - 0.32, name, transform=beside, va="bottom", fontsize=8)
-    axis.set_yticks(range(len(rows)), [str(place + 1) for place in rows])
-    axis.set_ylim(len(rows) - 0.5, -0.8 if named else -0.6)
-    axis.set_xlim(0, end)
-    axis.grid(axis="y", visible=False)
-    axis.set_xlabel("ε so far")
-    return figure
-
-
-def curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
-    """Draw what a profile allows: error rates, ROC, advantage, and delta over epsilon.
-
-    Parameters
-    ----------
-    profile : Profile
-    delta : float
-        At which epsilon is marked.
-
-    Returns
-    -------
-    tuple of Plot
-        Empty where no guarantee holds at all.
-    """
+def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
+    """Draw error rates, ROC, advantage, and delta over epsilon (a dot at ``delta``); nothing if void."""
     if not profile.private:
         return ()
     fpr = np.unique(np.concatenate([np.linspace(0, 1, 161), np.geomspace(1e-4, 1e-2, 15)]))
     fnr = np.clip(np.asarray(profile.fnr(fpr), dtype=float), 0.0, 1.0)
     tv, epsilon = profile.tv(), profile.epsilon(delta)
-    found = round_up(100 * float(profile.tpr(0.01)), 3)
-    at = f"at a false positive rate of 1 % it finds at most {found} % of members"
-    made = [
+    member_share = round_up(100 * float(profile.tpr(0.01)), 3)
+    at = f"at a false positive rate of 1 % it finds at most {member_share} % of members"
+    drawn = [
         to_plot(
             lambda: _rates(fpr, fnr, "false negative rate", (1, 0)),
             f"Trade-off curve: smallest false negative rate of any membership test over its false positive "
@@ -146,7 +49,7 @@ def curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
         ),
     ]
     if math.isfinite(epsilon):
-        made.append(
+        drawn.append(
             to_plot(
                 lambda: _deltas(profile, delta, epsilon),
                 f"delta over epsilon on a logarithmic scale: from {round_up(tv)} at epsilon 0 to "
@@ -154,7 +57,7 @@ def curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
                 f"δ for each ε; the dot is ε = {round_up(epsilon)} at δ = {round_up(delta)}",
             )
         )
-    return tuple(made)
+    return tuple(drawn)
 
 
 def _rates(fpr: np.ndarray, rate: np.ndarray, label: str, blind: tuple[float, float]) -> Figure:
@@ -188,17 +91,6 @@ def _deltas(profile: Profile, delta: float, epsilon: float) -> Figure:
         axis.plot([epsilon], [delta], "o", color=style.COLOURS[1])
         axis.set_ylim(bottom=delta / 30, top=1.5)
     axis.set_yscale("log")
-    plain_ticks(axis.yaxis)
+    style.plain_ticks(axis.yaxis)
     axis.set(xlabel="ε", ylabel="δ", xlim=(0, grid[-1]))
     return figure
-
-
-def epsilon_text(value: float) -> str:
-    """An epsilon as people read it, rounded up.
-
-    Examples
-    --------
-    >>> epsilon_text(1.00041), epsilon_text(math.inf)
-    ('1.001', '∞')
-    """
-    return "∞" if math.isinf(value) else round_up(value)

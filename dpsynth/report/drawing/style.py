@@ -6,17 +6,37 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dpsynth.files.atomic import replaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
+#: dash of a line: a name, or an offset with lengths of dashes and gaps
+Dash = str | tuple[int, tuple[float, ...]]
+
+
+class Look(TypedDict):
+    """Keywords of ``Axes.plot``."""
+
+    color: str
+    linestyle: Dash
+
 
 #: Colours that people with any colour vision can tell apart (Okabe and Ito 2008), each with its own dash.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
+DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
+#: of each table, everywhere on a page
+TABLES: dict[str, Look] = {
+    "synthetic": {"color": COLOURS[1], "linestyle": "--"},
+    "train": {"color": COLOURS[0], "linestyle": "-"},
+    "test": {"color": COLOURS[2], "linestyle": "-."},
+}
+#: the same in words
+NAMES = {"synthetic": "synthetic records", "train": "real records", "test": "real, held out"}
 
 _SETTINGS: dict[str, Any] = {
     "axes.grid": True,
@@ -60,7 +80,7 @@ class Drawing:
             return self.draw()
 
 
-def line(number: int) -> dict[str, Any]:
+def line(number: int) -> Look:
     """Colour and dash of the curve with this number, counted from 0, as keywords of ``Axes.plot``.
 
     Examples
@@ -86,6 +106,32 @@ def legend_below(figure: Figure, axis: Axes, columns: int = 3, fontsize: float |
     handles, labels = axis.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=columns, fontsize=fontsize)
+
+
+def legend_of_curves(figure: Figure, axis: Axes, curves: int, columns: int = 3) -> None:
+    """Put a legend under a panel of more than one curve."""
+    if curves > 1:
+        legend_below(figure, axis, columns=columns)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers: the default labels are formulas."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def clipped(text: object, longest: int) -> str:
+    """Return a text of at most so many characters, for a place where it cannot wrap.
+
+    Examples
+    --------
+    >>> clipped("nearest neighbours", 8)
+    'nearest…'
+    """
+    text = " ".join(str(text).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def save(figure: Figure, path: Path, title: str) -> None:

@@ -13,10 +13,10 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.report.drawing import style
-from dpsynth.report.page.blocks import Plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,8 +37,19 @@ _NUMBERS = re.compile(r'( (?:d|x|y|width|height|points)=")([^"]*)"', re.DOTALL)
 _DIGITS = re.compile(r"(\d\.\d\d)\d+")
 
 
+@dataclass(frozen=True)
+class Plot:
+    """A drawn figure."""
+
+    uri: str  #: a ``data:`` address that holds all of it
+    alt: str  #: what it shows, for those who do not see it
+    caption: str
+    internal: bool = False  #: whether it was drawn from real records without payment
+    wide: bool = False  #: whether it takes a row of its own
+
+
 @contextmanager
-def drawing() -> Iterator[None]:
+def page_style() -> Iterator[None]:
     """Apply the style of all figures of a page, whatever the user's own settings are."""
     import matplotlib as mpl
 
@@ -74,7 +85,7 @@ def to_plot(draw: Callable[[], Figure], alt: str, caption: str, *, internal: boo
     >>> plot.uri[:26]
     'data:image/svg+xml;base64,'
     """
-    with drawing():
+    with page_style():
         figure = draw()
         text = to_svg(figure)
     code = base64.b64encode(text.encode()).decode()

@@ -6,11 +6,10 @@ other. Everything that came from real records says so, and the template shows it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dpsynth.evaluation.records import Measure, shown, shown_interval
+from dpsynth.report.drawing.svg import Plot
 
 
 @dataclass(frozen=True)
@@ -106,29 +105,6 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """A drawn figure.
-
-    Parameters
-    ----------
-    uri : str
-        A ``data:`` address that holds all of it.
-    alt : str
-        What it shows, for those who do not see it.
-    caption : str
-    internal : bool
-    wide : bool
-        Whether it takes a row of its own.
-    """
-
-    uri: str
-    alt: str
-    caption: str
-    internal: bool = False
-    wide: bool = False
-
-
-@dataclass(frozen=True)
 class Plots:
     """Figures side by side, as many in a row as there is room for.
 
@@ -157,40 +133,10 @@ class Section:
 
 
 def paragraph(*sentences: str | Sentence) -> Paragraph:
-    """Return a paragraph of sentences that are not internal unless they say so.
-
-    Examples
-    --------
-    >>> paragraph("One.", Sentence("Two.", internal=True)).sentences[0].internal
-    False
-    """
+    """Return a paragraph of sentences that are not internal unless they say so."""
     return Paragraph(tuple(s if isinstance(s, Sentence) else Sentence(s) for s in sentences))
 
 
 def number(text: str, internal: bool = False) -> Cell:
     """Return a cell that holds a number."""
     return Cell(text, number=True, internal=internal)
-
-
-def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
-    """Return a table of measures: what it is, value, interval where one has any, and its name in the files.
-
-    Examples
-    --------
-    >>> grid = measure_grid("Numbers", [Measure("Utility", "auc_mean", 0.8, True, "mean AUC")])
-    >>> [cell.text for cell in grid.rows[0]], grid.rows[0][1].internal
-    (['mean AUC', '0.8000', 'auc_mean'], True)
-    """
-    measures = list(measures)
-    intervals = any(shown_interval(measure) for measure in measures)
-    rows = tuple(
-        (
-            Cell(measure.detail or measure.name.replace("_", " ")),
-            number(shown(measure.value), measure.internal),
-            *((number(shown_interval(measure)),) if intervals else ()),
-            Cell(measure.name, quiet=True),
-        )
-        for measure in measures
-    )
-    header = ("what it is", "value", *(("interval",) if intervals else ()), "name")
-    return Grid(caption, header, rows, folded)

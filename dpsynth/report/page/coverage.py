@@ -6,30 +6,25 @@ Numbers of records are internal; the way of the split and its share are public, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
-from dpsynth.evaluation.records import Evaluation, shown
-from dpsynth.report.findings.verdict import get, number_of
+from dpsynth.evaluation.records import shown
 from dpsynth.report.page.blocks import Sentence
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.verdict import get, number_of
 
-if TYPE_CHECKING:
-    from dpsynth.report.load import ReportSource
 
-
-def covered(source: ReportSource) -> tuple[Sentence, ...]:
+def covered(report: RunReport) -> tuple[Sentence, ...]:
     """Return who is covered, in sentences; the first one is for the summary. Empty where nothing is known.
 
     Examples
     --------
-    >>> from dpsynth.report.load import ReportSource
     >>> config = {"split": {"method": "independent", "test_fraction": 0.5}}
-    >>> print(covered(ReportSource("A run", config=config))[0].text)
+    >>> print(covered(RunReport(config=config))[0].text)
     About 50 in 100 records of the real table trained the model; nothing was released of the others, which
     were held out.
     """
-    evaluation = source.evaluation or Evaluation(())
-    trained, held_out = get(evaluation, "train_records"), get(evaluation, "test_records")
-    split = source.config.get("split")
+    trained, held_out = (get(report.measured, name) for name in ("train_records", "test_records"))
+    split = report.config.get("split")
     split = split if isinstance(split, Mapping) else {}
     fraction = split.get("test_fraction")
     internal = any(measure is not None and measure.internal for measure in (trained, held_out))
@@ -50,39 +45,30 @@ def covered(source: ReportSource) -> tuple[Sentence, ...]:
         )
     else:
         return ()
-    return (first, *_more(source, split, measured=internal))
+    return (first, *_more(report, split, measured=internal))
 
 
-def _more(source: ReportSource, split: Mapping[str, Any], *, measured: bool) -> list[Sentence]:
-    made: list[Sentence] = []
-    private = source.guarantee is not None and source.guarantee.private
+def _more(report: RunReport, split: Mapping[str, object], *, measured: bool) -> list[Sentence]:
+    sentences: list[str] = []
     if split.get("method") == "independent":
-        made.append(
-            Sentence(
-                "Each record was assigned by itself, by a hash of its values, so that nobody's part depends "
-                "on the other records: one record more in the table is at most one more in training."
-            )
+        sentences.append(
+            "Each record was assigned by itself, by a hash of its values, so that nobody's part depends "
+            "on the other records: one record more in the table is at most one more in training."
         )
     elif split.get("method") == "stratified":
-        made.append(
-            Sentence(
-                "The records were divided in exact numbers and in proportion to the outcome, so that one "
-                "record more can move others from one part to the other: the guarantee is about the training "
-                "part as it is."
-            )
+        sentences.append(
+            "The records were divided in exact numbers and in proportion to the outcome, so that one "
+            "record more can move others from one part to the other: the guarantee is about the training "
+            "part as it is."
         )
-    if private:
-        made.append(
-            Sentence(
-                "The guarantee is for each training record. It is for each person only if nobody has more "
-                "than one: several records of one person are covered at a much weaker level."
-            )
+    if report.guarantee is not None and report.guarantee.private:
+        sentences.append(
+            "The guarantee is for each training record. It is for each person only if nobody has more "
+            "than one: several records of one person are covered at a much weaker level."
         )
     if measured:
-        made.append(
-            Sentence(
-                "The numbers on this page that are marked internal were computed from the training records "
-                "and from the held-out ones. No guarantee covers these numbers, for either."
-            )
+        sentences.append(
+            "The numbers on this page that are marked internal were computed from the training records "
+            "and from the held-out ones. No guarantee covers these numbers, for either."
         )
-    return made
+    return [Sentence(text) for text in sentences]

@@ -69,14 +69,8 @@ _OF_MEASURES = {
 }
 
 
-def glossary(*, internal: bool) -> Section:
-    """Return one sentence on each word; a page for release needs none about numbers that it does not show.
-
-    Examples
-    --------
-    >>> glossary(internal=False).anchor
-    'glossary'
-    """
+def section(*, internal: bool) -> Section:
+    """Return one sentence on each word; a page for release needs none about numbers that it does not show."""
     chosen = _OF_GUARANTEES | (_OF_MEASURES if internal else {})
     words = tuple((word, Sentence(text)) for word, text in chosen.items())
     start = paragraph(

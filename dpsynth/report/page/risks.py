@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.findings.verdict import get, told
-from dpsynth.report.load import ReportSource
 from dpsynth.report.page.blocks import Block, Facts, Heading, Section, Sentence, paragraph
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.verdict import get, told
 
 _SINGLED = (
     (
@@ -35,7 +35,7 @@ _INFERRED = (
 )
 
 
-def risks(source: ReportSource) -> Section:
+def section(report: RunReport) -> Section:
     """Return the section."""
     blocks: list[Block] = [
         paragraph(
@@ -45,7 +45,7 @@ def risks(source: ReportSource) -> Section:
             "for which all means that are reasonably likely to be used count, other tables included."
         )
     ]
-    bounds = _bounds(source)
+    bounds = _bounds(report)
     parts = (
         (
             "Singling out",
@@ -70,35 +70,32 @@ def risks(source: ReportSource) -> Section:
             "one. What holds of patients in general can be inferred of everybody, by design.",
         ),
     )
-    evaluation = source.evaluation or Evaluation(())
     for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
         facts = [("What it is", Sentence(meaning)), ("The guarantee", Sentence(bound))]
-        if tried := _tried(evaluation, names):
+        if tried := _tried(report.measured, names):
             facts += [*tried, ("Not tried", Sentence(untried))]
         blocks += [Heading(title), Facts(tuple(facts))]
     return Section("risks", "Singling out, linkability, inference", tuple(blocks))
 
 
-def _bounds(source: ReportSource) -> tuple[str, str, str]:
+def _bounds(report: RunReport) -> tuple[str, str, str]:
     """What the guarantee says about each risk."""
-    if source.guarantee is None or source.profile is None:
+    guarantee, profile = report.guarantee, report.profile
+    if guarantee is None or profile is None:
         return ("None is known.",) * 3
-    if not source.guarantee.private:
+    if not guarantee.private:
         return ("It is void: nothing is promised.",) * 3
-    profile = source.profile
-    tv, accuracy, found = profile.tv(), profile.attack_accuracy(), float(profile.tpr(0.01))
-    points, right = round_up(100 * tv, 3), round_up(100 * accuracy, 3)
-    added = profile.adjacency == ADD_REMOVE
+    points, right = round_up(100 * guarantee.tv, 3), round_up(100 * profile.attack_accuracy(), 3)
+    members = round_up(100 * float(profile.tpr(0.01)), 3)
+    added = guarantee.adjacency == ADD_REMOVE
     otherwise = f"{'without their record' if added else 'with another record in place of theirs'} in training"
-    but = ""
-    if source.ledger is not None and source.ledger.excluded:
-        but = " That is but for what the guarantee leaves out."
+    but = " That is but for what the guarantee leaves out." if guarantee.excluded else ""
     return (
         "Whatever would single a patient out, such as a synthetic record that equals theirs, is more "
         f"probable by at most {points} points in 100 than {otherwise}.{but}",
         "Whoever holds a patient's record and asks whether it was among the training records is right at "
         f"most {right} times in 100 from even odds; a test that suspects 1 in 100 others wrongly finds at "
-        f"most {round_up(100 * found, 3)} in 100 of those who were.{but}",
+        f"most {members} in 100 of those who were.{but}",
         "No deduction about a patient becomes more probable by more than "
         f"{points} points in 100 through their own record. What follows from the other records, about this "
         f"patient as about any other, is not limited.{but}",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from dpsynth.evaluation.records import Evaluation, Measure, shown_with_interval
-from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Sentence, measure_grid, number
+from dpsynth.evaluation.records import Evaluation, Measure, shown, shown_interval, shown_with_interval
+from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Sentence, number
 
 #: a measure of one column, such as ``tvd[age]``
 OF_COLUMN = re.compile(r"(?P<name>[^\[]+)\[(?P<column>.*)\]", re.DOTALL)
@@ -14,7 +14,7 @@ OF_COLUMN = re.compile(r"(?P<name>[^\[]+)\[(?P<column>.*)\]", re.DOTALL)
 HOMES = {
     "utility": ("utility",),
     "replication": ("replication", "study", "effect"),
-    "resemblance": ("resemblance", "association", "constraint", "discriminat", "rare"),
+    "similarity": ("similarity", "resemblance", "association", "constraint", "discriminat", "rare"),
     "columns": ("tails", "single"),
     "closeness": ("closeness", "memor", "membership", "nearest", "copies"),
     "records": ("records",),
@@ -45,32 +45,56 @@ def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
     return [measure for measure in evaluation.measures if home(measure.group) == name]
 
 
-def tables(found: Sequence[Measure]) -> list[Block]:
+def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
+    """Return a table of measures: what it is, value, interval where one has any, and its name in the files.
+
+    Examples
+    --------
+    >>> grid = measure_grid("Numbers", [Measure("Utility", "auc_mean", 0.8, True, "mean AUC")])
+    >>> [cell.text for cell in grid.rows[0]], grid.rows[0][1].internal
+    (['mean AUC', '0.8000', 'auc_mean'], True)
+    """
+    measures = list(measures)
+    intervals = any(shown_interval(measure) for measure in measures)
+    rows = tuple(
+        (
+            Cell(measure.detail or measure.name.replace("_", " ")),
+            number(shown(measure.value), measure.internal),
+            *((number(shown_interval(measure)),) if intervals else ()),
+            Cell(measure.name, quiet=True),
+        )
+        for measure in measures
+    )
+    header = ("what it is", "value", *(("interval",) if intervals else ()), "name")
+    return Grid(caption, header, rows, folded)
+
+
+def measure_tables(measures: Sequence[Measure]) -> list[Block]:
     """Return one table a group, without measures of single columns; of a long one, the main rows first.
 
     Measures without a value are told last and folded, each with its reason: a table of them says nothing.
     """
-    made: list[Block] = []
-    for group in dict.fromkeys(m.group for m in found):
-        every = [m for m in found if m.group == group and OF_COLUMN.fullmatch(m.name) is None]
+    blocks: list[Block] = []
+    for group in dict.fromkeys(m.group for m in measures):
+        every = [m for m in measures if m.group == group and OF_COLUMN.fullmatch(m.name) is None]
         plain = [m for m in every if m.value is not None]
         main = [m for m in plain if _MAIN.fullmatch(m.name)]
         if len(plain) > _MOST_MEASURES and main:
             rest = [m for m in plain if m not in main]
-            made.append(measure_grid(f"{group}: main measures", main))
-            made.append(measure_grid(f"{group}: further measures", rest, folded=True))
+            blocks.append(measure_grid(f"{group}: main measures", main))
+            blocks.append(measure_grid(f"{group}: further measures", rest, folded=True))
         elif plain:
-            made.append(measure_grid(f"{group}: measures", plain, folded=len(plain) > 2 * _MOST_MEASURES))
+            blocks.append(measure_grid(f"{group}: measures", plain, folded=len(plain) > 2 * _MOST_MEASURES))
         if lacking := [m for m in every if m.value is None]:
             rows = tuple((Cell(m.detail, internal=m.internal), Cell(m.name, quiet=True)) for m in lacking)
-            made.append(Grid(f"{group}: not computed", ("what, and why not", "name"), rows, folded=True))
-    return made
+            blocks.append(Grid(f"{group}: not computed", ("what, and why not", "name"), rows, folded=True))
+    return blocks
 
 
-def pivots(found: Sequence[Measure], name: str) -> list[Block]:
+def column_tables(measures: Sequence[Measure], name: str) -> list[Block]:
     """Return one table with a line for each column or category; empty if no measure is of one."""
     table: dict[str, dict[str, Measure]] = {}
-    for measure in found:
+    for measure in measures:
         match = OF_COLUMN.fullmatch(measure.name)
         if match is not None:
             table.setdefault(match["column"], {})[match["name"]] = measure

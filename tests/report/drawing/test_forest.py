@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.errors import InputError
-from dpsynth.report.drawing.forest import forest
+from dpsynth.report.drawing.forest import draw
 
 
 def side(estimate: float, lower: float, upper: float) -> dict[str, float]:
@@ -31,7 +30,7 @@ ROWS = [
 
 def drawn(data, **options):
     """Return the axis of a figure that has been rendered, as its places are known only then."""
-    figure = forest(data, **options)
+    figure = draw(data, **options)
     FigureCanvasAgg(figure).draw()
     assert figure.get_figwidth() <= 4.5
     return figure, figure.axes[0]
@@ -95,7 +94,7 @@ def test_a_missing_side_is_said() -> None:
 def test_nothing_to_draw(rows) -> None:
     """An empty axis in place of the reason."""
     note = "No estimate from the real records: no event is observed. A further sentence."
-    figure = forest(detail(rows, note=note))
+    figure = draw(detail(rows, note=note))
     text = " ".join(words(figure)).replace("\n", " ")
     assert f"No odds ratio for death could be estimated ({len(rows)} terms)." in text
     assert "No estimate from the real records: no event is observed." in text
@@ -175,21 +174,11 @@ def test_intervals_without_length(value: float) -> None:
     drawn(detail([("x", side(np.exp(value), np.exp(value), np.exp(value)), None)]))
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [({"rows": []}, {}, "lacks 'measure'"), (detail(ROWS), {"most": 0}, "most must be at least 1, got 0")],
-)
-def test_wrong_arguments(data, options, message) -> None:
-    """A detail of another kind that ends in a KeyError."""
-    with pytest.raises(InputError, match=message):
-        forest(data, **options)
-
-
 def test_names_are_no_formulas():
     """Would catch a column's name read as mathematics, which fails where it is none."""
     side = {"estimate": 1.4, "lower": 1.2, "upper": 1.6}
     rows = [{"term": r"$\foo$", "real": side, "synthetic": side}]
-    figure = forest({"measure": "odds ratio", "outcome": r"$\bar{", "rows": rows})
+    figure = draw({"measure": "odds ratio", "outcome": r"$\bar{", "rows": rows})
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     assert buffer.getvalue()

@@ -11,9 +11,13 @@ import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.evaluation.records import Measure
-from dpsynth.report.drawing import marginals, plots, svg
-from dpsynth.report.drawing import privacy_curves as curves
+from dpsynth.evaluation.records import Detail, Measure
+from dpsynth.report.drawing import histograms, style, svg
+from dpsynth.report.drawing.heat_map import MOST_NAMES, plot_matrix
+from dpsynth.report.drawing.histograms import plot_marginals
+from dpsynth.report.drawing.intervals import plot_intervals
+from dpsynth.report.drawing.privacy_curves import plot_curves
+from dpsynth.report.drawing.waterfall import epsilon_text, plot_costs
 
 PREFIX = "data:image/svg+xml;base64,"
 
@@ -25,15 +29,15 @@ def decoded(plot) -> str:
     return text
 
 
-def marginal_data(table: str = "synthetic", **changes) -> dict:
+def marginal(table: str = "synthetic", **changes) -> Detail:
     data = {"column": "age", "table": table, "type": "numeric", "edges": [0.0, 10.0, 100.0]}
     data |= {"share": [0.25, 0.75], "missing": 0.125, "unit": "years", "log": False}
-    return data | changes
+    return Detail("marginal", f"marginal[age].{table}", table != "synthetic", data | changes)
 
 
 def test_a_drawing_is_small_and_comes_out_the_same():
     """Catches dates, random identifiers, outlines of letters, or references to other files."""
-    first, again = (marginals.marginal([marginal_data()], internal=False) for _ in range(2))
+    first, again = (plot_marginals([marginal()]) for _ in range(2))
     assert first == again
     text = decoded(first)
     assert len(text) < 20_000
@@ -45,20 +49,18 @@ def test_a_drawing_is_small_and_comes_out_the_same():
 @pytest.mark.parametrize("name", sources.HOSTILE)
 def test_any_name_can_be_drawn(name):
     """Catches names that matplotlib reads as formulas, letters its font lacks, and markup in the SVG."""
-    data = marginal_data(type="categories", labels=[name, f"{name} 2"], column=name, unit=name)
-    data.pop("edges")
-    text = decoded(marginals.marginal([data, data | {"table": "train"}], internal=True))
+    changes = {"type": "categories", "labels": [name, f"{name} 2"], "column": name, "unit": name}
+    text = decoded(plot_marginals([marginal(**changes), marginal("train", **changes)]))
     assert "<script" not in text
     matrix = [[1.0, None], [None, 1.0]]
-    decoded(plots.heat_map(matrix, [name, "b"], what="w", caption="c", internal=False))
+    decoded(plot_matrix(matrix, [name, "b"], what="w", caption="c", internal=False))
     rows = [(name, "synthetic", Measure("g", "m", 0.5, True))]
-    decoded(plots.intervals(rows, what="w", caption="c", reference=0.5, axis_label="x"))
+    decoded(plot_intervals(rows, what="w", caption="c", reference=0.5, axis_label="x"))
 
 
 def test_words_beside_a_marginal():
     """Catches an alternative text that tells another bin, or a caption without the missing values."""
-    real = marginal_data("train", share=[0.6, 0.4], missing=0.25)
-    plot = marginals.marginal([marginal_data(), real], internal=True)
+    plot = plot_marginals([marginal(), marginal("train", share=[0.6, 0.4], missing=0.25)])
     assert plot.internal
     assert (
         "synthetic records: 10 to 100 (75.0 %)" in plot.alt and "real records: 0 to 10 (60.0 %)" in plot.alt
@@ -80,16 +82,16 @@ def test_words_beside_a_marginal():
 )
 def test_odd_columns_are_drawn(changes):
     """Catches a crash on constant, all-missing, many-valued columns or log scales from 0."""
-    decoded(marginals.marginal([marginal_data(**changes)], internal=False))
+    decoded(plot_marginals([marginal(**changes)]))
 
 
 def test_uneven_bins_are_drawn_by_width():
     """Catches notches in an even distribution of ages, some of whose bins hold one year and some two."""
-    even = marginals._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
+    even = histograms._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
     assert even.tolist() == [1, 1, 1]
     edges = np.array([0.0, 2.0, 4.0, 5.0, 7.0])
     share = np.diff(edges) / 7
-    drawn = share * marginals._to_equal_widths(edges)
+    drawn = share * histograms._to_equal_widths(edges)
     assert drawn == pytest.approx([2 / 7] * 4)
 
 
@@ -99,9 +101,9 @@ def test_heat_maps_of_all_sizes(size):
     matrix = np.eye(size).tolist()
     matrix[0][-1] = matrix[-1][0] = None
     names = [f"column {i}" for i in range(size)]
-    plot = plots.heat_map(matrix, names, what="Association", caption="c", internal=False, signed=True)
+    plot = plot_matrix(matrix, names, what="Association", caption="c", internal=False, signed=True)
     assert ("No pair" in plot.alt) == (size <= 2)
-    assert ">column 0<" in decoded(plot) or size > plots.MOST_NAMES
+    assert ">column 0<" in decoded(plot) or size > MOST_NAMES
 
 
 def test_intervals_tell_all_their_numbers():
@@ -111,7 +113,7 @@ def test_intervals_tell_all_their_numbers():
         ("forest", "train", Measure("g", "auc_real_forest", 0.75, True)),
         ("linear", "synthetic", Measure("g", "auc_linear", None, True)),
     ]
-    plot = plots.intervals(rows, what="AUC", caption="c", reference=0.5, axis_label="AUC")
+    plot = plot_intervals(rows, what="AUC", caption="c", reference=0.5, axis_label="AUC")
     assert plot.internal
     assert "forest, synthetic records: 0.7000 (0.6000 to 0.8000); forest, real records: 0.7500." in plot.alt
     assert "linear" not in plot.alt
@@ -122,33 +124,37 @@ def test_waterfall_shows_every_entry(entries):
     """Catches entries that are left out of a long ledger, or bars that do not reach the total."""
     ledger = sources.ledger_of(entries)
     summary = ledger.summary(sources.DELTA)
-    drawn = curves.waterfall(summary)
+    drawn = plot_costs(summary["entries"], sources.DELTA)
     assert len(drawn) == math.ceil(entries / 25)
     texts = [decoded(plot) for plot in drawn]
     words = " ".join(plot.alt for plot in drawn)
     for place, entry in enumerate(ledger.entries, start=1):
         assert f"{place}, {entry.name}: from" in words
         assert any(f">{place}</text>" in text for text in texts)
-    assert f"to {curves.epsilon_text(summary['epsilon'])}." in words
+    assert f"to {epsilon_text(summary['epsilon'])}." in words
     assert not any(plot.internal for plot in drawn)
+
+
+def waterfall(ledger: Ledger) -> tuple[svg.Plot, ...]:
+    return plot_costs(ledger.summary(sources.DELTA)["entries"], sources.DELTA)
 
 
 def test_waterfall_without_a_guarantee():
     """Catches a crash or a finite bar where epsilon is infinite, and an empty drawing of an empty ledger."""
-    (plot,) = curves.waterfall(sources.bare_ledger().summary(sources.DELTA))
+    (plot,) = waterfall(sources.bare_ledger())
     assert "∞" in decoded(plot) and "to ∞" in plot.alt
     alone = Ledger()
     alone.post("all of it", non_private_event(), sensitivity="unbounded")
-    (plot,) = curves.waterfall(alone.summary(sources.DELTA))
+    (plot,) = waterfall(alone)
     assert "from 0 to ∞" in plot.alt
-    assert curves.waterfall(Ledger().summary(sources.DELTA)) == ()
+    assert waterfall(Ledger()) == ()
 
 
 def test_curves_of_a_profile():
     """Catches curves of another profile in the words, and curves where nothing is guaranteed."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(1.0), sensitivity="1")
-    drawn = curves.curves(ledger.profile(), sources.DELTA)
+    drawn = plot_curves(ledger.profile(), sources.DELTA)
     assert len(drawn) == 4
     for plot in drawn:
         decoded(plot)
@@ -156,23 +162,23 @@ def test_curves_of_a_profile():
     assert "0.383" in drawn[2].alt
     assert "at most 9.24 % of members" in drawn[0].alt
     assert "epsilon 4.378" in drawn[3].alt
-    assert curves.curves(sources.bare_ledger().profile(), sources.DELTA) == ()
+    assert plot_curves(sources.bare_ledger().profile(), sources.DELTA) == ()
 
 
 def test_curves_at_delta_zero():
     """Catches a crash where epsilon is infinite although there is noise."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(1.0), sensitivity="1")
-    assert len(curves.curves(ledger.profile(), 0.0)) == 3
+    assert len(plot_curves(ledger.profile(), 0.0)) == 3
 
 
 def test_users_settings_do_not_show():
     """Catches a user's matplotlib settings in the drawing, or ours left behind."""
     import matplotlib as mpl
 
-    plain = marginals.marginal([marginal_data()], internal=False)
+    plain = plot_marginals([marginal()])
     with mpl.rc_context({"font.size": 30.0, "svg.fonttype": "path"}):
-        assert marginals.marginal([marginal_data()], internal=False) == plain
+        assert plot_marginals([marginal()]) == plain
         assert mpl.rcParams["font.size"] == 30.0
 
 
@@ -180,12 +186,10 @@ def test_coordinates_are_shortened_and_words_are_not():
     """Catches a number in a label that loses its digits."""
 
     def draw():
-        from dpsynth.report.drawing import style
-
         figure, (axis,) = style.panels()
         axis.set_xlabel("1.23456789")
         return figure
 
-    with svg.drawing():
+    with svg.page_style():
         text = svg.to_svg(draw())
     assert ">1.23456789</text>" in text

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import report_sources as sources
 
-from dpsynth.report.page import page
+from dpsynth.report.page.html import MODES, write_page
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _BROWSER = next((path for name in _NAMES if (path := shutil.which(name))), None)
@@ -56,16 +56,14 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
-    source, _ = sources.full_source()
+    report, _ = sources.full_report()
     folder = tmp_path_factory.mktemp("pages")
-    for mode in page.MODES:
-        page.write_page(source, folder / f"{mode}.html", mode)
-    return {mode: folder / f"{mode}.html" for mode in page.MODES}
+    for mode in MODES:
+        write_page(report, folder / f"{mode}.html", mode)
+    return {mode: folder / f"{mode}.html" for mode in MODES}
 
 
-@pytest.fixture(
-    scope="module", params=[(mode, screen) for mode in page.MODES for screen in SCREENS], ids="-".join
-)
+@pytest.fixture(scope="module", params=[(mode, screen) for mode in MODES for screen in SCREENS], ids="-".join)
 def opened(request, browser, files) -> Iterator[Opened]:
     mode, screen = request.param
     tab = browser.new_page(viewport=SCREENS[screen])
@@ -136,7 +134,7 @@ def test_badges(opened):
     assert badges == 0 if mode == "release" else badges > 50
 
 
-@pytest.mark.parametrize("mode", page.MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_print(browser, files, mode):
     """Catches folded parts that paper does not show, and figures or tables cut off at the margin."""
     # the width between the margins of A4

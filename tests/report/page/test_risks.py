@@ -9,12 +9,12 @@ import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page import page
+from dpsynth.report.page import risks
 from dpsynth.report.page.blocks import Facts, Heading
 from dpsynth.report.page.coverage import covered
-from dpsynth.report.page.plain import risk, unluckiest
-from dpsynth.report.page.risks import risks
+from dpsynth.report.page.html import render
+from dpsynth.report.page.summary import risk, unluckiest
+from dpsynth.report.run_report import RunReport
 
 SPLIT = {"split": {"method": "independent", "test_fraction": 0.3}}
 SIZES = Evaluation(
@@ -30,15 +30,14 @@ SIZES = Evaluation(
 )
 
 
-def run(**changes) -> ReportSource:
+def run(**changes) -> RunReport:
     ledger = sources.ledger_of()
-    guarantee = ledger.guarantee(sources.DELTA)
-    made = ReportSource("t", guarantee, ledger, sources.DELTA, config=SPLIT, evaluation=SIZES)
+    made = RunReport(ledger, sources.DELTA, config=SPLIT, evaluation=SIZES)
     return replace(made, **changes)
 
 
-def told(source: ReportSource) -> str:
-    return " ".join(sentence.text for sentence in covered(source))
+def told(report: RunReport) -> str:
+    return " ".join(sentence.text for sentence in covered(report))
 
 
 def test_who_is_covered() -> None:
@@ -67,7 +66,7 @@ def test_numbers_of_records_are_not_released() -> None:
         ({"config": {"split": {"method": "stratified", "test_fraction": 0.5}}}, "exact numbers", "by a hash"),
         ({"config": {}}, "as far as is known", "nothing was released"),
         (
-            {"config": {}, "guarantee": None, "ledger": None, "delta": None},
+            {"config": {}, "ledger": None, "delta": None},
             "700 of 1,010",
             "guarantee is for",
         ),
@@ -81,12 +80,12 @@ def test_nothing_is_said_that_is_not_known(changes, words, silent) -> None:
 
 def test_nothing_known_nothing_said() -> None:
     """Catches an empty heading on the page of a table of unknown origin."""
-    assert covered(ReportSource("t")) == ()
-    assert "Who is covered" not in page.render(ReportSource("t"), "internal")
+    assert covered(RunReport()) == ()
+    assert "Who is covered" not in render(RunReport(), "internal")
 
 
-def facts_of(source: ReportSource) -> dict[str, dict[str, str]]:
-    blocks = risks(source).blocks
+def facts_of(report: RunReport) -> dict[str, dict[str, str]]:
+    blocks = risks.section(report).blocks
     titles = [block.text for block in blocks if isinstance(block, Heading)]
     facts = [block for block in blocks if isinstance(block, Facts)]
     return {
@@ -97,10 +96,10 @@ def facts_of(source: ReportSource) -> dict[str, dict[str, str]]:
 
 def test_three_risks_are_named_with_what_the_guarantee_says() -> None:
     """Catches a bound that is told smaller than it is, or one of another measure."""
-    source = run()
-    found = facts_of(source)
+    report = run()
+    found = facts_of(report)
     assert list(found) == ["Singling out", "Linkability", "Inference"]
-    profile = source.profile
+    profile = report.profile
     for title, word, bound in (
         ("Singling out", "at most ", profile.tv()),
         ("Linkability", "right at most ", profile.attack_accuracy()),
@@ -110,7 +109,7 @@ def test_three_risks_are_named_with_what_the_guarantee_says() -> None:
         value = float(found[title]["The guarantee"].split(word)[1].split()[0])
         assert 100 * bound <= value < 100 * bound + 0.2, (title, word)
     assert all("Not tried" in facts for facts in found.values())
-    assert "singling out, linkability and inference" in risk(source)[-1].text
+    assert "singling out, linkability and inference" in risk(report)[-1].text
 
 
 def test_measures_stand_with_the_risk_that_they_speak_to() -> None:
@@ -120,7 +119,7 @@ def test_measures_stand_with_the_risk_that_they_speak_to() -> None:
     assert "0.523 (0.501 to 0.545)" in found["Linkability"]["Tried on this table"]
     assert "0.810 (0.790 to 0.830)" in found["Inference"]["Tried on this table"]
     assert "n/a" not in str(found) and "compared distances" not in str(found)
-    for block in risks(run()).blocks:
+    for block in risks.section(run()).blocks:
         if isinstance(block, Facts):
             for name, sentence in block.items:
                 assert sentence.internal == (name == "Tried on this table")
@@ -130,29 +129,29 @@ def test_measures_stand_with_the_risk_that_they_speak_to() -> None:
 
 def test_no_promise_without_a_guarantee() -> None:
     """Catches bounds of a ledger that is void or unknown, and a hole that is passed over."""
-    for source in (ReportSource("t"), run(ledger=None, guarantee=None, delta=None)):
-        assert {facts["The guarantee"] for facts in facts_of(source).values()} == {"None is known."}
+    for report in (RunReport(), run(ledger=None, delta=None)):
+        assert {facts["The guarantee"] for facts in facts_of(report).values()} == {"None is known."}
     bare = sources.bare_ledger()
-    void = run(ledger=bare, guarantee=bare.guarantee(sources.DELTA))
+    void = run(ledger=bare)
     assert all("void" in facts["The guarantee"] for facts in facts_of(void).values())
     ledger = sources.ledger_of()
     ledger.exclude("bounds of age")
-    hole = run(ledger=ledger, guarantee=ledger.guarantee(sources.DELTA))
+    hole = run(ledger=ledger)
     assert all("leaves out" in facts["The guarantee"] for facts in facts_of(hole).values())
 
 
 def test_average_and_unluckiest_are_told_together() -> None:
     """Catches 64 % and 95 % on one page that seem to contradict each other, or a belief told too small."""
-    source = run()
-    text = unluckiest(source.profile, sources.DELTA)
+    report = run()
+    text = unluckiest(report.profile, sources.DELTA)
     belief = float(text.split("up to ")[1].split()[0])
-    allowed = 100 * source.profile.belief(sources.DELTA)
+    allowed = 100 * report.profile.belief(sources.DELTA)
     assert allowed <= belief < allowed + 0.1
     times = int(text.split("once in ")[1].split()[0].replace(",", ""))
-    exceeded = source.profile.exceedance(source.profile.epsilon(sources.DELTA))
+    exceeded = report.profile.exceedance(report.profile.epsilon(sources.DELTA))
     assert exceeded <= 1 / times < 1.02 * exceeded
-    assert any("a coin is right 50 times. That is an average" in sentence.text for sentence in risk(source))
-    assert page.render(source, "release").count("after the unluckiest of all releases") == 2
+    assert any("a coin is right 50 times. That is an average" in sentence.text for sentence in risk(report))
+    assert render(report, "release").count("after the unluckiest of all releases") == 2
 
 
 @pytest.mark.parametrize("multiplier", [0.3, 0.1, 0.02])
@@ -160,6 +159,6 @@ def test_a_guarantee_of_nothing_is_no_number(multiplier) -> None:
     """Catches "right at most 100 times in 100", "at most inf times" and "100 % sure"."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(multiplier), sensitivity="1")
-    source = run(ledger=ledger, guarantee=ledger.guarantee(sources.DELTA))
-    text = " ".join(sentence.text for sentence in risk(source))
+    report = run(ledger=ledger)
+    text = " ".join(sentence.text for sentence in risk(report))
     assert not any(word in text for word in ("inf ", "100 times in 100", "100 % sure"))

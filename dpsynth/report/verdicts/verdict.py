@@ -1,4 +1,4 @@
-"""One finding about a synthetic table, and how measures are read and told by the rules that find it."""
+"""One verdict on a synthetic table, and how measures are read and told by the rules that give it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["good", "caution", "bad"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One finding.
+    """What a rule says about one matter; what an evaluator *found* are the numbers that it judges.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def basis(measures: Iterable[Measure]) -> tuple[tuple[str, ...], bool]:
-    """Names of the measures that a finding rests on, and whether one of them is internal."""
+    """Names of the measures that a verdict rests on, and whether one of them is internal."""
     measures = list(measures)
     return tuple(m.name for m in measures), any(m.internal for m in measures)
 

@@ -1,18 +1,29 @@
 """Rules about single columns: would somebody who knows the patients believe them?
 
 Tails, point masses, cells that are missing together, habits of recording, and digits beyond the declared
-steps. See :mod:`dpsynth.report.findings.verdicts` for how the rules are made.
+steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from dpsynth.evaluation.records import Detail, Evaluation, shown
+from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.findings.verdict import Severity, Verdict
-from dpsynth.report.page.blocks import Sentence
+from dpsynth.report.details import (
+    FINER,
+    MISSING_CELLS,
+    OUTSIDE,
+    SINGLE_COLUMNS,
+    TAILS,
+    Estimate,
+    FinerRow,
+    Of,
+    Rows,
+    SingleColumnRow,
+    TailsRow,
+)
+from dpsynth.report.verdicts.verdict import Severity, Verdict
 
 #: part of a column's values outside its declared bounds that is worth a sentence
 _CUT = 0.01
@@ -28,7 +39,7 @@ _BY_DIGITS = 0.7
 
 def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do the declared bounds cut the real table, so that no other measure can see what was lost?"""
-    for detail in evaluation.of_kind("outside_bounds"):
+    for detail in OUTSIDE.of(evaluation):
         rows = [row for row in detail.data["rows"] if row["values"] > _CUT * row["of"]]
         if rows and detail.name.endswith(".train"):
             named = [
@@ -45,48 +56,48 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def tails(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the standard deviations and the extreme values of numbers those of the real table?"""
-    for detail in evaluation.of_kind("tails"):
-        numeric = [row for row in detail.data["rows"] if row["spread"] is not None]
-        beyond = sorted((row for row in numeric if row["surely"] > 1.0), key=lambda row: -row["surely"])
+    for detail in TAILS.of(evaluation):
+        numeric = [(row, spread) for row in detail.data["rows"] if (spread := row["spread"]) is not None]
+        beyond = sorted((row for row, _ in numeric if row["surely"] > 1.0), key=lambda row: -row["surely"])
         if beyond:
             sentence = (
                 f"Extreme values are not to be trusted in {len(beyond)} of {len(numeric)} numeric columns: "
                 f"{_first([_worst_error(row) for row in beyond])}."
             )
-            yield Verdict("tails", _severity(beyond[0]), sentence, (detail.name,), detail.internal)
-        elif numeric and all(_within(row) for row in numeric):
+            yield Verdict("tails", _severity(beyond[0]["surely"]), sentence, (detail.name,), detail.internal)
+        elif numeric and all(_within(row, spread) for row, spread in numeric):
             sentence = "Standard deviations and extreme values of numbers are nearly those of the real table."
             yield Verdict("tails_hold", "good", sentence, (detail.name,), detail.internal)
 
 
-def _severity(entry: Mapping[str, Any]) -> Severity:
-    return "bad" if entry["surely"] > _FAR else "caution"
+def _severity(surely: float) -> Severity:
+    return "bad" if surely > _FAR else "caution"
 
 
-def _worst_error(row: Mapping[str, Any]) -> str:
+def _worst_error(row: TailsRow) -> str:
     """What is wrong with a column: a percentile, which says more, or its standard deviation."""
     unit = f" {row['unit']}" if row["unit"] else ""
-    end = max(("low", "high"), key=lambda end: abs(row[end]["error"]["value"]))
-    if abs(row[end]["error"]["value"]) > PERCENTILE_AIM:
-        where = "below" if end == "low" else "above"
-        made, real = number(row[end]["synthetic"]), number(row[end]["real"])
+    ends = (("below", row["low"]), ("above", row["high"]))
+    where, worst = max(ends, key=lambda end: abs(end[1]["error"]["value"]))
+    if abs(worst["error"]["value"]) > PERCENTILE_AIM:
+        synthetic, real = number(worst["synthetic"]), number(worst["real"])
         return (
-            f"{row['column']}: one record in a hundred lies {where} {made}{unit}; in the real table {where} "
-            f"{real}"
+            f"{row['column']}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
+            f"{where} {real}"
         )
-    made, real = number(row["deviation_synthetic"]), number(row["deviation_real"])
-    return f"{row['column']}: the standard deviation is {made}{unit}; in the real table {real}"
+    synthetic, real = number(row["deviation_synthetic"]), number(row["deviation_real"])
+    return f"{row['column']}: the standard deviation is {synthetic}{unit}; in the real table {real}"
 
 
-def _within(row: Mapping[str, Any]) -> bool:
-    errors = [row[end]["error"]["value"] for end in ("low", "high")]
-    spread = SPREAD_AIM[0] <= row["spread"]["value"] <= SPREAD_AIM[1]
-    return spread and all(abs(error) < PERCENTILE_AIM for error in errors)
+def _within(row: TailsRow, spread: Estimate) -> bool:
+    errors = (row["low"]["error"]["value"], row["high"]["error"]["value"])
+    close = SPREAD_AIM[0] <= spread["value"] <= SPREAD_AIM[1]
+    return close and all(abs(error) < PERCENTILE_AIM for error in errors)
 
 
 def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do values that hold many records hold as many in the synthetic table?"""
-    for detail in evaluation.of_kind("tails"):
+    for detail in TAILS.of(evaluation):
         # of a column only the worst is told
         worst = [
             (row["column"], max(row["masses"], key=lambda mass: mass["surely"]))
@@ -103,12 +114,13 @@ def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
                 for name, mass in beyond
             ]
             sentence = f"Frequent values are lost or made up: {_first(said)}."
-            yield Verdict("point_masses", _severity(beyond[0][1]), sentence, (detail.name,), detail.internal)
+            severity = _severity(beyond[0][1]["surely"])
+            yield Verdict("point_masses", severity, sentence, (detail.name,), detail.internal)
 
 
 def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are values missing together as in the real table?"""
-    for detail in evaluation.of_kind("missing_cells"):
+    for detail in MISSING_CELLS.of(evaluation):
         ratio = detail.data["ratio"]
         if SPREAD_AIM[0] <= ratio["upper"] and ratio["lower"] <= SPREAD_AIM[1]:
             continue
@@ -117,17 +129,17 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
             if ratio["upper"] < SPREAD_AIM[0]
             else "Missing values gather in too few synthetic records"
         )
-        made, real = number(detail.data["synthetic"]), number(detail.data["train"])
+        synthetic, real = number(detail.data["synthetic"]), number(detail.data["train"])
         sentence = (
-            f"{start}: the number of missing cells a record has a standard deviation of {made}; in the real "
-            f"table {real}."
+            f"{start}: the number of missing cells a record has a standard deviation of {synthetic}; in the "
+            f"real table {real}."
         )
         yield Verdict("missing_together", "caution", sentence, (detail.name,), detail.internal)
 
 
 def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
     """Which columns give synthetic records away by themselves?"""
-    for detail in evaluation.of_kind("single_columns"):
+    for detail in SINGLE_COLUMNS.of(evaluation):
         rows = [row for row in detail.data["rows"] if row["beyond_chance"] and row["auc"]["value"] > ALONE]
         if not rows:
             continue
@@ -143,35 +155,24 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
 
 
-def _by_digits(row: Mapping[str, Any]) -> bool:
+def _by_digits(row: SingleColumnRow) -> bool:
     digits = row["last_digits"]
     return digits is not None and digits - 0.5 > _BY_DIGITS * (row["auc"]["value"] - 0.5)
 
 
 def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
-    for detail in evaluation.of_kind("finer_than_declared"):
+    for detail in FINER.of(evaluation):
         if detail.name.endswith(".synthetic"):
+            columns = "; ".join(between_steps([detail]))
             sentence = (
-                f"The synthetic table is finer than the schema declares ({'; '.join(_steps([detail]))}): it "
-                "was rounded before any comparison, so that nothing here tells whether they give it away."
+                f"The synthetic table is finer than the schema declares ({columns}): it was rounded before "
+                "any comparison, so that nothing here tells whether they give it away."
             )
             yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
 
 
-def rounded(evaluation: Evaluation) -> list[Sentence]:
-    """Say which columns of the real files hold digits beyond the declared steps; no fault of any table."""
-    real = [d for d in evaluation.of_kind("finer_than_declared") if not d.name.endswith(".synthetic")]
-    if not real:
-        return []
-    text = (
-        f"The real tables are finer than the schema declares ({'; '.join(_steps(real))}): they were rounded "
-        "before any comparison, as they are before fitting."
-    )
-    return [Sentence(text, any(detail.internal for detail in real))]
-
-
-def _steps(tables: Sequence[Detail]) -> list[str]:
+def between_steps(tables: Sequence[Of[Rows[FinerRow]]]) -> list[str]:
     """Columns with the numbers of their values between steps, in all tables together, most first."""
     totals: dict[str, int] = {}
     steps: dict[str, str] = {}
@@ -196,9 +197,9 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def _first(found: Sequence[str]) -> str:
-    more = len(found) - _NAMED
-    return ". ".join(found[:_NAMED]) + (f". And {more} more" if more > 0 else "")
+def _first(faults: Sequence[str]) -> str:
+    more = len(faults) - _NAMED
+    return ". ".join(faults[:_NAMED]) + (f". And {more} more" if more > 0 else "")
 
 
 def _and(names: Sequence[str]) -> str:

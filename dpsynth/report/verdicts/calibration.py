@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.findings.verdict import Severity, Verdict, basis, get, least, most, number_of, told
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of, told
 
 #: sure losses, as parts of the base rate's Brier score, that are worth a word and that are bad
 PROBABILITIES_WITHIN, PROBABILITIES_LOST = 0.02, 0.2
@@ -23,23 +23,23 @@ PROBABILITIES_WITHIN, PROBABILITIES_LOST = 0.02, 0.2
 PROBABILITIES_SURE = 0.1
 
 
-def calibration(evaluation: Evaluation) -> Iterator[Verdict]:
+def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the probabilities right that models trained on the table give to real records of two outcomes?"""
-    made, real, loss, rate = (
+    synthetic, real, loss, rate = (
         get(evaluation, name)
         for name in ("brier_mean", "brier_real_mean", "brier_difference_mean", "positive_rate_test")
     )
     # of more than two categories the score is a sum over them, which no base rate of one of them bounds
-    if made is None or real is None or loss is None or rate is None or "accuracy_mean" in evaluation:
+    if synthetic is None or real is None or loss is None or rate is None or "accuracy_mean" in evaluation:
         return
     base = number_of(rate) * (1 - number_of(rate))
     if base == 0:
         return
     words = (
-        f"Brier score {told(made)} against {told(real)} for models trained on real ones (0 is perfect, "
+        f"Brier score {told(synthetic)} against {told(real)} for models trained on real ones (0 is perfect, "
         f"{base:.3f} is the base rate's)"
     )
-    known = [made, real, loss, rate]
+    known = [synthetic, real, loss, rate]
     start = "The probabilities of models trained on it are"
     if loss.lower is not None and least(loss) > PROBABILITIES_WITHIN * base:
         severity: Severity = "bad" if least(loss) > PROBABILITIES_LOST * base else "caution"

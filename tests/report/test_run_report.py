@@ -1,4 +1,4 @@
-"""The report of a run: the guarantee first, NOT PRIVATE where it is void, valid JSON always."""
+"""The record of a run: the guarantee first, NOT PRIVATE where it is void, valid JSON always."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import pytest
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report import RunReport, is_private
+from dpsynth.files.json_text import dump_json
+from dpsynth.report.markdown import to_markdown
+from dpsynth.report.run_report import RunReport
 
 
 def report_of(ledger: Ledger, **changes: object) -> RunReport:
     fields = {
-        "guarantee": ledger.guarantee(1e-5),
-        "ledger": ledger.summary(1e-5),
+        "ledger": ledger,
+        "delta": 1e-5,
         "table": {"name": "cohort", "synthetic_records": 10, "outcome": None},
         "config": {"dataset": "cohort", "model": {"epsilon": 1.0}},
         "evaluation": Evaluation((Measure("Utility", "auc_mean", 0.8, True, "three classifiers"),)),
@@ -36,10 +39,9 @@ def ledger() -> Ledger:
 
 def test_markdown_opens_with_the_guarantee_and_shows_every_reading(ledger: Ledger) -> None:
     """Would catch a reading of the private table that the report does not list."""
-    text = report_of(ledger).to_markdown()
-    assert (
-        text.index(ledger.guarantee(1e-5)) < text.index("## What it cost") < text.index("## What it is worth")
-    )
+    text = to_markdown(report_of(ledger))
+    promise, cost, worth = str(ledger.guarantee(1e-5)), "## What it cost", "## What it is worth"
+    assert text.index(promise) < text.index(cost) < text.index(worth)
     assert "NOT PRIVATE" not in text
     rows = [
         line for line in text.splitlines() if line.startswith("| histograms") or line.startswith("| critic")
@@ -55,7 +57,7 @@ def test_markdown_opens_with_the_guarantee_and_shows_every_reading(ledger: Ledge
 
 def test_json_is_complete_and_valid(ledger: Ledger) -> None:
     """Would catch a part of the report that is only in the Markdown."""
-    record = json.loads(report_of(ledger).to_json())
+    record = json.loads(dump_json(report_of(ledger).to_dict()))
     assert record["private"] is True
     assert record["ledger"]["epsilon"] == pytest.approx(ledger.epsilon(1e-5))
     assert [entry["name"] for entry in record["ledger"]["entries"]] == ["histograms", "critic"]
@@ -72,10 +74,10 @@ def test_a_run_without_noise_says_so_everywhere() -> None:
     bare = Ledger()
     bare.post("fit without noise", non_private_event(), sensitivity="unbounded")
     report = report_of(bare)
-    assert math.isinf(report.ledger["epsilon"])
-    record = json.loads(report.to_json())
+    assert math.isinf(report.guarantee.epsilon)
+    record = json.loads(dump_json(report.to_dict()))
     assert record["private"] is False and record["ledger"]["epsilon"] is None
-    text = report.to_markdown()
+    text = to_markdown(report)
     assert text.splitlines()[2].startswith("> **NOT PRIVATE.**")
     assert "ε = ∞" in text
 
@@ -83,21 +85,21 @@ def test_a_run_without_noise_says_so_everywhere() -> None:
 def test_seeded_noise_is_not_private(ledger: Ledger) -> None:
     """Would catch a report that promises privacy although the noise can be drawn again."""
     ledger.seeded = True
-    assert not is_private(ledger.guarantee(1e-5))
-    assert report_of(ledger).to_markdown().splitlines()[2].startswith("> **NOT PRIVATE.**")
+    assert not report_of(ledger).guarantee.private
+    assert to_markdown(report_of(ledger)).splitlines()[2].startswith("> **NOT PRIVATE.**")
 
 
 def test_exclusions_are_listed(ledger: Ledger) -> None:
     """Would catch unreviewed fields that the report passes over in silence."""
     ledger.exclude("bounds of age were read off the data")
-    assert "- bounds of age were read off the data" in report_of(ledger).to_markdown()
+    assert "- bounds of age were read off the data" in to_markdown(report_of(ledger))
 
 
 def test_without_evaluation(ledger: Ledger) -> None:
     """Would catch a crash where a run does not evaluate."""
     report = report_of(ledger, evaluation=None)
-    assert json.loads(report.to_json())["evaluation"] is None
-    assert "What it is worth" not in report.to_markdown()
+    assert report.to_dict()["evaluation"] is None
+    assert "What it is worth" not in to_markdown(report)
 
 
 def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
@@ -113,7 +115,7 @@ def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
         config={"description": f"```\n{evil}\n````\n{evil}", "evaluate": {"constraints": [evil]}},
         evaluation=Evaluation((Measure(evil, evil, 0.8, True, evil),)),
     )
-    text = report.to_markdown()
+    text = to_markdown(report)
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     kinds = {child.type for token in tokens for child in [token, *(token.children or [])]}
     assert not kinds & {"html_inline", "html_block", "link_open", "image"}
@@ -121,3 +123,11 @@ def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
         text.count("&lt;script&gt;") >= 9
         and "Wall time" in [token.content for token in tokens if token.type == "inline"][-1]
     )
+
+
+def test_a_report_is_checked():
+    """Catches a page with half a ledger, or with a date that is none."""
+    with pytest.raises(InputError, match="created must be an ISO date, got 'yesterday'"):
+        RunReport(created="yesterday")
+    with pytest.raises(InputError, match="belong together"):
+        RunReport(ledger=Ledger())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import subprocess
 import sys
@@ -16,11 +15,10 @@ import report_sources as sources
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.events.events import gaussian_event, non_private_event
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page import page
-from dpsynth.report.run import RunReport
+from dpsynth.report.page.html import MODES, render, write_page
+from dpsynth.report.run_report import RunReport
 
 VOID = {"meta", "img", "wbr", "br", "link"}
 
@@ -68,16 +66,16 @@ def words(html: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def source() -> tuple[ReportSource, list[float]]:
-    return sources.full_source()
+def report() -> tuple[RunReport, list[float]]:
+    return sources.full_report()
 
 
 @pytest.fixture(scope="module")
-def pages(source) -> dict[str, str]:
-    return {mode: page.render(source[0], mode) for mode in page.MODES}
+def pages(report) -> dict[str, str]:
+    return {mode: render(report[0], mode) for mode in MODES}
 
 
-@pytest.mark.parametrize("mode", page.MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_structure(pages, mode):
     """Catches tags that do not nest, headings out of order, dead anchors, tables and images without words."""
     outline = Outline(pages[mode])
@@ -96,7 +94,7 @@ def test_structure(pages, mode):
     assert len(regions) == len(set(regions)) >= len(outline.of("table"))
 
 
-@pytest.mark.parametrize("mode", page.MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_self_contained_and_without_script(pages, mode):
     """Catches scripts, handlers, and addresses outside the page."""
     outline = Outline(pages[mode])
@@ -119,10 +117,10 @@ def test_names_are_escaped(pages):
     assert "<cohort> & more" in words
 
 
-def test_everything_is_on_the_internal_page(source, pages):
+def test_everything_is_on_the_internal_page(report, pages):
     """Catches a kind of detail, a group of measures or a fact of the card that the page leaves out."""
     words = "".join(Outline(pages["internal"]).words)
-    for measure in source[0].evaluation.measures:
+    for measure in report[0].evaluation.measures:
         # the card tells the numbers of records in its own words
         assert measure.group == "Records" or measure.name.split("[")[0] in words, measure.name
     kinds = {
@@ -136,7 +134,7 @@ def test_everything_is_on_the_internal_page(source, pages):
         assert fact in words, fact
 
 
-def test_each_internal_number_is_marked(source, pages):
+def test_each_internal_number_is_marked(report, pages):
     """Catches a number of real records in a table, sentence or caption without the badge."""
     # after the ledger, whose numbers may look like planted ones
     html = pages["internal"].split('id="utility"')[1]
@@ -144,7 +142,7 @@ def test_each_internal_number_is_marked(source, pages):
     marked = 0
     for parts in rows:
         text = "".join(parts)
-        planted = any(f"{number:.4f}" in text for number in source[1])
+        planted = any(f"{number:.4f}" in text for number in report[1])
         if planted:
             marked += 1
             assert "badge" in text, text
@@ -160,15 +158,15 @@ def forms(number: float, digits: int) -> set[str]:
     return {text for text in made if len(re.sub(r"e.*|\D", "", text).strip("0")) >= digits}
 
 
-def test_release_holds_nothing_internal(source, pages):
+def test_release_holds_nothing_internal(report, pages):
     """Catches any internal number, name, path, seed or time, in any form, in the page or in its images."""
-    full, planted = source
+    full, planted = report
     outside = {4: words(pages["release"]), 6: everything(pages["release"])}
     inside = words(pages["internal"])
     # so that the search is known to find what is there
     assert sum(any(form in inside for form in forms(number, 4)) for number in planted) > 100
     # the guarantee's own numbers may look like planted ones
-    public = everything(page.render(replace(full, evaluation=None, seconds={}), "release"))
+    public = everything(render(replace(full, evaluation=None, seconds={}), "release"))
     for digits, text in outside.items():
         for form in {form for number in planted for form in forms(number, digits)}:
             assert form not in text or form in public, form
@@ -181,9 +179,9 @@ def test_release_holds_nothing_internal(source, pages):
             assert measure.name.split("[")[0] not in outside[4].replace("<wbr>", ""), measure.name
 
 
-def test_release_does_not_depend_on_internal_numbers(source, pages):
+def test_release_does_not_depend_on_internal_numbers(report, pages):
     """Catches a release page that changes, by order, wording or length, with what is internal."""
-    full = source[0]
+    full = report[0]
     evaluation = full.evaluation
     other = Evaluation(
         tuple(replace(m, value=1, lower=None, upper=None) if m.internal else m for m in evaluation.measures),
@@ -191,7 +189,7 @@ def test_release_does_not_depend_on_internal_numbers(source, pages):
         tuple(detail for detail in evaluation.details if not detail.internal),
     )
     changed = replace(full, evaluation=other, seconds={"fit": 1.0}, created="2026-03-04")
-    assert page.render(changed, "release") == pages["release"]
+    assert render(changed, "release") == pages["release"]
 
 
 def test_release_keeps_what_may_be_shared(pages):
@@ -206,14 +204,14 @@ def test_the_name_of_a_private_file_is_not_released():
     """Catches a title that repeats the name of the private table's file."""
     config = {"data": {"path": "C:\\ward\\secretfile.csv"}}
     table = {"name": "secretfile", "columns": 3}
-    source = ReportSource("Synthetic table: secretfile", table=table, config=config)
-    assert "secretfile" in page.render(source, "internal")
-    assert "secretfile" not in page.render(source, "release")
+    report = RunReport(table=table, config=config)
+    assert "secretfile" in render(report, "internal")
+    assert "secretfile" not in render(report, "release")
 
 
-def test_what_is_released_is_on_a_list(source):
+def test_what_is_released_is_on_a_list(report):
     """Catches a field, added to a run later, that gets onto release pages by itself."""
-    full = source[0]
+    full = report[0]
     kept = full.released()
     assert "clip_counts" not in kept.table and set(kept.table) < set(full.table)
     assert kept.evaluation.settings == {"outcome": "death", "level": 0.95}
@@ -227,38 +225,36 @@ def test_what_is_released_is_on_a_list(source):
 
 def test_import_is_light():
     """Catches a command line that waits for matplotlib although it draws nothing."""
-    code = "import sys, dpsynth.report.page.page; assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
+    code = "import sys, dpsynth.report.page.html; assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_same_source_same_page(source, pages):
+def test_same_source_same_page(report, pages):
     """Catches the time of day or random identifiers in a page."""
-    assert page.render(source[0], "release") == pages["release"]
+    assert render(report[0], "release") == pages["release"]
 
 
-@pytest.mark.parametrize("mode", page.MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_pages_without_much(mode):
     """Catches a crash where there is no ledger, no evaluation, or an evaluation without details."""
-    unknown = page.render(ReportSource("Nothing"), mode)
+    unknown = render(RunReport(), mode)
     assert "No guarantee is known" in unknown and "NOT PRIVATE" not in unknown
     bare = Evaluation((Measure("Utility", "auc_mean", None, True, "one outcome only"),))
-    assert ("one outcome only" in page.render(ReportSource("t", evaluation=bare), mode)) == (
-        mode == "internal"
-    )
+    assert ("one outcome only" in render(RunReport(evaluation=bare), mode)) == (mode == "internal")
     empty = Ledger()
-    text = page.render(ReportSource("t", empty.guarantee(1e-5), empty, 1e-5), mode)
+    text = render(RunReport(empty, 1e-5), mode)
     assert "The ledger has no entry" in text
     Outline(text)
 
 
-@pytest.mark.parametrize("mode", page.MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_not_private_says_so_first(mode):
     """Catches a page of a run without noise, or with a known seed, that looks like any other."""
     seeded = sources.ledger_of()
     seeded.seeded = True
     for ledger in (sources.bare_ledger(), seeded):
-        source = ReportSource("t", ledger.guarantee(1e-5), ledger, 1e-5, created="2026-03-04")
-        text = page.render(source, mode)
+        report = RunReport(ledger, 1e-5, created="2026-03-04")
+        text = render(report, mode)
         assert text.index("NOT PRIVATE.</strong>") < text.index("In plain words")
         assert "Page for release" not in text and "Trade-off" not in text and "Model card" in text
 
@@ -266,14 +262,14 @@ def test_not_private_says_so_first(mode):
 @pytest.mark.slow
 def test_details_of_one_table_only():
     """Catches a crash where a detail has no partner: no real table, no classifier on real records."""
-    source, _ = sources.full_source(2, hostile=False)
+    report, _ = sources.full_report(2, hostile=False)
     for table in ("synthetic", "train"):
         kept = tuple(
             detail
-            for detail in source.evaluation.details
+            for detail in report.evaluation.details
             if table in (detail.data.get("table"), detail.data.get("trained_on"))
         )
-        Outline(page.render(replace(source, evaluation=Evaluation((), {}, kept)), "internal"))
+        Outline(render(replace(report, evaluation=Evaluation((), {}, kept)), "internal"))
 
 
 def test_empty_details():
@@ -287,105 +283,26 @@ def test_empty_details():
                                       "rows": [], "n_real": 0, "n_synthetic": 0, "note": "nothing"}),
         Detail("roc", "r", True, {"trained_on": "train", "model": "m", "fpr": [], "tpr": [], "auc": None}),
     )  # fmt: skip
-    Outline(page.render(ReportSource("t", evaluation=Evaluation((), {}, empty)), "internal"))
+    Outline(render(RunReport(evaluation=Evaluation((), {}, empty)), "internal"))
 
 
 def test_an_unknown_kind_of_detail_is_passed_over():
     """Catches a page that fails on the details of a later version."""
     evaluation = Evaluation((), {}, (Detail("hologram", "h", True, {"a": [1]}),))
-    assert "hologram" not in page.render(ReportSource("t", evaluation=evaluation), "internal")
+    assert "hologram" not in render(RunReport(evaluation=evaluation), "internal")
 
 
 def test_unknown_mode():
     """Catches a slip of the pen that gives an internal page."""
     with pytest.raises(InputError, match="mode must be one of internal, release, got 'Release'"):
-        page.render(ReportSource("t"), "Release")
+        render(RunReport(), "Release")
 
 
-def test_write_page(tmp_path, source, pages):
+def test_write_page(tmp_path, report, pages):
     """Catches a file that differs from the page, or is left half-written beside it."""
-    page.write_page(source[0], tmp_path / "report.html", "release")
+    write_page(report[0], tmp_path / "report.html", "release")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["release"]
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
-def a_run(folder, **changes):
-    ledger = sources.ledger_of()
-    report = RunReport(
-        guarantee=ledger.guarantee(1e-5),
-        ledger=ledger.summary(1e-5),
-        table={"name": "cohort", "synthetic_records": 10, "columns": 2, "schema_sha256": "ab"},
-        config={"dataset": "cohort", "model": {"epsilon": 1.0}},
-        evaluation=Evaluation((Measure("Utility", "auc_mean", 0.8, True),), {"seed": 1}),
-        versions={"python": "3.11"},
-        seconds={"fit": 1.5},
-    )
-    record = report.to_dict() | changes
-    (folder / "report.json").write_text(json.dumps(record))
-    ledger.save(folder / "ledger.json")
-    return ledger
-
-
-def test_read_a_run(tmp_path):
-    """Catches a field of a run's folder that does not arrive."""
-    ledger = a_run(tmp_path, created="2026-03-04T05:06:07Z")
-    source = ReportSource.from_run(tmp_path)
-    assert source.title == "Synthetic table: cohort" and source.delta == 1e-5
-    assert source.ledger.to_dict() == ledger.to_dict() and source.guarantee == ledger.guarantee(1e-5)
-    assert source.evaluation["auc_mean"].value == 0.8 and source.day == "2026-03-04"
-    assert source.seconds == {"fit": 1.5} and source.versions == {"python": "3.11"}
-    a_run(tmp_path, evaluation=None)
-    assert ReportSource.from_run(tmp_path).evaluation is None and ReportSource.from_run(tmp_path).day is None
-
-
-def test_read_an_evaluation(tmp_path):
-    """Catches a table of another tool for which a guarantee is shown."""
-    evaluation = Evaluation((Measure("Utility", "auc_mean", 0.8, True),), {"outcome": "death"})
-    (tmp_path / "evaluation.json").write_text(evaluation.to_json())
-    source = ReportSource.from_run(tmp_path)
-    assert source.guarantee is None and source.ledger is None
-    assert source.evaluation == evaluation and source.table["outcome"] == "death"
-
-
-@pytest.mark.parametrize("ledger", [sources.bare_ledger, Ledger], ids=["bare", "emptied"])
-def test_a_ledger_that_tells_another_story_is_refused(tmp_path, ledger):
-    """Catches a guarantee told from a ledger that is not the run's: emptied, it would promise everything."""
-    a_run(tmp_path)
-    ledger().save(tmp_path / "ledger.json")
-    with pytest.raises(DataError, match=r"tell different stories|it is empty"):
-        ReportSource.from_run(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("files", "error", "words"),
-    [
-        ({}, InputError, "not the folder of a run or of an evaluation"),
-        ({"report.json": "{}"}, DataError, "no ledger.json"),
-        ({"report.json": "{}", "ledger.json": "LEDGER"}, DataError, "it lacks 'ledger'"),
-        ({"report.json": "nonsense", "ledger.json": "LEDGER"}, DataError, "not JSON"),
-        ({"report.json": "[]", "ledger.json": "LEDGER"}, DataError, "must hold a JSON object"),
-        ({"evaluation.json": "{}"}, DataError, "not a saved evaluation"),
-        ({"evaluation.json": '{"measures": 3, "settings": {}}'}, DataError, "not a saved evaluation"),
-    ],
-)
-def test_folders_that_are_neither(tmp_path, files, error, words):
-    """Catches a traceback, or a message without the folder's name."""
-    for name, text in files.items():
-        if text == "LEDGER":
-            sources.ledger_of().save(tmp_path / name)
-        else:
-            (tmp_path / name).write_text(text)
-    with pytest.raises(error, match=words) as caught:
-        ReportSource.from_run(tmp_path)
-    assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_source_is_checked():
-    """Catches a page with half a ledger, or with a date that is none."""
-    with pytest.raises(InputError, match="created must be an ISO date, got 'yesterday'"):
-        ReportSource("t", created="yesterday")
-    with pytest.raises(InputError, match="belong together"):
-        ReportSource("t", ledger=Ledger())
 
 
 def test_ordinary_size(pages):
@@ -398,8 +315,8 @@ def test_a_guarantee_with_a_hole_is_never_called_whole():
     ledger = Ledger()
     ledger.post("marginals", gaussian_event(2.0), sensitivity="1")
     ledger.exclude("categories of ward were read off the data")
-    source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
-    shown = page.render(source, "release")
+    report = RunReport(ledger=ledger, delta=1e-5)
+    shown = render(report, "release")
     assert "Everything here is covered" not in shown and "holds against every attack" not in shown
     assert shown.count("categories of ward were read off the data") >= 3
     assert "Page for release, with exceptions" in shown and "promised but for this" in shown
@@ -409,8 +326,8 @@ def test_no_noise_is_no_noise():
     """Would catch a card that speaks of the noise's randomness where there was none."""
     ledger = Ledger()
     ledger.post("everything", non_private_event(), sensitivity="unbounded")
-    source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
-    shown = page.render(source, "internal")
+    report = RunReport(ledger=ledger, delta=1e-5)
+    shown = render(report, "internal")
     assert "No noise was drawn" in shown and "no other seed" not in shown
 
 
@@ -422,9 +339,10 @@ def test_the_card_says_what_drew_the_noise_and_no_more():
         (["AES-128 in counter mode", "PCG64, which is not cryptographic"], "not cryptographic.", False),
     ):
         ledger = sources.ledger_of()
-        ledger.generators = generators
-        source = ReportSource("Cohort", guarantee=ledger.guarantee(1e-5), ledger=ledger, delta=1e-5)
-        shown = page.render(source, "release")
+        for generator in generators:
+            ledger.drawn_by(generator)
+        report = RunReport(ledger=ledger, delta=1e-5)
+        shown = render(report, "release")
         assert words in shown and ("no other seed of it exists" in shown) is promised
 
 
@@ -457,7 +375,7 @@ def test_a_table_of_nothing_is_no_table():
         {},
         (Detail("effects", "effects", True, data),),
     )
-    html = page.render(ReportSource("t", evaluation=evaluation), "internal")
+    html = render(RunReport(evaluation=evaluation), "internal")
     assert "n/a" not in html
     folded = "".join(re.findall(r"<details.*?</details>", html, re.DOTALL))
     assert folded.count("no event</th>") + folded.count("no event <span") == 5
@@ -467,9 +385,9 @@ def test_a_table_of_nothing_is_no_table():
     assert ">interval</th>" not in html and ">numbers outside the bounds</th>" in html
 
 
-def test_what_may_be_shared_is_said(source, pages):
+def test_what_may_be_shared_is_said(report, pages):
     """Catches an internal page that does not say what its reader may give away, or says it without cause."""
     assert "What may be shared, under the guarantee" in pages["internal"]
     assert "What may be shared" not in pages["release"]
-    for bare in (ReportSource("t"), replace(source[0], guarantee="NOT PRIVATE: x")):
-        assert "What may be shared" not in page.render(bare, "internal")
+    for bare in (RunReport(), replace(report[0], ledger=sources.bare_ledger())):
+        assert "What may be shared" not in render(bare, "internal")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.findings import believable
-from dpsynth.report.findings.believable import number as in_words
-from dpsynth.report.findings.verdict import Verdict
-from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Sentence, measure_grid, number, paragraph
-from dpsynth.report.page.tables import OF_COLUMN, measures_of
+from dpsynth.report.details import SINGLE_COLUMNS, TAILS, Estimate, SingleColumnRow, TailsRow
+from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Sentence, number, paragraph
+from dpsynth.report.page.tables import OF_COLUMN, measure_grid, measures_of
+from dpsynth.report.verdicts import columns
+from dpsynth.report.verdicts.columns import number as in_words
+from dpsynth.report.verdicts.verdict import Verdict
 
 #: rows that are shown of a table in which something is wrong; the worst come first
 _SHOWN = 12
@@ -19,20 +19,20 @@ _SHOWN = 12
 Rule = Callable[[Evaluation], Iterable[Verdict]]
 
 
-def column_tables(evaluation: Evaluation) -> list[Block]:
+def column_blocks(evaluation: Evaluation) -> list[Block]:
     """Return the tables of single columns under a heading; empty where nothing was measured."""
     plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
-    tails = [row for detail in evaluation.of_kind("tails") for row in detail.data["rows"]]
-    single = [row for detail in evaluation.of_kind("single_columns") for row in detail.data["rows"]]
+    tails = [row for detail in TAILS.of(evaluation) for row in detail.data["rows"]]
+    single = [row for detail in SINGLE_COLUMNS.of(evaluation) for row in detail.data["rows"]]
     grids = [
-        _tails([row for row in tails if row["spread"] is not None], _well(evaluation, believable.tails)),
-        _masses(tails, _well(evaluation, believable.point_masses)),
-        _single(single, _well(evaluation, believable.single_columns)),
+        _tails(tails, _well(evaluation, columns.tails)),
+        _masses(tails, _well(evaluation, columns.point_masses)),
+        _single(single, _well(evaluation, columns.single_columns)),
     ]
-    made: list[Block] = [part for grid in grids if grid.rows for part in _cut(grid)]
+    blocks = [part for grid in grids if grid.rows for part in _cut(grid)]
     if plain:
-        made.append(measure_grid("Tails, point masses, single columns: measures", plain, folded=True))
-    if not made:
+        blocks.append(measure_grid("Tails, point masses, single columns: measures", plain, folded=True))
+    if not blocks:
         return []
     intro = paragraph(
         Sentence(
@@ -41,10 +41,10 @@ def column_tables(evaluation: Evaluation) -> list[Block]:
             "column. “Held out” is what real records that had no part in the table give by chance.",
         )
     )
-    return [Heading("Tails, point masses and habits of recording"), intro, *made]
+    return [Heading("Tails, point masses and habits of recording"), intro, *blocks]
 
 
-def _cut(grid: Grid) -> list[Block]:
+def _cut(grid: Grid) -> list[Grid]:
     """Return a table that is shown as its first rows and, on demand, the others."""
     more = len(grid.rows) - _SHOWN
     if grid.folded or more <= 0:
@@ -59,12 +59,14 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
     return all(verdict.severity == "good" for verdict in rule(evaluation))
 
 
-def _tails(rows: Sequence[Mapping[str, Any]], folded: bool) -> Grid:
-    made = []
+def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
+    cells = []
     for row in sorted(rows, key=lambda row: -row["surely"]):
+        if row["spread"] is None:
+            continue
         unit = f" ({row['unit']})" if row["unit"] else ""
-        held_out = [row[f"{name}_baseline"] for name in ("spread", "low", "high")]
-        made.append(
+        held_out = (row["spread_baseline"], row["low_baseline"], row["high_baseline"])
+        cells.append(
             (
                 Cell(f"{row['column']}{unit}"),
                 _change(row["deviation_real"], row["deviation_synthetic"]),
@@ -92,13 +94,13 @@ def _tails(rows: Sequence[Mapping[str, Any]], folded: bool) -> Grid:
     caption = (
         "Spread and tails of numbers, real → synthetic; errors in standard deviations of the real column"
     )
-    return Grid(caption, header, tuple(made), folded)
+    return Grid(caption, header, tuple(cells), folded)
 
 
-def _masses(rows: Sequence[Mapping[str, Any]], folded: bool) -> Grid:
-    found = [(row["column"], mass) for row in rows for mass in row["masses"]]
-    found.sort(key=lambda entry: -abs(entry[1]["difference"]["value"]))
-    made = tuple(
+def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
+    masses = [(row["column"], mass) for row in rows for mass in row["masses"]]
+    masses.sort(key=lambda entry: -abs(entry[1]["difference"]["value"]))
+    cells = tuple(
         (
             Cell(name),
             Cell(str(mass["value"])),
@@ -107,16 +109,15 @@ def _masses(rows: Sequence[Mapping[str, Any]], folded: bool) -> Grid:
             _estimate(mass["difference"]),
             Cell("", internal=True),
         )
-        for name, mass in found
+        for name, mass in masses
     )
     header = ("column", "value", "share, real", "synthetic", "point_mass_error", "status")
-    return Grid(
-        "Values that hold more than 5 % of a column; errors are differences of shares", header, made, folded
-    )
+    caption = "Values that hold more than 5 % of a column; errors are differences of shares"
+    return Grid(caption, header, cells, folded)
 
 
-def _single(rows: Sequence[Mapping[str, Any]], folded: bool) -> Grid:
-    made = tuple(
+def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
+    cells = tuple(
         (
             Cell(row["column"]),
             _estimate(row["auc"]),
@@ -127,7 +128,7 @@ def _single(rows: Sequence[Mapping[str, Any]], folded: bool) -> Grid:
         for row in sorted(rows, key=lambda row: -row["auc"]["value"])
     )
     header = ("column", "single_column_auc", "of its last digits alone", "held out", "status")
-    return Grid("Synthetic told from real records by one column alone", header, made, folded)
+    return Grid("Synthetic told from real records by one column alone", header, cells, folded)
 
 
 def _change(real: float, synthetic: float) -> Cell:
@@ -138,6 +139,7 @@ def _share(value: float | None) -> Cell:
     return number("" if value is None else f"{value:.3f}")
 
 
-def _estimate(estimate: Mapping[str, float], digits: int = 3) -> Cell:
-    value, lower, upper = (f"{estimate[end]:.{digits}f}" for end in ("value", "lower", "upper"))
+def _estimate(estimate: Estimate, digits: int = 3) -> Cell:
+    ends = (estimate["value"], estimate["lower"], estimate["upper"])
+    value, lower, upper = (f"{end:.{digits}f}" for end in ends)
     return number(f"{value} ({lower} to {upper})")

@@ -7,8 +7,8 @@ import report_sources as sources
 
 from dpsynth.accounting import gaussian_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.report.findings.verdicts import of_guarantee, verdicts
-from dpsynth.report.load import ReportSource
+from dpsynth.report.verdicts.guarantee import judge_guarantee
+from dpsynth.report.verdicts.rules import judge
 
 
 def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
@@ -18,7 +18,7 @@ def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
         lower, upper = rest[:2] if len(rest) >= 2 else (None, None)
         internal = rest[2] if len(rest) > 2 else True
         measures.append(Measure("g", name, value, internal, "", lower, upper))
-    return {v.code: v.severity for v in verdicts(Evaluation(tuple(measures), {}, details))}
+    return {v.code: v.severity for v in judge(Evaluation(tuple(measures), {}, details))}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_lost_outcome_is_found(entry, internal):
     assert of(entry) == {"mode_collapse": "bad"}
     name, value, *rest = entry
     measure = Measure("g", name, value, rest[2] if rest else True)
-    assert verdicts(Evaluation((measure,)))[0].internal is internal
+    assert judge(Evaluation((measure,)))[0].internal is internal
 
 
 def test_rates_that_vary_are_no_collapse():
@@ -228,7 +228,7 @@ def test_broken_rules_are_found_and_the_worst_is_named():
         ("constraint_violations_train[a <= b]", 0.4),
     )
     measures = tuple(Measure("g", n, v, bool(not rest), "") for n, v, *rest in entries)
-    (found,) = verdicts(Evaluation(measures))
+    (found,) = judge(Evaluation(measures))
     assert found.code == "violates_constraints" and "[a <= b]" in found.sentence and not found.internal
     assert len(found.rests_on) == 2
     assert of(("constraint_violations_synthetic[a]", 0.0)) == {}
@@ -251,7 +251,7 @@ def test_effects_are_counted(agree, overlap, severity):
         True,
         {"model": "cox", "outcome": "death", "rows": rows, "measure": "hazard ratio"},
     )
-    (found,) = verdicts(Evaluation((), {}, (detail,)))
+    (found,) = judge(Evaluation((), {}, (detail,)))
     assert (found.code, found.severity) == (
         "effects_agree" if severity == "good" else "effects_differ",
         severity,
@@ -303,7 +303,7 @@ def test_the_way_in_which_probabilities_are_off_is_told():
     measures = tuple(
         Measure("g", name, value, True, "", *ends) for name, value, *ends in (*BRIER, *made, *ways)
     )
-    (found,) = verdicts(Evaluation(measures))
+    (found,) = judge(Evaluation(measures))
     assert (
         "0.120 (0.090 to 0.150) against 0.024" in found.sentence
         and "0.240 is the base rate" in found.sentence
@@ -312,11 +312,9 @@ def test_the_way_in_which_probabilities_are_off_is_told():
     assert found.sentence.count("is ideal") == 1 and found.internal
     assert "calibration_intercept_forest" in found.rests_on
     only = tuple(measure for measure in measures if "intercept_forest" not in measure.name)
-    assert (
-        "those of boosting are too extreme (calibration slope 0.600" in verdicts(Evaluation(only))[0].sentence
-    )
+    assert "those of boosting are too extreme (calibration slope 0.600" in judge(Evaluation(only))[0].sentence
     mean = Measure("g", "calibration_slope_mean", 0.7, True, "", 0.6, 0.8)
-    (found,) = verdicts(Evaluation((*measures, mean)))
+    (found,) = judge(Evaluation((*measures, mean)))
     assert "they are on average too extreme (calibration slope 0.700" in found.sentence
     assert found.sentence.count("is ideal") == 1
 
@@ -348,7 +346,7 @@ def test_a_study_that_could_not_be_compared_is_told(problems, severity):
     rows = [{"term": "age", "real": None, "synthetic": None, "same_sign": None, "overlap": None}]
     found, evaluation = study(rows, problems=problems)
     assert found == {"effects_unknown": severity}
-    (verdict,) = verdicts(evaluation)
+    (verdict,) = judge(evaluation)
     assert "could not be computed" in verdict.sentence and verdict.internal
     for table, problem in problems.items():
         assert f"in the {table} records, {problem}" in verdict.sentence
@@ -366,7 +364,7 @@ def test_a_prior_is_told():
     effect = {"estimate": 2.0, "lower": 1.5, "upper": 2.5}
     rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
     for separated in ([], ["real"]):
-        (verdict,) = verdicts(study(rows, separated=separated)[1])
+        (verdict,) = judge(study(rows, separated=separated)[1])
         assert ("fitted with a prior" in verdict.sentence) == bool(separated)
         assert "1 effects" not in verdict.sentence
 
@@ -374,9 +372,9 @@ def test_a_prior_is_told():
 def test_no_study_is_told():
     """Catches silence where the outcome has no usual study; and words where there is no outcome at all."""
     settings = {"outcome": "stage", "effects": []}
-    assert [v.code for v in verdicts(Evaluation((), settings))] == ["no_study"]
-    assert verdicts(Evaluation((), {"outcome": None, "effects": []})) == ()
-    assert verdicts(Evaluation((), {"outcome": "stage"})) == ()
+    assert [v.code for v in judge(Evaluation((), settings))] == ["no_study"]
+    assert judge(Evaluation((), {"outcome": None, "effects": []})) == ()
+    assert judge(Evaluation((), {"outcome": "stage"})) == ()
 
 
 @pytest.mark.parametrize(
@@ -392,8 +390,7 @@ def test_an_epsilon_above_10_is_bad(multiplier, severity, words):
     """Catches an epsilon of 11 that is praised because guesses are right less than 90 times in 100."""
     ledger = sources.Ledger()
     ledger.post("release", gaussian_event(multiplier), sensitivity="1")
-    guarantee = ledger.guarantee(sources.DELTA)
-    (found,) = of_guarantee(ReportSource("t", guarantee, ledger, sources.DELTA))
+    (found,) = judge_guarantee(ledger.guarantee(sources.DELTA), ledger.profile())
     assert found.severity == severity and words in found.sentence and "inf" not in found.sentence
 
 
@@ -401,10 +398,9 @@ def test_findings_about_the_guarantee():
     """Catches comfort where there is no guarantee, none is known, it is weak, or leaves something out."""
 
     def codes(ledger):
-        guarantee = ledger.guarantee(sources.DELTA)
-        return [v.code for v in of_guarantee(ReportSource("t", guarantee, ledger, sources.DELTA))]
+        return [v.code for v in judge_guarantee(ledger.guarantee(sources.DELTA), ledger.profile())]
 
-    assert [v.code for v in of_guarantee(ReportSource("t"))] == ["no_guarantee"]
+    assert [v.code for v in judge_guarantee(None, None)] == ["no_guarantee"]
     assert codes(sources.bare_ledger()) == ["not_private"]
     ledger = sources.ledger_of()
     assert codes(ledger) == ["guaranteed"]
@@ -417,10 +413,10 @@ def test_findings_about_the_guarantee():
 
 def test_a_release_rests_on_released_numbers_only():
     """Catches a finding on a release page that could only come from real records."""
-    source, _ = sources.full_source()
-    evaluation = source.evaluation
+    report, _ = sources.full_report()
+    evaluation = report.evaluation
     internal = {entry.name: entry.internal for entry in (*evaluation.measures, *evaluation.details)}
-    for verdict in verdicts(source.released().evaluation):
+    for verdict in judge(report.released().evaluation):
         assert not verdict.internal
         assert not any(internal[name] for name in verdict.rests_on)
 
@@ -431,7 +427,7 @@ def test_columns_that_give_records_away_are_named():
     def sentence(*losses):
         entries = (("nn_accuracy_train", 0.6, 0.55, 0.65), ("discriminator_auc_x", 0.95, 0.9, 1.0), *losses)
         measures = tuple(Measure("g", name, value, True, "", *ends) for name, value, *ends in entries)
-        (found,) = verdicts(Evaluation(measures))
+        (found,) = judge(Evaluation(measures))
         return found.sentence, set(found.rests_on)
 
     many = [(f"discriminator_loss[c{k}]", 0.02 * k, 0.01 * k, 0.03 * k) for k in range(1, 6)]
@@ -457,5 +453,5 @@ def test_columns_with_values_of_one_training_record_are_named():
     assert of(clean, ("lone_values_train[time]", 0.56, 0.49, 0.63)) == {"no_memory_found": "good"}
     # held-out records that differ from training ones are no baseline
     assert "values_remembered" not in of(clean, copied, ("nn_train_test_p", 0.001))
-    (found,) = verdicts(Evaluation((Measure("g", copied[0], *copied[1:2], True, "", *copied[2:]),)))
+    (found,) = judge(Evaluation((Measure("g", copied[0], *copied[1:2], True, "", *copied[2:]),)))
     assert "time (0.970 (0.930 to 1.000))" in found.sentence and found.about == "risk" and found.internal

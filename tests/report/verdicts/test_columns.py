@@ -9,11 +9,11 @@ import pytest
 from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.evaluation.similarity.believable import believable
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
-from dpsynth.report.findings.believable import number
-from dpsynth.report.findings.verdicts import verdicts
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page.column_tables import column_tables
-from dpsynth.report.page.plain import trust
+from dpsynth.report.page.columns import column_blocks
+from dpsynth.report.page.summary import trust
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.columns import number
+from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
 
@@ -66,7 +66,7 @@ def bad() -> Evaluation:
 
 def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     """Would catch silence about each fault, and sentences that name no value."""
-    found = {verdict.code: verdict for verdict in verdicts(bad)}
+    found = {verdict.code: verdict for verdict in judge(bad)}
     assert set(found) == {"tails", "point_masses", "missing_together", "single_columns"}
     assert found["tails"].severity == found["point_masses"].severity == "bad"
     high = next(row for row in bad.of_kind("tails")[0].data["rows"] if row["column"] == "creatinine")["high"]
@@ -86,7 +86,7 @@ def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
 
 def test_real_records_are_believed(good: Evaluation) -> None:
     """Would catch findings that chance makes, and praise that needs a perfect table."""
-    assert [(verdict.code, verdict.severity) for verdict in verdicts(good)] == [("tails_hold", "good")]
+    assert [(verdict.code, verdict.severity) for verdict in judge(good)] == [("tails_hold", "good")]
 
 
 def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluation) -> None:
@@ -119,16 +119,16 @@ def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluatio
 def test_tables_are_folded_when_all_is_well(good: Evaluation, bad: Evaluation) -> None:
     """Would catch tables that hide what is wrong, fill the page when nothing is, or drop their badges."""
     for evaluation, folded in ((good, True), (bad, False)):
-        blocks = column_tables(evaluation)
+        blocks = column_blocks(evaluation)
         grids = [b for b in blocks if b.kind == "grid" and "the other" not in b.caption]
         assert len(grids) == 4
         assert [grid.folded for grid in grids] == [folded] * 3 + [True]
         assert all(any(cell.internal for cell in row) for grid in grids for row in grid.rows)
-    assert column_tables(bad.released()) == []
+    assert column_blocks(bad.released()) == []
     (detail,) = bad.of_kind("tails")
     rows = [{**detail.data["rows"][0], "column": f"c{i}"} for i in range(20)]
     long = Evaluation((), {}, (Detail("tails", "tails", True, {"rows": rows}),))
-    grids = [block for block in column_tables(long) if block.kind == "grid" and "Spread" in block.caption]
+    grids = [block for block in column_blocks(long) if block.kind == "grid" and "Spread" in block.caption]
     assert [(len(grid.rows), grid.folded) for grid in grids] == [(12, False), (8, True)]
 
 
@@ -138,11 +138,11 @@ def test_finer_files_are_named() -> None:
     schema = SCHEMA.select(["creatinine", "sbp"])
     details = [d for name in ("train", "test") for d in finer_than_declared(fine, schema, name).details]
     evaluation = Evaluation((), {}, tuple(details))
-    assert verdicts(evaluation) == ()  # no fault of the synthetic table
-    said = trust(ReportSource("t", evaluation=evaluation))[0]
+    assert judge(evaluation) == ()  # no fault of the synthetic table
+    said = trust(RunReport(evaluation=evaluation))[0]
     assert "The real tables" in said.text and said.internal
     assert "4 values of creatinine, in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
-    (found,) = verdicts(Evaluation((), {}, finer_than_declared(fine, schema, "synthetic").details))
+    (found,) = judge(Evaluation((), {}, finer_than_declared(fine, schema, "synthetic").details))
     assert "The synthetic table" in found.sentence and not found.internal
 
 
@@ -150,7 +150,7 @@ def test_many_columns_are_counted_not_all_told() -> None:
     """Would catch a summary of a hundred names."""
     rows = [{"column": f"c{i}", "values": 9, "step": 1.0, "unit": None} for i in range(5)]
     detail = Detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
-    (found,) = verdicts(Evaluation((), {}, (detail,)))
+    (found,) = judge(Evaluation((), {}, (detail,)))
     assert "9 values of c2, in steps of 1; and of 2 more columns)" in found.sentence
 
 
@@ -163,7 +163,7 @@ def test_columns_are_named_where_chance_does_not_explain_them(value, beyond, sev
     auc = {"value": value, "lower": value - 0.02, "upper": value + 0.02}
     row = {"column": "sbp", "auc": auc, "last_digits": None, "beyond_chance": beyond}
     detail = Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": [row]})
-    assert [v.severity for v in verdicts(Evaluation((), {}, (detail,)))] == ([severity] if severity else [])
+    assert [v.severity for v in judge(Evaluation((), {}, (detail,)))] == ([severity] if severity else [])
 
 
 def test_bounds_that_cut_the_real_table_are_said():
@@ -172,7 +172,7 @@ def test_bounds_that_cut_the_real_table_are_said():
     raw = pd.DataFrame({"rbc": [3.0] * 70 + [4.04] * 10 + [5.1] * 20})
     details = outside_bounds(raw, schema, "train").details
     assert all(detail.internal for detail in details)
-    (found,) = verdicts(Evaluation((), {}, details))
+    (found,) = judge(Evaluation((), {}, details))
     assert found.code == "clipped" and found.internal
     assert "20 of 100 values of rbc lie outside 1 to 4" in found.sentence
-    assert verdicts(Evaluation((), {}, outside_bounds(raw.clip(upper=4.0), schema, "train").details)) == ()
+    assert judge(Evaluation((), {}, outside_bounds(raw.clip(upper=4.0), schema, "train").details)) == ()

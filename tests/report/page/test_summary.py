@@ -7,34 +7,33 @@ import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.load import ReportSource
-from dpsynth.report.page import plain
+from dpsynth.report.page import summary
+from dpsynth.report.run_report import RunReport
 
 
-def private(ledger: Ledger, evaluation: Evaluation | None = None) -> ReportSource:
-    guarantee = ledger.guarantee(sources.DELTA)
-    return ReportSource("t", guarantee, ledger, sources.DELTA, evaluation=evaluation)
+def private(ledger: Ledger, evaluation: Evaluation | None = None) -> RunReport:
+    return RunReport(ledger, sources.DELTA, evaluation=evaluation)
 
 
 def test_bounds_are_those_of_the_profile_rounded_up():
     """Catches a bound that is told smaller than it is, or another number in its place."""
     ledger = sources.ledger_of()
-    source = private(ledger)
-    text = " ".join(sentence.text for sentence in plain.risk(source))
+    report = private(ledger)
+    text = " ".join(sentence.text for sentence in summary.risk(report))
     profile = ledger.profile()
     told = float(text.split("right at most ")[1].split()[0])
     assert 100 * profile.attack_accuracy() <= told < 100 * profile.attack_accuracy() + 0.2
     told = float(text.split("by more than ")[1].split()[0])
     assert 100 * profile.tv() <= told < 100 * profile.tv() + 0.2
     assert f"plus at most {sources.DELTA:g} (δ)" in text
-    assert not any(sentence.internal for sentence in plain.risk(source))
+    assert not any(sentence.internal for sentence in summary.risk(report))
 
 
 def test_replace_one_is_told_as_such():
     """Catches a sentence about taking part where the guarantee is about another's record in its place."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(4.0), sensitivity="1", adjacency="replace-one")
-    text = " ".join(sentence.text for sentence in plain.risk(private(ledger)))
+    text = " ".join(sentence.text for sentence in summary.risk(private(ledger)))
     assert "another's in its place" in text and "took part" not in text
 
 
@@ -43,7 +42,7 @@ def test_a_bound_that_bounds_nothing_is_told_as_such():
     ledger = Ledger()
     ledger.post("release", gaussian_event(0.02), sensitivity="1")
     assert 700 < ledger.epsilon(sources.DELTA) < np.inf
-    text = " ".join(sentence.text for sentence in plain.risk(private(ledger)))
+    text = " ".join(sentence.text for sentence in summary.risk(private(ledger)))
     assert " inf " not in text and "100 times in 100" not in text and "100 points" not in text
     assert "may be right every time" in text and "more than a million times" in text
     assert "may depend wholly on whether a patient is in the training table (total variation 1)" in text
@@ -53,8 +52,8 @@ def test_nothing_is_promised_without_a_guarantee():
     """Catches words of comfort about a table without noise, with seeded noise, or of unknown origin."""
     seeded = sources.ledger_of()
     seeded.seeded = True
-    for source in (private(sources.bare_ledger()), private(seeded), ReportSource("unknown")):
-        text = " ".join(sentence.text for sentence in plain.risk(source))
+    for report in (private(sources.bare_ledger()), private(seeded), RunReport()):
+        text = " ".join(sentence.text for sentence in summary.risk(report))
         assert text.startswith("Nothing is promised") and "at most" not in text
 
 
@@ -70,8 +69,8 @@ def test_measured_numbers_carry_their_interval_and_mark():
         ),
         {"outcome": "death"},
     )
-    source = private(sources.ledger_of(), evaluation)
-    risk, trust = plain.risk(source), plain.trust(source)
+    report = private(sources.ledger_of(), evaluation)
+    risk, trust = summary.risk(report), summary.trust(report)
     membership = next(s for s in risk if "0.523 (0.501 to 0.545)" in s.text)
     assert membership.internal
     rate = next(s for s in risk if "0.012 (0.000 to 0.030)" in s.text)
@@ -84,5 +83,5 @@ def test_measured_numbers_carry_their_interval_and_mark():
 
 def test_no_numbers_are_said_to_be_absent():
     """Catches a page for release that is silent about what it does not show."""
-    text = " ".join(sentence.text for sentence in plain.trust(ReportSource("t")))
+    text = " ".join(sentence.text for sentence in summary.trust(RunReport()))
     assert "no number on how useful" in text

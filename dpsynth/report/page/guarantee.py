@@ -6,10 +6,11 @@ Everything here follows from ``ledger.json`` and may be shared with it.
 from __future__ import annotations
 
 from dpsynth.accounting.explain import meanings
+from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.measures import measures_of
 from dpsynth.accounting.profile import Profile
-from dpsynth.report.drawing import privacy_curves as curves
-from dpsynth.report.load import ReportSource
+from dpsynth.report.drawing.privacy_curves import plot_curves
+from dpsynth.report.drawing.waterfall import epsilon_text, plot_costs
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
@@ -23,7 +24,8 @@ from dpsynth.report.page.blocks import (
     paragraph,
 )
 from dpsynth.report.page.coverage import covered
-from dpsynth.report.page.plain import unluckiest
+from dpsynth.report.page.summary import unluckiest
+from dpsynth.report.run_report import RunReport
 
 _ADJACENCY = {
     "add/remove": "neighbouring tables differ by one record more or less.",
@@ -31,48 +33,44 @@ _ADJACENCY = {
 }
 
 
-def guarantee(source: ReportSource) -> Section:
+def section(report: RunReport) -> Section:
     """Return the section; where no ledger is known, it says so."""
-    if source.guarantee is None or source.ledger is None or source.delta is None:
+    guarantee, profile, summary = report.guarantee, report.profile, report.summary
+    if guarantee is None or profile is None or summary is None:
         text = paragraph(
             "No ledger came with this table, so nothing is known of a guarantee.",
             "Measured attacks are no substitute: they show what they found, not what others may find.",
         )
         return Section("guarantee", "What is guaranteed", (text,))
-    adjacency = source.ledger.adjacency
     blocks: list[Block] = [
-        paragraph(str(source.guarantee)),
-        paragraph(f"Adjacency: {adjacency}; {_ADJACENCY[adjacency]}"),
+        paragraph(str(guarantee)),
+        paragraph(f"Adjacency: {guarantee.adjacency}; {_ADJACENCY[guarantee.adjacency]}"),
     ]
-    if source.ledger.excluded:
-        left_out = tuple(Sentence(reason) for reason in source.ledger.excluded)
+    if guarantee.excluded:
+        left_out = tuple(Sentence(reason) for reason in guarantee.excluded)
         blocks += [paragraph("The guarantee does not cover:"), Bullets(left_out)]
-    who = covered(source)
+    who = covered(report)
     blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
-    blocks += _ledger(source)
-    if source.profile is not None and source.guarantee.private:
+    blocks += [Heading("What it cost"), *_ledger(summary)]
+    if guarantee.private:
         blocks += [
             Heading("What it allows an attacker"),
-            _average(source),
-            _meanings(source.profile, source.delta),
+            _average(profile, guarantee.delta),
+            _meanings(profile, guarantee.delta),
         ]
-        drawn = curves.curves(source.profile, source.delta)
+        drawn = plot_curves(profile, guarantee.delta)
         blocks += [Plots(drawn)] if drawn else []
     return Section("guarantee", "What is guaranteed", tuple(blocks))
 
 
-def _ledger(source: ReportSource) -> list[Block]:
-    summary = source.summary
-    if summary is None or source.ledger is None:
-        return []
-    made: list[Block] = [Heading("What it cost")]
+def _ledger(summary: Summary) -> list[Block]:
     if not summary["entries"]:
-        return [*made, paragraph("The ledger has no entry: no reading of the private table was paid for.")]
+        return [paragraph("The ledger has no entry: no reading of the private table was paid for.")]
     rows = tuple(
         (
             Cell(f"{place}. {entry['name']}"),
-            number(curves.epsilon_text(entry["epsilon_alone"])),
-            number(curves.epsilon_text(entry["epsilon_cumulative"])),
+            number(epsilon_text(entry["epsilon_alone"])),
+            number(epsilon_text(entry["epsilon_cumulative"])),
             Cell(entry["event"]),
             Cell(entry["sensitivity"]),
             Cell(entry["detail"]),
@@ -80,25 +78,22 @@ def _ledger(source: ReportSource) -> list[Block]:
         for place, entry in enumerate(summary["entries"], start=1)
     )
     header = ("reading", "ε alone", "ε so far", "event", "sensitivity", "detail")
-    made += [
+    return [
         paragraph(
             "Each reading of the private table is an entry. Their costs are composed exactly, so together "
             "they are at most their sum."
         ),
-        Plots(curves.waterfall(summary)),
+        Plots(plot_costs(summary["entries"], summary["delta"])),
         Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
     ]
-    return made
 
 
-def _average(source: ReportSource) -> Block:
+def _average(profile: Profile, delta: float) -> Block:
     """Why an accuracy of 64 and a belief of 95 in 100 stand in one table."""
-    if source.profile is None or source.delta is None:
-        return paragraph()
     return paragraph(
         "Two of these numbers are about the same guesser: the attack accuracy is how often they are right, "
         "on average over all that could have come out; the posterior belief is how sure they may become: "
-        f"{unluckiest(source.profile, source.delta)}."
+        f"{unluckiest(profile, delta)}."
     )
 
 

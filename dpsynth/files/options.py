@@ -1,0 +1,72 @@
+"""Options declared once: what a field may be stands in its annotation, and a fault is one sentence.
+
+The same records serve the estimator, the configuration and the report. Pydantic checks them, strictly: a
+delta in quotes or a seed of ``true`` is a slip of the pen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, dataclass_transform
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from dpsynth.errors import InputError
+from dpsynth.files.yaml_text import one_sentence
+
+Record = TypeVar("Record")
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Section(BaseModel):
+    """A frozen group of options, as one key of a configuration holds them."""
+
+    model_config = ConfigDict(frozen=True, **_STRICT)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, given: Any) -> Any:
+        """NumPy's numbers are numbers."""
+        if not isinstance(given, dict):
+            return given
+        return {name: v.item() if isinstance(v, np.generic) else v for name, v in given.items()}
+
+    @classmethod
+    def checked(cls, **given: Any) -> Any:
+        """The record; raise InputError with one sentence where a field is wrong."""
+        try:
+            return cls(**given)
+        except ValidationError as problem:
+            raise InputError(one_sentence(problem, tuple(cls.model_fields))) from None
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(Field,))
+def options(record: type[Record]) -> type[Record]:
+    """Make a class a frozen dataclass whose fields are checked by their annotations.
+
+    Its constructor raises InputError with one sentence.
+
+    Examples
+    --------
+    >>> @options
+    ... class Share:
+    ...     of: float = Field(default=0.5, gt=0, lt=1)
+    >>> Share(of=2.0)
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: of must be less than 1, got 2.0
+    """
+    checked: Any = dataclass(frozen=True, config=_STRICT)(record)
+    construct: Callable[..., None] = checked.__init__
+
+    @wraps(construct)
+    def __init__(self: Any, *values: Any, **named: Any) -> None:
+        try:
+            construct(self, *values, **named)
+        except ValidationError as problem:
+            raise InputError(one_sentence(problem, tuple(checked.__dataclass_fields__))) from None
+
+    checked.__init__ = __init__
+    return checked

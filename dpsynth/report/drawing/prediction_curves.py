@@ -1,0 +1,69 @@
+"""Curves of one classifier, trained on the synthetic and on the real table: ROC and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dpsynth.evaluation.records import shown
+from dpsynth.report.details import Calibration, Curve, Of, Roc, any_internal
+from dpsynth.report.drawing import style
+from dpsynth.report.drawing.svg import Plot, to_plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_roc(details: Sequence[Of[Roc]]) -> Plot:
+    """Draw the receiver operating characteristic of one classifier on held-out records."""
+    curves = [detail.data for detail in details]
+
+    def draw() -> Figure:
+        axes = ("false positive rate", "true positive rate")
+        return _unit_square(curves, [(c["fpr"], c["tpr"]) for c in curves], axes, marker="")
+
+    model = _words(curves[0])
+    said = ", ".join(f"{shown(c['auc'])} trained on {style.NAMES[c['trained_on']]}" for c in curves)
+    alt = f"ROC of the {model} on held-out real records. AUC {said}."
+    return to_plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
+
+
+def plot_calibration(details: Sequence[Of[Calibration]]) -> Plot:
+    """Draw observed over predicted risks of one classifier."""
+    curves = [detail.data for detail in details]
+
+    def draw() -> Figure:
+        axes = ("predicted risk", "observed share")
+        return _unit_square(curves, [(c["predicted"], c["observed"]) for c in curves], axes, marker="o")
+
+    model = _words(curves[0])
+    alt = f"Calibration of the {model}: observed share of the outcome over the predicted risk. " + " ".join(
+        f"Trained on {style.NAMES[c['trained_on']]}: "
+        + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(c["predicted"], c["observed"], strict=False))
+        + "."
+        for c in curves
+    )
+    return to_plot(draw, alt, f"{model}: calibration", internal=any_internal(details))
+
+
+def _unit_square(
+    curves: Sequence[Curve],
+    points: Sequence[tuple[Sequence[float], Sequence[float]]],
+    axes: tuple[str, str],
+    marker: str,
+) -> Figure:
+    """Draw the points of each curve beside the diagonal."""
+    figure, (axis,) = style.panels(height=3.0)
+    axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
+    for curve, (across, up) in zip(curves, points, strict=True):
+        table = curve["trained_on"]
+        label = f"trained on {style.NAMES[table]}"
+        axis.plot(across, up, label=label, marker=marker, markersize=4, **style.TABLES[table])
+    axis.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
+    axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    style.legend_of_curves(figure, axis, 2, columns=1)
+    return figure
+
+
+def _words(curve: Curve) -> str:
+    return str(curve["model"]).replace("_", " ")

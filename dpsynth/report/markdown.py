@@ -1,0 +1,95 @@
+"""A report as Markdown, for people without a browser: ``report.md``.
+
+It opens with the guarantee, since every number after it is read in its light, and says NOT PRIVATE first
+where there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, round_up
+from dpsynth.accounting.ledger.summary import Summary
+from dpsynth.evaluation.records import INTERNAL
+from dpsynth.files.markdown import code_block, inert
+from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.report.run_report import RunReport
+
+
+def to_markdown(report: RunReport) -> str:
+    """Return the report of a run; of one without a ledger, what is known.
+
+    Examples
+    --------
+    >>> print(to_markdown(RunReport(table={"name": "cohort"})).splitlines()[0])
+    # Synthetic table: cohort
+    """
+    lines = [f"# Synthetic table: {inert(str(report.table.get('name', 'unnamed')))}", ""]
+    if report.guarantee is not None and report.summary is not None:
+        if not report.guarantee.private:
+            lines += [
+                f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
+                "Treat everything beside this report as you would treat them.",
+                "",
+            ]
+        lines += ["## What is guaranteed", "", inert(str(report.guarantee)), ""]
+        lines += _excluded(report.guarantee.excluded)
+        lines += ["## What it cost", "", *_ledger_table(report.summary)]
+    if report.evaluation is not None:
+        lines += [
+            "## What it is worth",
+            "",
+            f"Numbers marked *{INTERNAL}* were computed from real records without payment: the guarantee "
+            "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
+            "",
+            report.evaluation.to_markdown(level=3),
+        ]
+    lines += ["## How it was made", "", *_facts(report.table), ""]
+    lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]
+    lines.append(_joined("Versions", report.versions))
+    times = {stage: f"{value:.1f} s" for stage, value in report.seconds.items()}
+    lines += ["", _joined("Wall time (internal)", times), ""]
+    return "\n".join(lines)
+
+
+def _excluded(reasons: Sequence[str]) -> list[str]:
+    if not reasons:
+        return []
+    return ["The guarantee does **not** cover:", "", *(f"- {inert(reason)}" for reason in reasons), ""]
+
+
+def _ledger_table(summary: Summary) -> list[str]:
+    lines = [
+        "| reading of the private table | event | sensitivity | ε alone | ε so far |",
+        "|---|---|---|---:|---:|",
+    ]
+    for entry in summary["entries"]:
+        cells = (
+            entry["name"] + (f" ({entry['detail']})" if entry["detail"] else ""),
+            entry["event"],
+            entry["sensitivity"],
+            _number(entry["epsilon_alone"]),
+            _number(entry["epsilon_cumulative"]),
+        )
+        lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
+    lines += [
+        "",
+        f"In all: ε = {_number(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
+        f"{_number(summary['tv'])}, attack advantage at most {_number(summary['advantage'])}, attack "
+        f"accuracy at most {_number(summary['attack_accuracy_bound'])}; adjacency: {summary['adjacency']}.",
+        "",
+    ]
+    return lines
+
+
+def _facts(table: Mapping[str, object]) -> list[str]:
+    return [f"- {key.replace('_', ' ')}: {inert(str(value))}" for key, value in table.items()]
+
+
+def _joined(label: str, values: Mapping[str, str]) -> str:
+    return f"{label}: " + ", ".join(f"{name} {value}" for name, value in values.items()) + "."
+
+
+def _number(value: float) -> str:
+    return "∞" if math.isinf(value) else round_up(value)

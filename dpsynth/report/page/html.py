@@ -1,0 +1,112 @@
+"""One self-contained HTML page: no script, no address outside itself, everything from data escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from dpsynth.errors import InputError
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.files.atomic import write_text
+from dpsynth.report.page import card, closeness, glossary, guarantee, replication, risks, similarity, utility
+from dpsynth.report.page.blocks import Section
+from dpsynth.report.page.summary import boxes
+from dpsynth.report.page.tables import column_tables, home, measure_tables
+from dpsynth.report.run_report import RunReport
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+Mode = Literal["internal", "release"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def render(report: RunReport, mode: Mode) -> str:
+    """Return the page of a report as HTML.
+
+    Parameters
+    ----------
+    report : RunReport
+    mode : {"internal", "release"}
+        ``internal`` shows everything and marks what was computed from real records; ``release`` is made from
+        ``report.released()``, so that nothing internal can reach it.
+
+    Returns
+    -------
+    str
+        The same text for the same report.
+
+    Raises
+    ------
+    InputError
+        If the mode is unknown.
+
+    Examples
+    --------
+    >>> page = render(RunReport(), "release")
+    >>> "No guarantee is known" in page, "<script" in page
+    (True, False)
+    """
+    if mode not in MODES:
+        raise InputError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+    internal = mode == "internal"
+    if not internal:
+        report = report.released()
+    parts = [*_sections(report), card.section(report), glossary.section(internal=internal)]
+    return _template().render(
+        title=report.title,
+        day=report.day,
+        mode=mode,
+        state="unknown" if report.guarantee is None else report.guarantee.status,
+        excluded="" if report.guarantee is None else "; ".join(report.guarantee.excluded),
+        boxes=boxes(report),
+        parts=parts,
+        entries=[("summary", "In plain words"), *((part.anchor, part.title) for part in parts)],
+    )
+
+
+def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
+    """Write the page of a report into a folder that exists, wholly or not at all; see :func:`render`."""
+    write_text(path, render(report, mode))
+
+
+def _sections(report: RunReport) -> list[Section]:
+    """The numbered part of a page; what the report lacks is left out, with its section.
+
+    They know nothing of modes: a page for release is built from a report that holds nothing internal, so that
+    no rule in them can let something through.
+    """
+    measured = (
+        build(report.measured)
+        for build in (utility.section, replication.section, similarity.section, closeness.section, _others)
+    )
+    return [guarantee.section(report), risks.section(report), *filter(None, measured)]
+
+
+def _others(evaluation: Evaluation) -> Section | None:
+    """Measures that no section is known for, such as those of a later version."""
+    left = [measure for measure in evaluation.measures if home(measure.group) is None]
+    blocks = measure_tables(left) + column_tables(left, "Other measures")
+    return Section("others", "Other measures", tuple(blocks)) if blocks else None
+
+
+def _breakable(text: str) -> Markup:
+    """Escaped text that may break after an underscore: names of measures are long for a phone."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["breakable"] = _breakable
+    text = resources.files("dpsynth.report.page").joinpath("template.html").read_text(encoding="utf-8")
+    return environment.from_string(text)

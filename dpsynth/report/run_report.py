@@ -1,0 +1,197 @@
+"""The report of one run or evaluation, as one record: what was promised, what it cost, what it is worth.
+
+Whoever makes a table makes this record and has it rendered from memory, as a page
+(:mod:`dpsynth.report.page.html`), as Markdown and as JSON; :mod:`dpsynth.report.folder` writes it and reads
+the same record back. :meth:`RunReport.released` is where a page for release begins: it keeps what is on a
+list and drops the rest, so that nothing that is added to a run later gets onto such a page by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import PureWindowsPath
+from typing import Any
+
+from dpsynth.accounting.ledger.guarantee import Guarantee
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger.summary import Summary
+from dpsynth.accounting.profile import Profile
+from dpsynth.errors import InputError
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.files.json_text import finite
+
+# What was decided or published before any record was read. A description is free text and may hold anything.
+_TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
+_SETTINGS = ("outcome", "level")
+_CONFIG: dict[str, tuple[str, ...]] = {
+    "split": ("method", "test_fraction"),
+    "sample": ("n",),
+    "model": (
+        "epsilon",
+        "delta",
+        "preset",
+        "prior",
+        "training_steps",
+        "batch_size",
+        "noise_shape",
+        "centred",
+        "numeric",
+        "categorical",
+        "marginals",
+        "match_marginals",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What is known of one synthetic table.
+
+    Parameters
+    ----------
+    ledger : Ledger, optional
+        None where nothing is known of how the table was made.
+    delta : float, optional
+        At which epsilon is told, in [0, 1); goes with ``ledger``.
+    table : dict
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public.
+    config : dict
+        The run's configuration.
+    evaluation : Evaluation, optional
+        Most of its numbers are internal.
+    versions : dict of str to str
+        Of Python and of the packages that decide the result.
+    seconds : dict of str to float
+        Wall time of each stage, kept to milliseconds. Internal: it depends on the number of real records.
+    created : str, optional
+        ISO date or time of the run.
+
+    Raises
+    ------
+    InputError
+        If ``created`` is not an ISO date or time, or only one of ``ledger`` and ``delta`` is given.
+    """
+
+    ledger: Ledger | None = None
+    delta: float | None = None
+    table: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
+    evaluation: Evaluation | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    created: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.ledger is None) != (self.delta is None):
+            raise InputError("ledger and delta belong together, and only one of them is given")
+        # as the file has them, so that a page from memory is the page from the file
+        rounded = {stage: round(value, 3) for stage, value in self.seconds.items()}
+        object.__setattr__(self, "seconds", rounded)
+        if self.created is not None:
+            try:
+                datetime.fromisoformat(self.created)
+            except (TypeError, ValueError):
+                raise InputError(f"created must be an ISO date, got {self.created!r}") from None
+
+    @classmethod
+    def of_evaluation(cls, evaluation: Evaluation) -> RunReport:
+        """The report of a table of which nothing but its evaluation is known."""
+        return cls(table={"outcome": evaluation.settings.get("outcome")}, evaluation=evaluation)
+
+    @property
+    def title(self) -> str:
+        """What the page is called."""
+        name = self.table.get("name")
+        return f"Synthetic table: {name}" if name else "Synthetic table"
+
+    @property
+    def day(self) -> str | None:
+        """The day on which it was made, as ``2026-01-31``."""
+        return None if self.created is None else date.isoformat(datetime.fromisoformat(self.created).date())
+
+    @property
+    def measured(self) -> Evaluation:
+        """The evaluation; one without a number where there is none."""
+        return self.evaluation or Evaluation(())
+
+    @cached_property
+    def guarantee(self) -> Guarantee | None:
+        """What the ledger promises, computed once; None where nothing is known."""
+        return None if self.ledger is None else self.ledger.guarantee(self.delta)
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """What each entry of the ledger costs, computed once."""
+        return None if self.ledger is None else self.ledger.summary(self.delta)
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """What the ledger allows an attacker, computed once."""
+        return None if self.ledger is None else self.ledger.profile()
+
+    def released(self) -> RunReport:
+        """Return what may be shared: what was paid for, is public, or comes from the synthetic table alone.
+
+        A name that repeats the name of the private table's file is left out, as are times, seeds, paths and
+        free text.
+
+        Examples
+        --------
+        >>> report = RunReport(seconds={"fit": 1.5}, config={"model": {"random_state": 7}})
+        >>> report.released().seconds, report.released().config
+        ({}, {})
+        """
+        evaluation = self.evaluation
+        if evaluation is not None:
+            evaluation = replace(evaluation.released(), settings=_kept(evaluation.settings, _SETTINGS))
+        table = _kept(self.table, _TABLE)
+        if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
+            # of bounds that were read off the records: a guess can be checked
+            table.pop("schema_sha256", None)
+        file = _stem(self.config)
+        if file is not None and file == table.get("name"):
+            table.pop("name")
+        config = {key: _kept(self.config.get(key), names) for key, names in _CONFIG.items()}
+        config = {key: values for key, values in config.items() if values}
+        return replace(
+            self,
+            table=table,
+            config=_kept(self.config, ("dataset",)) | config,
+            evaluation=evaluation,
+            seconds={},
+            created=self.day,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``report.json`` holds; an infinite epsilon is null."""
+        record = {
+            "guarantee": None if self.guarantee is None else str(self.guarantee),
+            "private": self.guarantee is not None and self.guarantee.status == "private",
+            "created": self.created,
+            "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
+            "ledger": self.summary,
+            "table": self.table,
+            "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
+            "config": self.config,
+            "versions": self.versions,
+            "seconds": self.seconds,
+        }
+        return {key: finite(value) for key, value in record.items()}
+
+
+def _kept(record: object, names: tuple[str, ...]) -> dict[str, object]:
+    """The entries of these names whose values are plain text, numbers, truth values or None."""
+    if not isinstance(record, Mapping):
+        return {}
+    plain = str | int | float | bool | None
+    return {name: record[name] for name in names if name in record and isinstance(record[name], plain)}
+
+
+def _stem(config: Mapping[str, object]) -> str | None:
+    data = config.get("data")
+    path = data.get("path") if isinstance(data, Mapping) else None
+    # which reads both kinds of slashes
+    return PureWindowsPath(path).stem if isinstance(path, str) else None

@@ -1,0 +1,58 @@
+"""Rules about the guarantee: is there one, does it leave something out, is it worth its name?"""
+
+from __future__ import annotations
+
+import math
+
+from dpsynth.accounting.explain import percent
+from dpsynth.accounting.ledger.guarantee import Guarantee, round_up
+from dpsynth.accounting.profile import Profile
+from dpsynth.report.verdicts.verdict import Severity, Verdict
+
+#: a bound on an attack's accuracy that leaves little of a promise
+WEAK_ACCURACY = 0.9
+#: an epsilon above which next to nothing is promised: tier 3 of Ponomareva et al. 2023, "How to DP-fy ML",
+#: Journal of Artificial Intelligence Research 77
+WEAK_EPSILON = 10.0
+
+
+def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:
+    """Return what the rules say about a guarantee and the profile behind it, or about their absence.
+
+    Examples
+    --------
+    >>> [verdict.code for verdict in judge_guarantee(None, None)]
+    ['no_guarantee']
+    """
+    if guarantee is None or profile is None:
+        return (_risk("no_guarantee", "caution", "No guarantee is known for this table: nothing says what an "
+                      "attack that was not tried can find."),)  # fmt: skip
+    if not guarantee.private:
+        return (_risk("not_private", "bad", str(guarantee)),)
+    verdicts = []
+    if guarantee.excluded:
+        left_out = "; ".join(guarantee.excluded)
+        verdicts.append(_risk("excluded", "caution", f"The guarantee leaves something out: {left_out}."))
+    accuracy, epsilon = profile.attack_accuracy(), guarantee.epsilon
+    right = percent(accuracy)
+    often = f"right {right} times in 100" if right != "100" else "always right"
+    room = f"it leaves room for a guess that is {often}"
+    if epsilon > WEAK_EPSILON:
+        million = math.log(1e6)
+        factor = f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million"
+        sentence = (
+            f"The guarantee is too weak to rely on: ε is {round_up(epsilon)}, so that an event may be "
+            f"{factor} times as probable with a patient as without, and {room}. An ε above 10 is "
+            "commonly held to be a weak promise or none."
+        )
+        verdicts.append(_risk("weak_guarantee", "bad", sentence))
+    elif accuracy > WEAK_ACCURACY:
+        verdicts.append(_risk("weak_guarantee", "caution", f"The guarantee is weak: {room}."))
+    elif not verdicts:
+        sentence = "The guarantee holds against every attack, whatever its maker knows."
+        verdicts.append(_risk("guaranteed", "good", sentence))
+    return tuple(verdicts)
+
+
+def _risk(code: str, severity: Severity, sentence: str) -> Verdict:
+    return Verdict(code, severity, sentence, ("ledger",), False, "risk")

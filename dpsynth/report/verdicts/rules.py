@@ -1,0 +1,74 @@
+"""The rules that turn an evaluation into verdicts: a severity, one sentence, and the measures it rests on.
+
+The rules are few and written down, so that two readers of the same numbers come to the same words. Where a
+measure has an interval, the rule looks at the end that speaks against the verdict: one that the noise of a
+small table could have made is not given. A verdict is internal if one measure it rests on is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from dpsynth.evaluation.records import Evaluation, shown
+from dpsynth.report.verdicts import calibration, columns, disclosure, replication, similarity, utility
+from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of
+
+#: below so many records of a table, intervals are too wide for most verdicts
+FEW_RECORDS = 100
+#: below so many, nothing is called good
+NO_PRAISE = 30
+
+
+def judge(evaluation: Evaluation) -> tuple[Verdict, ...]:
+    """Return what the rules say about an evaluation, of any generator's table.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Rules whose measures are absent or undefined say nothing.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.records import Measure
+    >>> copies = Measure("Memorisation", "copies_excess", 0.4, True, lower=0.35, upper=0.45)
+    >>> [(v.code, v.severity) for v in judge(Evaluation((copies,)))]
+    [('memorises', 'bad')]
+    """
+    verdicts = [verdict for rule in _RULES for verdict in rule(evaluation)]
+    if any(verdict.code == "values_remembered" for verdict in verdicts):
+        verdicts = [verdict for verdict in verdicts if verdict.code != "no_memory_found"]
+    records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
+    if any(measure is not None and number_of(measure) < NO_PRAISE for measure in records):
+        verdicts = [verdict for verdict in verdicts if verdict.severity != "good"]
+    return tuple(verdicts)
+
+
+def _few(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Are there too few records to tell?"""
+    names = ("synthetic_records", "train_records", "test_records")
+    known = [measure for name in names if (measure := get(evaluation, name)) is not None]
+    few = [measure for measure in known if number_of(measure) < FEW_RECORDS]
+    if few:
+        numbers = ", ".join(f"{shown(m.value)} {m.name.replace('_', ' ')}" for m in few)
+        sentence = f"There are too few records to tell much ({numbers}): read the intervals, not the numbers."
+        yield Verdict("too_few", "caution", sentence, *basis(few))
+
+
+_RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
+    disclosure.memory,
+    disclosure.lone_values,
+    utility.prediction,
+    calibration.probabilities,
+    utility.collapse,
+    replication.effects,
+    similarity.told_apart,
+    columns.clipped,
+    columns.tails,
+    columns.point_masses,
+    columns.missing_together,
+    columns.single_columns,
+    similarity.associations,
+    similarity.constraints,
+    columns.finer_than_declared,
+    _few,
+)
