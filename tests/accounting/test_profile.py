@@ -278,6 +278,7 @@ def test_little_noise_on_few_records_stays_within_the_share_sampled(adjacency):
         assert profile.exceedance(1.0) <= share / (1 - math.exp(-1)) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_extremes_in_every_measure():
     """An overflow, a NaN or a disorder where noise, sampling or steps are extreme."""
     before = None

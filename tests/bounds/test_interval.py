@@ -39,6 +39,7 @@ def test_every_measured_gradient_lies_inside(critic):
             assert inside(record_gradient(weights, x, activation, slope), box)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "maxmin"])
 def test_adversarial_search_stays_inside(activation):
     """Catches a bound that random records never reach but a search does."""
@@ -188,6 +189,7 @@ def test_sizes_measured_before(widths, diameter, largest):
     assert reach == pytest.approx(largest, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["leaky_relu", "maxmin"])
 def test_compiled_bounds_agree(activation):
     """Catches an operation that XLA cannot compile or computes differently."""

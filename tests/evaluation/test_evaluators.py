@@ -149,6 +149,7 @@ def test_digits_beyond_the_declared_step_are_no_difference() -> None:
     assert [d.internal for d in finer.of_kind("finer_than_declared")] == [False]  # of the synthetic table
 
 
+@pytest.mark.slow
 def test_copied_records_show() -> None:
     """Would catch a report that praises a generator which returns its training records."""
     train, test = table(150, 5), table(150, 6)

@@ -146,6 +146,7 @@ def test_divergence_is_reported():
         )
 
 
+@pytest.mark.slow
 def test_an_empty_table_trains():
     """Catches a crash that would tell an empty table from one with a record."""
     state = make(n=0).run(np.random.default_rng(0))

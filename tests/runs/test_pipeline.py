@@ -603,7 +603,7 @@ def test_ctrl_c_exits_130_with_one_sentence(
 
 def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch commands that do not fit together, or a cost that changes on the way."""
-    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 9 --json"
+    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --json"
     fit += " --out model"
     assert main(fit.split()) == 0
     fitted = json.loads(capsys.readouterr().out)

@@ -192,6 +192,7 @@ def test_missing_values_break_no_constraint_and_fulfil_no_condition():
     assert part["psa"].notna().all()
 
 
+@pytest.mark.slow
 def test_a_condition_gives_the_conditional_law(fitted):
     """Catches conditional samples drawn back to the whole table's marginals."""
     whole = fitted.sample(12_000, random_state=0)
@@ -341,6 +342,7 @@ def test_generators_without_marginals_obey_too():
     assert len(frame) == 3000 and not any(rule.broken(frame).any() for rule in schema.rules)
 
 
+@pytest.mark.slow
 def test_a_bad_condition_draws_nothing(fitted):
     """Catches a condition that is found to be wrong only when the first block is asked for."""
     with pytest.raises(InputError, match="'pulse' is not a column"):

@@ -230,6 +230,7 @@ def test_epsilons_closer_than_the_numbers_next_to_one():
     assert curve(0.0) == pytest.approx(0.75) and curve(0.35) == pytest.approx(0.75 - math.exp(0.1) * 0.35)
 
 
+@pytest.mark.slow
 @given(
     deltas=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6),
     epsilons=st.lists(st.sampled_from(np.arange(40) / 8), min_size=6, max_size=6, unique=True),

@@ -56,6 +56,7 @@ def test_columns_that_go_together_wrongly_are_found() -> None:
     assert found["a"] > 0.05 and found["b"] > 0.05 and abs(found["c"]) < 0.03
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is() -> None:
     """An interval that excludes 0 for two samples of one distribution."""
     found = discriminate(table(900, 4), table(900, 5), SCHEMA, rng=np.random.default_rng(0)).importance

@@ -76,6 +76,7 @@ def test_lacking_category_has_no_probability() -> None:
     assert (svm.predicted[:, 1] == -np.inf).all() and np.isfinite(svm.predicted[:, [0, 2]]).all()
 
 
+@pytest.mark.slow
 def test_same_forest_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch threads that change the trees, or votes summed in random order."""
     (x, y), (test, _) = points(300, 7), points(100, 8)
