@@ -392,6 +392,7 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "| nn_accuracy_train |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a page that overwrites another, lands elsewhere, or releases what is internal."""
     command = "evaluate --synthetic good.csv --train good.csv --schema good.yaml --seed 0 --out measured"

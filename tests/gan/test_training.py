@@ -51,6 +51,7 @@ def test_many_chunks_are_one_program(monkeypatch):
     assert trainer._loop.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_a_second_run_of_the_same_shape_compiles_nothing():
     """Catches a program built anew for every seed or noise multiplier: 5 s and 45 MB each."""
     first, second = make(multiplier=1.0), make(multiplier=2.0)

@@ -297,6 +297,7 @@ def test_a_seeded_run_repeats_and_is_not_private(folder: Path) -> None:
     assert "NOT_PRIVATE.txt" in first.files
 
 
+@pytest.mark.slow
 def test_unreviewed_fields_are_refused_or_excluded(folder: Path) -> None:
     """Would catch bounds read off the data that the guarantee silently covers."""
     text = SCHEMA.to_yaml().replace("upper: 90", "upper: 90\n  unreviewed: [upper]")
