@@ -8,8 +8,6 @@ edges and tables, the critic's steps. The ledger runs each of them. All noise is
 from __future__ import annotations
 
 import dataclasses
-import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,6 @@ import pandas as pd
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
@@ -43,8 +40,6 @@ _BANK_ROWS = 50_000
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
 # guarantee says little, below it the accounting resolves nothing.
 _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
-# Share of n_public by which the number of rows may differ from it.
-_N_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -97,38 +92,6 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     if schema.n_public is None:
         return _DELTA
     return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
-
-
-def check_n_public(rows: int, schema: Schema, *, accept: bool) -> None:
-    """Compare the public number of records with the table, for its owner only and before anything is spent.
-
-    Everything is scaled to ``n_public``. A part of a table that is drawn record by record differs from its
-    expected number n by at most 4 sqrt(n), but for 1 case in 10,000; a tenth leaves room for a registry that
-    grows. The whole table's number given for a half of it is beyond both, from 64 records on.
-
-    Warns
-    -----
-    OwnerWarning
-        If they differ by more than half of that.
-
-    Raises
-    ------
-    DataError
-        If they differ by more than that, and ``accept`` is not set.
-    """
-    if schema.n_public is None:
-        return
-    n = schema.n_public
-    tolerance = max(_N_TOLERANCE * n, 4 * math.sqrt(n))
-    if abs(rows - n) <= tolerance / 2:
-        return
-    said = f"n_public is {n:,}, but the table to fit has {rows:,} rows (internal: not for release)"
-    if abs(rows - n) > tolerance and not accept:
-        raise DataError(
-            f"{said}, and every count is scaled to n_public; give the number for these rows (of a training "
-            "part: its own), or go on all the same with accept_n_public (--accept-n-public)"
-        )
-    warnings.warn(f"{said}; every count is scaled to n_public", OwnerWarning, stacklevel=3)
 
 
 def count_records(

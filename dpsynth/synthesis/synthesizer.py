@@ -18,13 +18,14 @@ from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
-from dpsynth.mechanism.noise import describe_generator, secure_generator
+from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.records import FrameRecords, Records
+from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
+from dpsynth.synthesis.intake import confess, conformed, records_of
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
@@ -211,25 +212,15 @@ class DPWGANGP(BaseEstimator):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.fitting.check_n_public`.
+            :func:`dpsynth.synthesis.intake.check_n_public`.
         """
         options = self.validate()
-        if not isinstance(frame, pd.DataFrame | PartitionedRecords):
-            raise InputError(
-                f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
-            )
         if not isinstance(schema, Schema):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
-        modelled = schema.modelled
-        if isinstance(frame, PartitionedRecords):
-            records: Records = _checked(frame, schema, options, accept_n_public)
-        else:
-            conformed = _modelled(schema, frame)[1]
-            fitting.check_n_public(len(conformed), schema, accept=accept_n_public)
-            records = FrameRecords(conformed)
+        records = records_of(frame, schema, options, accept_n_public=accept_n_public)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
@@ -239,19 +230,10 @@ class DPWGANGP(BaseEstimator):
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = self.ledger_ = earlier if earlier is not None else Ledger()
         rng = self._generator(len(ledger.entries))
-        if options.random_state is not None:
-            ledger.seeded = True
-        if options.epsilon is not None:
-            ledger.drawn_by(describe_generator(rng))
-        if unreviewed:
-            fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
-            # A draft chose these in view of the data as well.
-            chosen = [name for name in ("ignored", "missing_words") if getattr(schema, name)]
-            fields += "".join(f"; the table's {name}" for name in chosen)
-            ledger.exclude(f"schema fields read off the private data and not reviewed ({fields})")
+        confess(ledger, schema, options, rng, unreviewed)
 
-        self.n_, spent = fitting.count_records(records, modelled, options, rng, ledger)
-        blueprint = fitting.draw_up(modelled, self.n_, options)
+        self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
+        blueprint = fitting.draw_up(schema.modelled, self.n_, options)
         self.delta_ = blueprint.delta
         releases = fitting.choose_noise(blueprint, options, spent)
         model = fitting.release_model(records, blueprint, releases, options, rng, ledger)
@@ -294,7 +276,7 @@ class DPWGANGP(BaseEstimator):
         from dpsynth.gan.checkpoint import take_checkpoint
 
         def conform(record: dict[str, Any]) -> pd.DataFrame:
-            return _modelled(Schema.from_dict(record["model"]["schema"]), frame)[1]
+            return conformed(Schema.from_dict(record["model"]["schema"]), frame)
 
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
@@ -480,14 +462,9 @@ class DPWGANGP(BaseEstimator):
 
     def _record(self) -> dict[str, Any]:
         """Parameters and ledger as JSON-able values."""
-        params = {
-            k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()
-        }
-        for name in ("training", "shares"):
-            params[name] = dataclasses.asdict(params[name]) if params[name] is not None else None
         return {
             "format": _FORMAT,
-            "params": params,
+            "params": self.validate().model_dump(),
             "n": self.n_,
             "delta": self.delta_,
             "guarantee": str(self.ledger_.guarantee()),
@@ -503,26 +480,6 @@ class DPWGANGP(BaseEstimator):
         if not self.ledger_.entries:
             raise storage.damaged(path, "model", "its ledger is empty, so nothing is known of what it cost")
         return self
-
-
-def _modelled(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, pd.DataFrame]:
-    """The part of a schema and of a private table that is modelled; derived columns are never read."""
-    derived = {column.name for column, _ in schema.formulas}
-    own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
-    return schema.modelled, schema.modelled.conform(own).frame
-
-
-def _checked(
-    records: PartitionedRecords, schema: Schema, options: FitOptions, accept_n_public: bool
-) -> PartitionedRecords:
-    """Records in parts of which everything has been seen to fit, the cheapest first."""
-    if options.training_steps:
-        raise records.not_in_memory()
-    if records.schema != schema:
-        raise InputError("schema is not the one that the records in parts were opened with")
-    fitting.check_n_public(records.table.rows, schema, accept=accept_n_public)
-    records.check()
-    return records
 
 
 def load(path: str | Path) -> DPWGANGP:
