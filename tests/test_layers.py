@@ -139,3 +139,29 @@ def test_no_path_of_a_machine_in_the_project():
     for path in [*ROOT.rglob("*.py"), *(ROOT.parent / "configs").glob("*.yaml")]:
         text = path.read_text()
         assert "/work" not in text and "/home/" not in text, path
+
+
+def test_files_of_tests_have_names_of_their_own():
+    """Catches two test files of one name, of which pytest collects none."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert len(names) == len(set(names))
+
+
+def test_no_module_imports_in_a_circle():
+    """Catches modules that need each other, for types only as well: neither can be read without the other."""
+    modules = {}
+    for path in ROOT.rglob("*.py"):
+        parts = ("dpsynth", *path.relative_to(ROOT).with_suffix("").parts)
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    needs = {}
+    for module, path in modules.items():
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        pairs = [(node.module or "", alias.name) for node in nodes for alias in node.names]
+        wanted = {f"{home}.{name}" if f"{home}.{name}" in modules else home for home, name in pairs}
+        # a package's own header names what its modules make
+        needs[module] = set() if path.name == "__init__.py" else wanted & modules.keys() - {module}
+    left = dict(needs)
+    while free := {module for module, wanted in left.items() if not wanted & left.keys()}:
+        left = {module: wanted for module, wanted in left.items() if module not in free}
+    circles = {module: sorted(wanted & left.keys()) for module, wanted in left.items()}
+    assert not circles

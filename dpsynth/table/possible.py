@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.table.column import Column
+from dpsynth.table.column import Column, Columns
 from dpsynth.table.conform import cast
 from dpsynth.table.derived import snapped
 from dpsynth.table.rules import Rule
-
-if TYPE_CHECKING:
-    from dpsynth.table.schema import Schema
 
 #: Combinations of declared values that are tried; a rule over more of them is not decided.
 _MOST = 50_000
 
 
-def combinations(rule: Rule, schema: Schema) -> pd.DataFrame | None:
+def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
     """All combinations of declared values of the columns that a rule names, missing ones included.
 
     Returns

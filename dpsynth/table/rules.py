@@ -24,18 +24,15 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.table.column import Column
+from dpsynth.table.column import Column, Columns
 from dpsynth.table.values import numeric_values
-
-if TYPE_CHECKING:
-    from dpsynth.table.schema import Schema
 
 Bools = NDArray[np.bool_]
 #: where a rule is true and where it is false; neither where a missing value leaves it open
@@ -91,7 +88,7 @@ class Rule:
         return self.truth(frame)[0]
 
 
-def parse_rule(text: str, schema: Schema, what: str = "constraint") -> Rule:
+def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
     """Read a rule.
 
     Parameters
@@ -125,7 +122,7 @@ def parse_rule(text: str, schema: Schema, what: str = "constraint") -> Rule:
         raise InputError(f"{what} {text!r}: {problem}") from None
 
 
-def parse_where(where: Where | None, schema: Schema) -> tuple[Rule, ...]:
+def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     """Read the conditions of conditional sampling.
 
     Parameters
@@ -159,7 +156,7 @@ def parse_where(where: Where | None, schema: Schema) -> tuple[Rule, ...]:
     return tuple(rule for name, value in where.items() for rule in _conditions(name, value, schema))
 
 
-def _conditions(name: str, value: Any, schema: Schema) -> Iterator[Rule]:
+def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
     if name not in schema.names:
         raise InputError(f"where: {name!r} is not a column (columns: {', '.join(schema.names)})")
     column = schema.column(name)
@@ -207,7 +204,7 @@ class _Operand:
 class _Parser:
     """Recursive descent over the grammar of the module; ValueError says what is wrong."""
 
-    def __init__(self, text: str, schema: Schema) -> None:
+    def __init__(self, text: str, schema: Columns) -> None:
         self.schema = schema
         self.tokens = list(_tokens(text))
         self.place = 0
