@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.conformity import Conformity, conformity, conformity_measures
+from dpsynth.evaluation.similarity.conformity import Conformity, conformity_measures, values_not_allowed
 from dpsynth.evaluation.similarity.constraints import violations
 from dpsynth.table.rules import parse_rule, parse_where
 from dpsynth.table.schema import Column, Schema
@@ -237,14 +237,14 @@ def test_values_outside_the_schema_are_counted() -> None:
             "dose": [0.5, 1.5, 2.5, 1, 2],  # steps count from the lower bound
         }
     )
-    assert conformity(raw, RAW_SCHEMA) == (
+    assert values_not_allowed(raw, RAW_SCHEMA) == (
         Conformity("age", outside=2, off_step=1, undeclared=1, missing=1),
         Conformity("lab", outside=2, off_step=1, undeclared=0, missing=0),
         Conformity("sex", outside=0, off_step=0, undeclared=2, missing=1),
         Conformity("dose", outside=0, off_step=2, undeclared=0, missing=0),
     )
-    found = {m.name: m for m in conformity_measures(raw, raw, RAW_SCHEMA)}
+    found = {m.name: m for m in conformity_measures(raw, RAW_SCHEMA)}
     assert found["values_outside"].value == 4 and not found["values_outside"].internal
     assert found["values_off_step"].detail.endswith(": age, lab, dose")
     with pytest.raises(InputError, match="lacks the column 'sex'"):
-        conformity(raw[["age", "lab"]], RAW_SCHEMA)
+        values_not_allowed(raw[["age", "lab"]], RAW_SCHEMA)
