@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_pipeline import SCHEMA, config, folder, model
+from cohort import SCHEMA, config, folder, model
 
 from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.cli import main

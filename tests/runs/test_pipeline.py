@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cohort import SCHEMA, config, folder, model
 
 from dpsynth.accounting import Ledger
 from dpsynth.cli import main
@@ -31,42 +32,7 @@ from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
 
-SCHEMA = Schema.from_dict(
-    {
-        "name": "cohort",
-        "n_public": 80,
-        "outcome": "died",
-        "columns": [
-            {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
-            {"name": "crea", "kind": "continuous", "lower": 0.1, "upper": 10, "decimals": 1, "missing": True},
-            {"name": "died", "kind": "binary", "categories": [0, 1]},
-        ],
-    }
-)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a table of 80 records and its schema."""
-    monkeypatch.chdir(tmp_path)
-    rows = [f"{20 + (i * 13) % 65},{'' if i % 7 == 0 else 0.5 + i % 12 / 10},{i % 2}" for i in range(80)]
-    Path("cohort.csv").write_text("\n".join(["age,crea,died", *rows]) + "\n")
-    SCHEMA.to_yaml("cohort.yaml")
-    return tmp_path
-
-
-def config(**changes: Any) -> RunConfig:
-    """A run of the independent marginals alone, which takes no training."""
-    fields: dict[str, Any] = {
-        "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
-        "model": {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0},
-        "evaluate": {"seed": 0, "reference": False},
-    }
-    return RunConfig.from_dict(fields | changes)
-
-
-def model(**changes: Any) -> dict[str, Any]:
-    return {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0} | changes
+__all__ = ["folder"]
 
 
 def failing(problem: BaseException) -> Any:
