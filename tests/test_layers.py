@@ -141,12 +141,6 @@ def test_no_path_of_a_machine_in_the_project():
         assert "/work" not in text and "/home/" not in text, path
 
 
-def test_files_of_tests_have_names_of_their_own():
-    """Catches two test files of one name, of which pytest collects none."""
-    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
-    assert len(names) == len(set(names))
-
-
 def test_no_module_imports_in_a_circle():
     """Catches modules that need each other, for types only as well: neither can be read without the other."""
     modules = {}
