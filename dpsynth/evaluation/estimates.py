@@ -26,12 +26,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the ends of its confidence interval.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-    """
+    """A number with the ends of its confidence interval."""
 
     value: float
     lower: float
@@ -59,11 +54,6 @@ def share(
     ------
     InputError
         If there is no trial, or more successes than trials.
-
-    Examples
-    --------
-    >>> [round(share(0, 10, method=method).upper, 4) for method in ("exact", "wilson")]
-    [0.3085, 0.2775]
     """
     from scipy.stats import binomtest
 
@@ -84,12 +74,6 @@ def share_difference(first: Estimate, second: Estimate) -> Estimate:
     ----------
     Newcombe (1998), "Interval estimation for the difference between independent proportions", method 10,
     with whatever intervals the shares have.
-
-    Examples
-    --------
-    >>> difference = share_difference(Estimate(0.5, 0.4, 0.6), Estimate(0.2, 0.1, 0.4))
-    >>> round(difference.value, 3), round(difference.lower, 3), round(difference.upper, 3)
-    (0.3, 0.076, 0.441)
     """
     value = first.value - second.value
     below = float(np.hypot(first.value - first.lower, second.upper - second.value))
@@ -109,12 +93,6 @@ def quantile(values: ArrayLike, q: float, level: float = 0.95) -> Estimate:
         At least one, finite.
     q : float
         In (0, 1); 0.5 is the median.
-    level : float
-
-    Examples
-    --------
-    >>> quantile(range(100), 0.5)
-    Estimate(value=49.5, lower=39.0, upper=60.0)
     """
     from scipy.stats import quantile_test
 
@@ -158,11 +136,6 @@ def delong(positive: ArrayLike, negative: ArrayLike) -> Ranking:
     -----
     ``V10(i)`` is the share of negatives below positive i, ``V01(j)`` the share of positives above negative
     j; the variance is ``var(V10) / n + var(V01) / m``. Both come from midranks, in n log n.
-
-    Examples
-    --------
-    >>> round(delong([0.9, 0.8, 0.4], [0.1, 0.4, 0.3]).auc, 4)
-    0.9444
     """
     from scipy.stats import rankdata
 
@@ -184,18 +157,9 @@ def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -
 
     Parameters
     ----------
-    auc : float
-    variance : float
-        Of its estimate.
     pairs : int
         The smaller number of records of the two classes. Where the estimate is 0 or 1 and its variance
         vanishes, as many disjoint pairs agreed: the interval is Clopper and Pearson's for them.
-    level : float
-
-    Examples
-    --------
-    >>> auc_interval(1.0, 0.0, 50).lower.__round__(3)
-    0.929
     """
     from scipy.stats import norm
 
@@ -213,13 +177,7 @@ def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -
 
 
 def auc(positive: ArrayLike, negative: ArrayLike, level: float = 0.95) -> Estimate:
-    """Area under the ROC curve with DeLong's interval on the logit scale.
-
-    Examples
-    --------
-    >>> round(auc([2.0, 3.0, 4.0], [1.0, 2.5, 0.0]).value, 3)
-    0.889
-    """
+    """Area under the ROC curve with DeLong's interval on the logit scale."""
     ranking = delong(positive, negative)
     return auc_interval(ranking.auc, ranking.variance, min(ranking.n_positive, ranking.n_negative), level)
 

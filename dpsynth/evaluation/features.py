@@ -44,14 +44,7 @@ class Features:
 
 
 def unit_values(column: Column, series: pd.Series) -> Floats:
-    """Scale a numeric column by its public bounds, or an ordinal one by rank, to [0, 1]; NaN where missing.
-
-    Examples
-    --------
-    >>> age = Column(name="age", kind="integer", lower=20, upper=60)
-    >>> unit_values(age, pd.Series([20, 30, 60])).tolist()
-    [0.0, 0.25, 1.0]
-    """
+    """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where missing."""
     if column.is_numeric:
         lower, upper = _bounds(column)
         return (numeric_values(column, series) - lower) / (upper - lower)
@@ -60,18 +53,7 @@ def unit_values(column: Column, series: pd.Series) -> Floats:
 
 
 def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
-    """Encode a frame for Euclidean distances and correlations.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed to ``schema``.
-    schema : Schema
-
-    Returns
-    -------
-    Features
-        ``points`` in [0, 1], never NaN.
+    """Encode a conformed frame for Euclidean distances and correlations: ``points`` in [0, 1], never NaN.
 
     Examples
     --------

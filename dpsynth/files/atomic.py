@@ -48,15 +48,6 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     If the block raises, the temporary file is removed and a file that was at ``path`` stays as it was. The
     parent folder must exist.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replaced(Path(folder) / "a.txt") as temporary:
-    ...         _ = temporary.write_text("whole")
-    ...     (Path(folder) / "a.txt").read_text()
-    'whole'
     """
     target = Path(path)
     # in the same folder, since a rename is atomic only within one file system; the suffix is kept because

@@ -39,13 +39,6 @@ def locked(folder: str | Path) -> Iterator[None]:
     ------
     InputError
         If it is in use, naming the process and its machine, or if nothing can be written beside it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as parent, locked(Path(parent) / "run"):
-    ...     [entry.name for entry in Path(parent).iterdir()]
-    ['.run.lock']
     """
     folder = Path(folder)
     path = folder.parent.resolve() / f".{folder.name}.lock"

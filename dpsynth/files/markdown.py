@@ -26,13 +26,7 @@ def inert(text: str) -> str:
 
 
 def code_block(text: str, language: str = "") -> list[str]:
-    """Return the lines of a block of code that nothing in the text can end.
-
-    Examples
-    --------
-    >>> code_block("a: 1", "yaml")
-    ['```yaml', 'a: 1', '```']
-    """
+    """Return the lines of a block of code that nothing in the text can end."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", text, fence]

@@ -33,7 +33,6 @@ def write_folder(
 
     Parameters
     ----------
-    path : path
     fill : callable
         Writes the folder's files into the path that it is given.
     replace : bool
@@ -46,14 +45,6 @@ def write_folder(
     InputError
         If ``path`` exists and may not be replaced, is a file or in use by another process, or a process that
         wrote it was killed and left something of worth, which is deleted with ``replace``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as d:
-    ...     folder = write_folder(Path(d) / "new", lambda p: (p / "a.txt").write_text("x") and None)
-    ...     print(sorted(f.name for f in folder.iterdir()))
-    ['a.txt']
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -130,7 +121,6 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
 
     Parameters
     ----------
-    path : Path
     keep_worthy : bool
         Leave what holds a model or a checkpoint where it is, without a word, until ``path`` is replaced.
 
@@ -213,14 +203,7 @@ def check_format(folder: str | Path, name: str, found: object, known: int) -> No
 
 
 def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of arrays by name.
-
-    Examples
-    --------
-    >>> one, other = {"a": np.zeros(2)}, {"a": np.zeros(2, np.float32)}
-    >>> arrays_digest(one) == arrays_digest(dict(one)), arrays_digest(one) == arrays_digest(other)
-    (True, False)
-    """
+    """SHA-256 of arrays by name."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -20,21 +20,9 @@ def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
     What can be known beforehand is that it may be written, that nobody else is writing it, and that no
     killed command left in a hidden folder what it had paid for. Other remains of killed commands are removed.
 
-    Parameters
-    ----------
-    folder, force, mark
-        See `require_free_folder`.
-
     Raises
     ------
     InputError
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as d, claimed(Path(d) / "runs/a", force=False, mark="report.json"):
-    ...     (Path(d) / "runs").is_dir()
-    True
     """
     require_free_folder(folder, force=force, mark=mark)
     with parents_made(folder), locked(folder):
@@ -58,12 +46,6 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     Raises
     ------
     InputError
-
-    Examples
-    --------
-    >>> require_free_folder(Path("/"), force=True, mark="report.json")
-    Traceback (most recent call last):
-    dpsynth.errors.InputError: / is not the name of a folder to write
     """
     if not folder.name:
         raise InputError(f"{folder} is not the name of a folder to write")

@@ -112,15 +112,7 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
 
 
 def dump_yaml(data: Any) -> str:
-    """Write lists, mappings, text, numbers, booleans and None as YAML that :func:`load_yaml` reads back.
-
-    Examples
-    --------
-    >>> print(dump_yaml({"answer": "no", "code": "1e-5", "n": 3}), end="")
-    answer: no
-    code: '1e-5'
-    n: 3
-    """
+    """Write lists, mappings, text, numbers, booleans and None as YAML that :func:`load_yaml` reads back."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
@@ -139,7 +131,6 @@ def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Except
 
     Parameters
     ----------
-    path : path
     build : callable
         Makes the record from plain values and raises ``error`` with one sentence.
     error : type of Exception

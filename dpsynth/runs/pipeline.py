@@ -272,13 +272,7 @@ def _kept(what: str, problems: list[str]) -> Iterator[None]:
 
 
 def checkpoint_folder(out: str | Path) -> Path:
-    """Return the folder beside ``out`` where an interrupt leaves the private checkpoint.
-
-    Examples
-    --------
-    >>> checkpoint_folder("runs/demo").name
-    'demo.checkpoint'
-    """
+    """Return the folder beside ``out`` where an interrupt leaves the private checkpoint."""
     path = Path(out)
     return path.with_name(f"{path.name}.checkpoint")
 
@@ -286,22 +280,12 @@ def checkpoint_folder(out: str | Path) -> Path:
 def build_model(config: RunConfig) -> DPWGANGP:
     """Make the unfitted model that a configuration describes.
 
-    Parameters
-    ----------
-    config : RunConfig
-
     Raises
     ------
     ConfigError
         If an option is unknown or has a wrong value, naming it.
     PrivacyError
         If the options contradict the privacy asked for.
-
-    Examples
-    --------
-    >>> model = {"epsilon": 3, "batch_size": 64}
-    >>> build_model(RunConfig.from_dict({"dataset": "flchain", "model": model})).batch_size
-    64
     """
     accept = config.data.accept_unreviewed if config.data is not None else False
     try:

@@ -16,7 +16,6 @@ def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
 
     Parameters
     ----------
-    config : RunConfig
     ledger : path, optional
         Of what has been released about the same table before.
 

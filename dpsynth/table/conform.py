@@ -101,12 +101,6 @@ def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     """Round the numbers of a conformed frame to their declared steps, as encoding records does.
 
     Columns without a step are left as they are; the frame that was given is not changed.
-
-    Examples
-    --------
-    >>> column = Column(name="crea", kind="continuous", lower=0.1, upper=20, decimals=1)
-    >>> round_frame([column], pd.DataFrame({"crea": [1.199951, 0.3]}))["crea"].tolist()
-    [1.2, 0.3]
     """
     rounded = {}
     for column in columns:
@@ -144,15 +138,8 @@ def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Serie
 
     Parameters
     ----------
-    column : Column
     values : array-like, shape (n,)
         Numbers with NaN, or categories with None, for missing values.
-    index : pandas.Index, optional
-
-    Examples
-    --------
-    >>> cast(Column(name="n", kind="integer", lower=0, upper=9, missing=True), [1.0, float("nan")]).dtype
-    Int64Dtype()
     """
     dtype = column.dtype
     if column.is_numeric:

@@ -57,7 +57,6 @@ def draft_column(
     ----------
     said : Remarks
         Receives what was decided and what is asked.
-    values : pandas.Series
     cells : TextCells or None
         The column's words where it is text.
     absent : set of str

@@ -24,7 +24,6 @@ def draw_conditional(
         Weights of the entries in each group, not negative; a group without weight draws uniformly.
     groups : int array, shape (n,)
         Group of each record, from 0 to n_groups - 1.
-    rng : numpy Generator
     even : bool
         Whether uniforms are spread evenly over each group's records, or independent.
 
@@ -53,20 +52,8 @@ def draw_conditional(
 def draw_entry(weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw one entry of each row in proportion to its weights; a one-hot row gives its entry.
 
-    Parameters
-    ----------
-    weights : array, shape (n, k)
-        Negative weights count as zero, and a row without positive weight as uniform.
-    rng : numpy Generator
-
-    Returns
-    -------
-    int array, shape (n,), from 0 to k - 1
-
-    Examples
-    --------
-    >>> draw_entry([[0.0, 1.0], [1.0, 0.0]], np.random.default_rng(0))
-    array([1, 0])
+    ``weights`` has shape (n, k): negative ones count as zero, and a row without positive weight as uniform.
+    The result has shape (n,), from 0 to k - 1.
     """
     positive = np.maximum(np.asarray(weights, dtype=np.float64), 0.0)
     positive[positive.sum(axis=1) <= 0] = 1.0

@@ -127,17 +127,9 @@ class Encoder:
     def points_of_cells(
         self, cells: NDArray[np.int64], places: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Encode records given as fine grid cells and places within them.
+        """Encode records given as fine grid cells and places within them, in [0, 1); shape (n, layout.dim).
 
-        Parameters
-        ----------
-        cells : int array, shape (n, columns)
-        places : float array, shape (n, columns), in [0, 1)
-        rng : numpy Generator
-
-        Returns
-        -------
-        float32 array, shape (n, layout.dim)
+        ``cells`` and ``places`` have shape (n, columns).
         """
         points = np.zeros((len(cells), self.layout.dim), dtype=np.float32)
         for j, grid in enumerate(self.grids):

@@ -68,11 +68,7 @@ def named_identifier(name: str, n_distinct: int, n: int) -> bool:
 def numbers_identify(whole: np.ndarray, n: int) -> bool:
     """Whether whole numbers, these distinct ones in ``n`` present rows, are identifiers by themselves.
 
-    Parameters
-    ----------
-    whole : ndarray, shape (k,)
-        Sorted and distinct.
-    n : int
+    ``whole`` has shape (k,) and is sorted.
     """
     counts_rows = len(whole) == n >= 20 and whole[-1] - whole[0] == n - 1
     return bool(counts_rows or (len(whole) > _MANY_WHOLE and len(whole) >= 0.9 * n))

@@ -27,11 +27,6 @@ def interval_ends(mass: NDArray[np.float64], values: NDArray[np.int64]) -> NDArr
         Not negative; without any mass all cells count alike.
     values : int array, shape (cells,)
         Number of different values that share a cell.
-
-    Examples
-    --------
-    >>> interval_ends(np.array([1.0, 3.0]), np.array([1, 1]))
-    array([0.  , 0.25, 1.  ], dtype=float32)
     """
     cells = len(mass)
     mass = mass / mass.sum() if mass.sum() > 0 else np.full(cells, 1.0 / cells)
@@ -82,13 +77,7 @@ def put_gaussian(
 def locate(
     ends: NDArray[np.float32], u: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Interval and place within it of each point, the inverse of `put`.
-
-    Examples
-    --------
-    >>> locate(np.array([0, 0.25, 1], dtype=np.float32), np.array([0.125, 0.25, 1], dtype=np.float32))[0]
-    array([0, 1, 1])
-    """
+    """Interval and place within it of each point, the inverse of `put`."""
     code = np.clip(np.searchsorted(ends, u, side="right") - 1, 0, len(ends) - 2)
     left = ends[code].astype(np.float64)
     return code, np.clip((u - left) / (ends[code + 1] - left), 0.0, np.nextafter(1.0, 0.0))

@@ -146,7 +146,6 @@ def make_grids(schema: Schema, cells: int = MOST_CELLS, values: int = 2 * MOST_C
 
     Parameters
     ----------
-    schema : Schema
     cells : int
         Cells of a numeric column that declares neither ``cells`` nor few values.
     values : int

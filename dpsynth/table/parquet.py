@@ -49,12 +49,7 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Part:
-    """Row groups that are read together.
-
-    Parameters
-    ----------
-    groups : tuple of RowGroup
-    """
+    """Row groups that are read together."""
 
     groups: tuple[RowGroup, ...]
 
@@ -127,7 +122,6 @@ def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
 
     Parameters
     ----------
-    part : Part
     schema : Schema
         Its columns are read, but for derived ones.
 

@@ -20,9 +20,7 @@ _MOST = 50_000
 def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
     """All combinations of declared values of the columns that a rule names, missing ones included.
 
-    Returns
-    -------
-    DataFrame, or None where they are too many, or where a column holds real numbers.
+    None where they are too many, or where a column holds real numbers.
 
     Examples
     --------

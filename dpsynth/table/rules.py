@@ -93,9 +93,6 @@ def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
 
     Parameters
     ----------
-    text : str
-    schema : Schema
-        Whose columns and categories the rule may name.
     what : str
         What the rule is, for the error's first word.
 

@@ -12,25 +12,7 @@ from dpsynth.table.column import Column
 
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
-    """Return the position of each value among the declared categories, -1 where it is missing.
-
-    Parameters
-    ----------
-    column : Column
-        Ordinal, categorical or binary.
-    series : pandas.Series of shape (n,)
-        Conformed values.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-
-    Examples
-    --------
-    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
-    >>> category_codes(grade, pd.Series(["high", None, "low"])).tolist()
-    [1, -1, 0]
-    """
+    """Position of each conformed value among the declared categories, shape (n,); -1 where it is missing."""
     coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
     return np.asarray(coded.codes, dtype=np.int64)
 

@@ -62,13 +62,10 @@ class Copies:
 
 
 def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
-    """Number the distinct records of several conformed frames of one schema.
+    """Number the distinct records of several conformed frames of one schema, shape (len(frame),) each.
 
-    Returns
-    -------
-    list of ndarray of shape (len(frame),)
-        Two records, of one frame or of two, have the same number where they agree in every column; missing
-        values agree with each other.
+    Two records, of one frame or of two, have the same number where they agree in every column; missing values
+    agree with each other.
 
     Examples
     --------
@@ -87,13 +84,7 @@ def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
 
 
 def duplicates(frame: pd.DataFrame) -> int:
-    """Count the records of a conformed frame that equal an earlier one.
-
-    Examples
-    --------
-    >>> duplicates(pd.DataFrame({"x": [1, 1, 2, 1]}))
-    2
-    """
+    """Count the records of a conformed frame that equal an earlier one."""
     (ids,) = row_ids([frame])
     return len(ids) - len(np.unique(ids))
 
@@ -106,7 +97,7 @@ def count_copies(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> Copies:
-    """Count the synthetic records that equal real ones.
+    """Count the synthetic records that equal real ones. Internal.
 
     Parameters
     ----------
@@ -116,12 +107,6 @@ def count_copies(
         Held-out records.
     rng : numpy.random.Generator
         For the exchange of training and held-out records.
-    level : float
-
-    Returns
-    -------
-    Copies
-        Internal.
 
     Notes
     -----
@@ -130,14 +115,6 @@ def count_copies(
     ``1 - C(n - c, k) / C(n, k)``. The interval of the excess adds two sources, as squares: which real records
     were the training ones, by exchange (:mod:`dpsynth.evaluation.disclosure.exchange`), and which synthetic
     records were drawn, by Newcombe's interval of two shares.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> real, new = pd.DataFrame({"x": rng.random(50)}), pd.DataFrame({"x": rng.random(40)})
-    >>> found = count_copies(real, real, new, rng=rng)
-    >>> found.train, found.test, found.excess.lower > 0.5
-    (50, 0, True)
     """
     if not len(synthetic) or not len(train) or (test is not None and not len(test)):
         raise InputError("synthetic, train and test must have records")

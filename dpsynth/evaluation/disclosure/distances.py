@@ -35,18 +35,7 @@ LISTED = 8
 
 
 def record_distance(schema: Schema) -> Metric:
-    """Return the distances of ``distance_features``, squared, with categories as codes: exact whole counts.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60, missing=True),
-    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
-    >>> metric = record_distance(schema)
-    >>> points = metric.encode(pd.DataFrame({"age": [30.0, None], "sex": ["M", "F"]}), schema)
-    >>> points.tolist(), metric.tile(points[:1], points).tolist()
-    ([[0.25, 0.0, 1.0], [0.5, 1.0, 0.0]], [[0.0, 2.0625]])
-    """
+    """Squared distances of ``distance_features``, but with categories as codes: exact whole counts."""
     numbers = [column for column in schema.columns if not column.is_categorical]
     a = len(numbers)
 
@@ -129,7 +118,7 @@ def closest(
     metric: Metric,
     progress: Progress = silent,
 ) -> Closest:
-    """Measure how close synthetic records lie to training and to as many held-out records.
+    """Measure how close synthetic records lie to training and to as many held-out records. Internal.
 
     Parameters
     ----------
@@ -139,21 +128,6 @@ def closest(
         As many records as ``train``: the nearest of more records is nearer. In random order.
     metric : Metric
         Whose tiles hold squared distances, such as that of :func:`record_distance`.
-    progress : callable
-        Told the fraction done.
-
-    Returns
-    -------
-    Closest
-        Internal.
-
-    Examples
-    --------
-    >>> from dpsynth.evaluation.neighbours.metrics import METRICS
-    >>> tables = (np.array(table) for table in ([[0.0], [0.9]], [[0.0], [0.5]], [[0.4], [1.0]]))
-    >>> found = closest(*tables, metric=METRICS["euclidean"])
-    >>> found.synthetic_train.round(1).tolist(), found.weights.tolist()
-    ([[0.0, 0.5], [0.4, 0.9]], [0.5, 0.0, 0.0, 0.5])
     """
 
     def smallest(points: Floats, others: Floats, count: int, near: Nearest | None = None) -> Floats:
@@ -185,15 +159,8 @@ def closest(
 def distance_ratio(nearest: Floats) -> Floats:
     """Nearest-neighbour distance ratio of each record: nearest over second nearest distance, in [0, 1].
 
-    Parameters
-    ----------
-    nearest : ndarray of shape (n, 2)
-        As in :class:`Closest`. Two equal nearest records, at distance 0 as well, have ratio 1.
-
-    Examples
-    --------
-    >>> distance_ratio(np.array([[1.0, 4.0], [0.0, 0.0], [0.0, 2.0]])).tolist()
-    [0.25, 1.0, 0.0]
+    ``nearest``, of shape (n, 2), is as in :class:`Closest`. Two equal nearest records, at distance 0 as well,
+    have ratio 1.
     """
     first, second = nearest.T
     return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)

@@ -38,14 +38,9 @@ def disclosure(
 
     Parameters
     ----------
-    tables : Tables
     settings : Settings
         ``neighbour_records`` (distances use a random part of each table, at most this large; training and
         held-out part are of equal size; copies are counted in whole tables), ``level``.
-    rng : numpy.random.Generator
-        For subsampling and for the exchanges of real records.
-    progress : callable
-        Told the fraction done.
 
     Returns
     -------
@@ -66,17 +61,6 @@ def disclosure(
 
     Intervals of medians and percentiles are order statistics over records taken as independent with the
     other table held fixed; synthetic rows that were adjusted to match marginals are not quite independent.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=1),))
-    >>> rng = np.random.default_rng(0)
-    >>> real, new = (pd.DataFrame({"x": rng.random(60)}) for _ in range(2))
-    >>> tables = Tables.of(real, train=real, test=new, schema=schema)
-    >>> found = {m.name: m for m in disclosure(tables, Settings(), rng).measures}
-    >>> found["copies_train"].value, found["copies_excess"].lower > 0, found["membership_auc"].value
-    (60, True, 1.0)
     """
     schema, level, limit = tables.schema, settings.level, settings.neighbour_records
     synthetic, train, test = tables.synthetic, tables.train, tables.test

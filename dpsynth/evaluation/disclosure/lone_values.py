@@ -45,13 +45,6 @@ def lone_value_shares(
     -------
     dict of str to Estimate
         1/2 by chance. Columns without 30 such values, that is most categories and coarse numbers, are absent.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> real, new = pd.DataFrame({"x": rng.random(200)}), pd.DataFrame({"x": rng.random(200)})
-    >>> lone_value_shares(real, real, new, rng=rng)["x"].value.__round__(6)
-    1.0
     """
     size = min(len(train), len(test))
     parts = [frame.iloc[np.sort(rng.permutation(len(frame))[:size])] for frame in (train, test)]

@@ -72,19 +72,11 @@ def membership(
         Distance of each member, and of each of the last j non-members, to its nearest reference record.
     rates : tuple of float
         False positive rates; 1/rate non-members are needed to measure one.
-    level : float
 
     Returns
     -------
     Membership
         Internal. Intervals are over real records, the synthetic table held fixed: DeLong's for the AUC.
-
-    Examples
-    --------
-    >>> near, far = np.zeros(200), np.linspace(0.1, 1.0, 200)
-    >>> found = membership(near, far)
-    >>> found.auc.value, found.tpr[0.01].value, found.tpr[0.001]
-    (1.0, 1.0, None)
     """
     members, others = -train_synthetic, -test_synthetic
     calibrated = None
@@ -123,11 +115,6 @@ def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float =
     -----
     The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top, and only scores
     strictly above it count: of tied scores either all are called members or, if that passed the rate, none.
-
-    Examples
-    --------
-    >>> tpr_at_fpr(np.array([0.5, 2.0, 3.0]), np.arange(100.0) / 100, 0.01).value.__round__(3)
-    0.667
     """
     m, allowed = len(non_members), _allowed(len(non_members), rate)
     if allowed < 1 or not len(members):
@@ -141,11 +128,6 @@ def chance_tpr(n_members: int, n_non_members: int, rate: float, level: float = 0
 
     The number of members above a given non-member is then negative hypergeometric (a beta-binomial): members
     and non-members come in any order with equal probability. Ties only make the rate smaller.
-
-    Examples
-    --------
-    >>> chance_tpr(1000, 1000, 0.01)
-    0.019
     """
     from scipy.stats import betabinom
 

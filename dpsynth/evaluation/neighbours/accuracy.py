@@ -143,19 +143,12 @@ def two_sides(
     Parameters
     ----------
     real, synthetic : ndarray of shape (n, d), (m, d)
-    metric : Metric
     k : int
         How many neighbours the lists hold, at least.
     near_synthetic : Nearest, optional
         Lists of the synthetic records among themselves, from another comparison.
     tie_tolerance, progress
         As in :func:`adversarial_accuracy`.
-
-    Examples
-    --------
-    >>> real, synthetic = np.array([[0.0], [1.0], [2.5]]), np.array([[0.2], [1.3]])
-    >>> [len(side.contribution) for side in two_sides(real, synthetic, metric_named("euclidean"))]
-    [3, 2]
     """
     share = len(real) / (len(real) + len(synthetic))
     sided = partial(one_side, metric=metric, k=k, tie_tolerance=tie_tolerance)

@@ -97,13 +97,6 @@ def accuracy_intervals(
     simulations is 92 to 98 % for 50 to 1000 records a side, equal and unequal sizes, continuous and binary,
     same and shifted distributions; 90 % for one side of 200 against 50 shifted binary records, and 98 to 100
     % where there are many more records than different ones.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> found = accuracy_intervals(rng.normal(size=(200, 3)), rng.normal(size=(200, 3)), rng=rng)
-    >>> found.both.lower < 0.5 < found.both.upper
-    True
     """
     in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     t, s = two_tables(real, synthetic)
@@ -134,11 +127,6 @@ class Parted:
 
     Within a part, a record's nearest are the first of its lists that belong to the part. A list of 32 holds
     none of a part of a quarter once in ten thousand times; the limit is then the end of the list.
-
-    Parameters
-    ----------
-    side : Side
-    tie_tolerance : float
     """
 
     def __init__(self, side: Side, tie_tolerance: float) -> None:

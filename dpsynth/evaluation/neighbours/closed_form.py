@@ -21,26 +21,10 @@ _NEGLIGIBLE = 1e-16
 
 
 def none_kept(total: int, marked: Counts, kept: int) -> Floats:
-    """Probability that a uniformly random subset avoids every marked item.
+    """Probability that a uniformly random subset of ``kept`` items avoids every marked one, shape (k,).
 
-    Parameters
-    ----------
-    total : int
-        Number of items, N.
-    marked : ndarray of int of shape (k,)
-        Number of marked items c, in [0, N].
-    kept : int
-        Size of the random subset, in [0, N].
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        ``C(N - c, kept) / C(N, kept)`` by log-gamma; 0 where fewer than ``kept`` items are unmarked.
-
-    Examples
-    --------
-    >>> none_kept(4, np.array([0, 1, 2]), 3).round(12).tolist()
-    [1.0, 0.25, 0.0]
+    Of N = ``total`` items c are marked: ``marked``, of shape (k,), in [0, N]. ``C(N - c, kept) / C(N, kept)``
+    by log-gamma; 0 where fewer than ``kept`` items are unmarked.
     """
     rest = total - np.asarray(marked, dtype=np.int64)
     possible = rest >= kept
@@ -86,13 +70,7 @@ def contributions(closer: Counts, closer_or_tied: Counts, n: int, m: int) -> Flo
 
 
 def enough_counted(n: int, m: int) -> int:
-    """Count from which on the probability of avoiding all counted is negligible; more changes nothing.
-
-    Examples
-    --------
-    >>> enough_counted(1000, 1000), enough_counted(1000, 2000)
-    (2, 53)
-    """
+    """Count from which on the probability of avoiding all counted is negligible; more changes nothing."""
     total, kept = (m, n - 1) if thins_the_other(n, m) else (n - 1, m)
     # Each further marked item multiplies the probability by at most 1 - kept/total.
     ratio = 1.0 - kept / total

@@ -36,14 +36,9 @@ def neighbours(
 
     Parameters
     ----------
-    tables : Tables
     settings : Settings
         ``neighbour_records`` (a random part of each table is used, as large as the smaller of the two
         compared and at most this), ``metric``, ``level``.
-    rng : numpy.random.Generator
-        For parts, splits and permutations.
-    progress : callable
-        Told the fraction done.
 
     Returns
     -------
@@ -59,16 +54,6 @@ def neighbours(
     size for both comparisons; where the tables allow different sizes it is not the difference of the two
     accuracies reported. Random parts hide copies: of c copied records, a part of share q of both tables holds
     q**2 c, so that ``neighbour_records`` should be no smaller than the tables if time allows.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
-    >>> rng = np.random.default_rng(0)
-    >>> real, held_out, made = (pd.DataFrame({"age": rng.integers(0, 100, 40)}) for _ in range(3))
-    >>> found = neighbours(Tables.of(made, train=real, test=held_out, schema=schema), Settings(), rng)
-    >>> [measure.name for measure in found.measures][:3]
-    ['nn_accuracy_train', 'nn_accuracy_train_real', 'nn_accuracy_train_synthetic']
     """
     limit, metric = settings.neighbour_records, METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)

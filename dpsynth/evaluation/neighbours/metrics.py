@@ -66,11 +66,6 @@ def metric_named(name: str | Metric) -> Metric:
     ------
     InputError
         If there is none of that name.
-
-    Examples
-    --------
-    >>> metric_named("hamming").tile(np.array([[0.0, 1.0]]), np.array([[0.0, 2.0], [0.0, 1.0]])).tolist()
-    [[0.5, 0.0]]
     """
     if isinstance(name, Metric):
         return name
@@ -80,21 +75,11 @@ def metric_named(name: str | Metric) -> Metric:
 
 
 def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
-    """Encode a conformed frame so that city-block distances are Gower distances.
+    """Encode a conformed frame so that city-block distances are Gower distances, shape (n, d).
 
     A number v in [0, 1] becomes (v, 1 - v, 0)/2 and a missing one (0, 0, 1)/2, so that two numbers lie at
     |v - w| and a missing one at distance 1 from all of them; categories become one-hot halves. All is divided
     by the number of columns.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed to ``schema``.
-    schema : Schema
-
-    Returns
-    -------
-    ndarray of shape (n, d)
 
     Examples
     --------
@@ -122,23 +107,8 @@ def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
 def hamming_points(frame: pd.DataFrame, schema: Schema) -> Floats:
     """Encode a conformed frame as one code a column; equal codes are equal values at the public resolution.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed to ``schema``.
-    schema : Schema
-
-    Returns
-    -------
-    ndarray of shape (n, columns)
-        Category codes, steps above the lower bound, or values where there is no step; missing is -1 for
-        codes and the float below the lower bound for values.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="bmi", kind="continuous", lower=10, upper=60, decimals=1),))
-    >>> hamming_points(pd.DataFrame({"bmi": [10.0, 22.31, 22.29]}), schema).ravel().tolist()
-    [0.0, 123.0, 123.0]
+    Category codes, steps above the lower bound, or values where there is no step, shape (n, columns); missing
+    is -1 for codes and the float below the lower bound for values.
     """
     return np.stack([_codes(column, frame[column.name]) for column in schema.columns], axis=1)
 

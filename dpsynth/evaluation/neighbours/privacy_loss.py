@@ -88,7 +88,6 @@ def losses(
         For the splits.
     level, splits, metric, tie_tolerance
         As in :func:`~dpsynth.evaluation.neighbours.accuracy_interval.accuracy_intervals`.
-    progress : callable, optional
 
     Returns
     -------
@@ -106,16 +105,6 @@ def losses(
     three tables at once, and the interval of the difference respects it. Held fixed: the generator. A
     generator's training on ``train`` makes the tables dependent;
     :mod:`dpsynth.evaluation.neighbours.splitting` says what copies do.
-
-    Examples
-    --------
-    A table that repeats its training records.
-
-    >>> rng = np.random.default_rng(0)
-    >>> train, test = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
-    >>> found = losses(train, test, train, rng=rng)
-    >>> found.privacy_loss.lower > 0.3
-    True
     """
     in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))

@@ -77,21 +77,10 @@ def nearest(
     points : ndarray of shape (n, d)
     others : ndarray of shape (m, d)
         The set.
-    metric : Metric
     k : int
         Length of the lists; shorter where the set has fewer members.
     itself : ndarray of int of shape (n,), optional
         The position of each point in the set, which is left out of its list.
-    progress : callable
-        Told the share done.
-
-    Examples
-    --------
-    >>> from dpsynth.evaluation.neighbours.metrics import METRICS
-    >>> line = np.array([[0.0], [1.0], [3.0]])
-    >>> found = nearest(line, line, METRICS["euclidean"], 1, itself=np.arange(3))
-    >>> found.distance.ravel().tolist(), found.index.ravel().tolist()
-    ([1.0, 1.0, 4.0], [1, 0, 1])
     """
     n, members = len(points), len(others) - (itself is not None)
     k = min(k, members)
@@ -139,13 +128,6 @@ def over_tiles(
         it returns is kept, so that it should be small.
     points, others, metric, itself
         As in :func:`nearest`.
-
-    Examples
-    --------
-    >>> from dpsynth.evaluation.neighbours.metrics import METRICS
-    >>> line = np.array([[0.0], [1.0], [3.0]])
-    >>> over_tiles(lambda rows, tile: tile.max(axis=1).tolist(), line[1:], line, METRICS["euclidean"])
-    [[4.0, 9.0]]
     """
 
     def one(rows: slice) -> Result:

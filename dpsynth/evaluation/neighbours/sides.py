@@ -61,19 +61,11 @@ def one_side(
     ----------
     own : ndarray of shape (n, d)
     other : ndarray of shape (m, d)
-    metric : Metric
     k : int
         Length of the lists kept, at least; longer where unequal sizes need higher counts.
-    near : Nearest, optional
-        Lists of the nearest in ``own``, where another comparison has found them already.
     tie_tolerance : float
         Distances (squared ones of the Euclidean metric) are tied when they differ by at most this part of
         the larger.
-    progress : callable
-
-    Returns
-    -------
-    Side
 
     Examples
     --------
@@ -113,7 +105,6 @@ def ranks(distances: Floats, limits: Floats, tolerance: float) -> tuple[Integers
     Parameters
     ----------
     distances, limits : ndarray of shape (n, k), (n, j)
-    tolerance : float
 
     Returns
     -------

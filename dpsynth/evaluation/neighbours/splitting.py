@@ -83,27 +83,10 @@ def split_intervals(
         the statistics on every part, of shape (parts, q).
     sizes : sequence of int
         Number of records of each table.
-    rng : numpy.random.Generator
     level : float
         Of confidence, in (0, 1).
     splits : int
         At least 10.
-
-    Returns
-    -------
-    list of q Interval
-
-    Examples
-    --------
-    The mean of 400 numbers; its standard error is 1/20.
-
-    >>> rng = np.random.default_rng(1)
-    >>> x = rng.normal(size=400)
-    >>> def means(labels, parts):
-    ...     return np.array([[x[labels[0] == part].mean()] for part in range(parts)])
-    >>> found = split_intervals([x.mean()], means, [400], rng=rng, level=0.95, splits=200)
-    >>> 0.035 < found[0].standard_error < 0.07
-    True
     """
     from scipy.stats import t as student
 

@@ -28,8 +28,6 @@ def enough_complete(
 
     Parameters
     ----------
-    model : EffectsModel
-    schema : Schema
     frames : mapping of str to pandas.DataFrame
         Tables by name, conformed to ``schema``, to which the model will be fitted.
 
@@ -37,20 +35,6 @@ def enough_complete(
     -------
     EffectsModel, str
         The model, with at least one predictor, and one sentence on what was left out; empty if nothing was.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),
-    ...                          Column(name="lactate", kind="continuous", lower=0, upper=9, missing=True),
-    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
-    >>> frame = pd.DataFrame({"age": [30, 40, 50], "lactate": [2.0, None, None], "sbp": [120, 130, 125]})
-    >>> model, told = enough_complete(EffectsModel.default(schema, "sbp"), schema, {"real": frame})
-    >>> model.predictors
-    ('age',)
-    >>> print(told)
-    Left out of the usual study, because it needs every value of a record: lactate (missing in 66.7% of the
-    real records).
     """
     names = [column.name for column in model.columns(schema)]
     always = [name for name in (model.outcome, model.duration) if name is not None]

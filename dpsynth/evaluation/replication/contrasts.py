@@ -47,29 +47,9 @@ class Contrast:
 
 
 def contrast(names: Sequence[str], real: Fit, synthetic: Fit, *, level: float = 0.95) -> tuple[Contrast, ...]:
-    """Put two fits side by side.
+    """Put two fits, with intervals of the same level, side by side: one contrast for each named term.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the terms, in the order of the rows.
-    real, synthetic : Fit
-        With intervals of the same level.
-    level : float
-        A p-value below ``1 - level`` is a decision for an effect.
-
-    Returns
-    -------
-    tuple of Contrast
-        One for each name.
-
-    Examples
-    --------
-    >>> real = Fit({"age": Coefficient(1.0, 0.5, 0.0, 2.0, 0.046)}, 100)
-    >>> made = Fit({"age": Coefficient(2.0, 0.5, 1.0, 3.0, 0.00006)}, 100)
-    >>> row = contrast(["age"], real, made)[0]
-    >>> row.same_sign, row.covered, row.overlap, row.standardised_difference
-    (True, True, 0.5, 2.0)
+    A p-value below ``1 - level`` is a decision for an effect.
     """
     return tuple(
         _contrast(name, real.coefficients.get(name), synthetic.coefficients.get(name), level)
@@ -107,13 +87,7 @@ def share(rows: Sequence[Contrast], of: Callable[[Contrast], bool | None]) -> fl
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Mean of those that are defined; None without any.
-
-    Examples
-    --------
-    >>> mean([1.0, None, 0.0]), mean([None])
-    (0.5, None)
-    """
+    """Mean of those that are defined; None without any."""
     defined = [value for value in values if value is not None]
     return float(np.mean(defined)) if defined else None
 

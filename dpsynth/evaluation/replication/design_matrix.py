@@ -110,16 +110,7 @@ def default_increment(column: Column) -> float:
 
 
 def terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
-    """Return every coefficient of a model but the intercept, from the public schema alone.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99, unit="years"),
-    ...                          Column(name="sex", kind="binary", categories=("F", "M")),
-    ...                          Column(name="died", kind="binary", categories=(0, 1))))
-    >>> [term.name for term in terms(schema, EffectsModel("logistic", "died", units={"age": 10}))]
-    ['age (per 10 years)', 'sex: M vs F']
-    """
+    """Return every coefficient of a model but the intercept, from the public schema alone."""
     found: list[Term] = []
     for column in model.columns(schema):
         if column.is_numeric:
@@ -138,28 +129,7 @@ def terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
 
 
 def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
-    """Turn a conformed frame into the arrays of a regression.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed to ``schema``.
-    schema : Schema
-    model : EffectsModel
-        Fits the schema (:meth:`~dpsynth.evaluation.replication.model.EffectsModel.check`).
-
-    Returns
-    -------
-    Design
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),
-    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
-    >>> frame = pd.DataFrame({"sex": ["F", "M", "F"], "sbp": [120, 130, 125]})
-    >>> design(frame, schema, EffectsModel("linear", "sbp")).x.tolist()
-    [[0.0], [1.0], [0.0]]
-    """
+    """Turn a conformed frame into the arrays of a regression that fits its schema."""
 
     def of(name: str) -> Floats:
         return numeric_values(schema.column(name), frame[name])

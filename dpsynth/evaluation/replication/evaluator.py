@@ -40,13 +40,10 @@ def replication(
 
     Parameters
     ----------
-    tables : Tables
     settings : Settings
         ``effects`` (by default one study of the outcome on all other columns), ``level``.
     rng : numpy.random.Generator
         Chooses the records that are used of a table of more than 100,000.
-    progress : callable
-        Told the fraction done.
 
     Returns
     -------
@@ -61,18 +58,6 @@ def replication(
     ------
     InputError
         If a model does not fit the schema.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from dpsynth.table.schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="dose", kind="integer", lower=0, upper=9),
-    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
-    >>> frame = pd.DataFrame({"dose": [0, 1, 2, 3], "sbp": [120, 125, 131, 135]})
-    >>> tables = Tables.of(frame, train=frame, schema=schema)
-    >>> found = replication(tables, Settings(effects=["linear: sbp ~ dose"]), np.random.default_rng(0))
-    >>> [(measure.name, measure.value) for measure in found.measures][:2]
-    [('effects_same_sign', 1.0), ('effects_same_decision', 1.0)]
     """
     studies = settings.studies(tables.schema)
     findings = Findings()

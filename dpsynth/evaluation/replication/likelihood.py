@@ -95,7 +95,6 @@ def fit(
 
     Parameters
     ----------
-    data : Design
     kind : {"logistic", "linear", "cox"}
     level : float
         Of the intervals, in (0, 1). They hold the predictors fixed and take the outcomes of the records as
@@ -107,18 +106,6 @@ def fit(
         For a logistic model, standard deviations of normal priors of the slopes by term: see
         :mod:`~dpsynth.evaluation.replication.separation`. Errors and intervals are then those of the
         curvature at the maximum, the prior's included.
-
-    Returns
-    -------
-    Fit
-
-    Examples
-    --------
-    >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> data = Design(("dose",), x, np.array([1.0, 3.1, 4.9, 7.0]), None, 4, 0, 0, ())
-    >>> result = fit(data, "linear", rng=np.random.default_rng(0))
-    >>> round(result.coefficients["dose"].value, 3)
-    1.98
     """
     remark = ""
     if kind == "cox" and not data.problem:

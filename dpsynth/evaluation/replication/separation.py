@@ -34,24 +34,7 @@ def separated(x: Floats, y: Floats) -> bool:
     A linear program (Konis 2007, "Linear programming algorithms for detecting separated data in binary
     logistic regression models"): maximise ``sum_i s_i x_i w`` over ``s_i x_i w >= 0`` and ``|w_j| <= 1``,
     where ``s_i`` is 1 or -1 by the outcome. The logistic likelihood has a maximum if and only if the optimum
-    is 0.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, p)
-        With the intercept.
-    y : ndarray of shape (n,)
-        0 and 1.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> separated(x, np.array([0.0, 1.0, 1.0])), separated(x, np.array([0.0, 1.0, 0.0]))
-    (True, False)
+    is 0. ``x``, of shape (n, p), holds the intercept; ``y`` is 0 and 1.
     """
     from scipy.optimize import linprog
 
@@ -61,14 +44,7 @@ def separated(x: Floats, y: Floats) -> bool:
 
 
 def slope_priors(data: Design) -> dict[str, float]:
-    """Return the standard deviation of the prior of each slope of a design, in log odds a unit of the term.
-
-    Examples
-    --------
-    >>> data = Design(("dose",), np.array([[0.0], [4.0]]), np.array([0.0, 1.0]), None, 2, 0, 0, ())
-    >>> slope_priors(data)
-    {'dose': 1.25}
-    """
+    """Return the standard deviation of the prior of each slope, in log odds a unit of the term."""
     scales = data.x.std(axis=0)
     return {
         name: PRIOR_STD / float(scale)

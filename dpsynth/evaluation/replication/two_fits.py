@@ -120,8 +120,6 @@ def replicate(
     ----------
     synthetic, real : pandas.DataFrame of shape (m, columns), (n, columns)
         Conformed to ``schema``.
-    schema : Schema
-    model : EffectsModel
     level : float
         Of the intervals. They hold the predictors fixed and take the outcomes of
         the records as independent draws; nothing is resampled.
@@ -129,24 +127,11 @@ def replicate(
         Chooses the records that are used of a table with more than ``limit``.
     limit : int
         Largest number of records of each table; at least 2.
-    progress : callable
-        Told the fraction done.
 
     Raises
     ------
     InputError
         If the model does not fit the schema, or ``limit`` is out of range.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="dose", kind="integer", lower=0, upper=9),
-    ...                          Column(name="sbp", kind="integer", lower=50, upper=250)))
-    >>> frame = pd.DataFrame({"dose": [0, 1, 2, 3], "sbp": [120, 125, 131, 135]})
-    >>> model = EffectsModel("linear", "sbp")
-    >>> result = replicate(frame, frame, schema, model, rng=np.random.default_rng(0))
-    >>> round(result.rows[0].real.value, 3), result.rows[0].overlap
-    (5.1, 1.0)
     """
     model.check(schema)
     whole("limit", limit, 2)

@@ -57,33 +57,10 @@ class Association:
 
 
 def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) -> Association:
-    """Measure the association of every pair of columns.
+    """Measure the association of every pair of columns of a conformed frame; ``corrected`` for chance.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, p)
-        Conformed to ``schema``.
-    schema : Schema
-    corrected : bool
-        Whether Cramér's V and the correlation ratio are corrected for chance.
-
-    Returns
-    -------
-    Association
-
-    Notes
-    -----
     Time grows with ``n p**2``: matrix products for ordered columns, one count of ``n`` cells for each pair of
     columns of categories.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="x", kind="integer", lower=0, upper=9),
-    ...                          Column(name="y", kind="integer", lower=0, upper=9)))
-    >>> found = association(pd.DataFrame({"x": [1, 2, 3], "y": [6, 4, 2]}), schema)
-    >>> found.matrix.round(6).tolist()
-    [[1.0, 1.0], [1.0, 1.0]]
     """
     ordered = [i for i, column in enumerate(schema.columns) if not column.is_categorical]
     labels = [i for i, column in enumerate(schema.columns) if column.is_categorical]
@@ -118,21 +95,9 @@ def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) 
 
 
 def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
-    """Cramér's V of a table of counts; NaN where rows or columns are fewer than two.
+    """Cramér's V of a table of counts, shape (r, c); NaN where rows or columns are fewer than two.
 
-    Parameters
-    ----------
-    table : ndarray of int of shape (r, c)
-        Rows and columns without any count are left out.
-    corrected : bool
-        Bergsma's bias correction.
-
-    Examples
-    --------
-    >>> cramers_v(np.array([[10, 0], [0, 10]]), corrected=False)
-    1.0
-    >>> cramers_v(np.array([[6, 5], [5, 6]]))
-    0.0
+    Rows and columns without any count are left out; ``corrected`` is by Bergsma.
     """
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     r, c = table.shape

@@ -18,14 +18,6 @@ def association_error(real: Association, synthetic: Association) -> float | None
 
     An association that is not defined (a constant column) counts as 0: such a column tells nothing about any
     other. None where there is a single column.
-
-    Examples
-    --------
-    >>> kinds = (("Pearson", "Pearson"), ("Pearson", "Pearson"))
-    >>> one = Association(("x", "y"), np.array([[1.0, 0.5], [0.5, 1.0]]), kinds)
-    >>> none = Association(("x", "y"), np.array([[1.0, np.nan], [np.nan, 1.0]]), kinds)
-    >>> association_error(one, none)
-    0.5
     """
     if real.columns != synthetic.columns:
         raise InputError("real and synthetic associations are of different columns")
@@ -43,14 +35,6 @@ def association_lost(real: Association, synthetic: Association) -> float | None:
     r^2``, where a synthetic association s of the opposite direction counts as negative, and one that is too
     strong loses nothing. Independent columns have 1 but for chance, whatever the strength of the real
     associations. None where no pair of real columns is associated.
-
-    Examples
-    --------
-    >>> kinds = (("Pearson", "Pearson"), ("Pearson", "Pearson"))
-    >>> one = Association(("x", "y"), np.array([[1.0, 0.5], [0.5, 1.0]]), kinds)
-    >>> half = Association(("x", "y"), np.array([[1.0, 0.25], [0.25, 1.0]]), kinds)
-    >>> association_lost(one, half)
-    0.5
     """
     upper = np.triu_indices(len(real.columns), k=1)
     r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
@@ -64,23 +48,10 @@ def association_lost(real: Association, synthetic: Association) -> float | None:
 def association_findings(
     synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema, *, group: str
 ) -> Findings:
-    """Compare the associations of a synthetic and a real table.
+    """Compare the associations of a synthetic and a real table, and of held-out records for the baseline.
 
-    Parameters
-    ----------
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to ``schema``.
-    test : pandas.DataFrame of shape (h, columns), optional
-        Held-out records, for the baseline.
-    schema : Schema
-    group : str
-        Of the measures.
-
-    Returns
-    -------
-    Findings
-        ``association_error`` and ``association_lost`` (``_baseline`` of each), both matrices, and the ten
-        pairs that differ most.
+    ``association_error`` and ``association_lost`` (``_baseline`` of each), both matrices, and the ten pairs
+    that differ most. All tables are conformed.
     """
     made, real = association(synthetic, schema), association(train, schema)
     error = association_error(real, made)

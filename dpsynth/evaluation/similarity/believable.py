@@ -47,10 +47,6 @@ def columns_believed(
     settings : Settings
         ``level`` and ``neighbour_records``: of each table, by which single columns are told apart; everything
         else reads whole tables.
-    rng : numpy.random.Generator
-        For the parts and folds of single columns.
-    progress : callable
-        Told the fraction done.
 
     Returns
     -------
@@ -59,16 +55,6 @@ def columns_believed(
         ``percentile_99_error[<column>]``, ``point_mass_error[<column>]``, ``single_column_auc[<column>]``,
         their ``..._worst``, the shares that a clinician would believe, and ``missing_cells_spread``. Details
         ``tails``, ``single_columns`` and ``missing_cells``.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
-    >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [10, 40, 70]})
-    >>> tables = Tables.of(made, train=real, schema=schema)
-    >>> found = columns_believed(tables, Settings(), np.random.default_rng(0))
-    >>> round({m.name: m.value for m in found.measures}["spread_ratio[age]"], 6)
-    3.0
     """
     schema, level, limit = tables.schema, settings.level, settings.neighbour_records
     synthetic, train, test = tables.synthetic, tables.train, tables.test

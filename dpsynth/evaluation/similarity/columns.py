@@ -75,29 +75,14 @@ def compare_column(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> ColumnDifference:
-    """Compare one column of two tables.
+    """Compare one column of two tables. Internal.
 
     Parameters
     ----------
     real, synthetic : pandas.Series of shape (n,), (m,)
         Conformed values, at least one each.
-    column : Column
     rng : numpy.random.Generator
         For the multinomial resamples: records of both tables taken as independent, cells held fixed.
-    level : float
-
-    Returns
-    -------
-    ColumnDifference
-        Internal.
-
-    Examples
-    --------
-    >>> age = Column(name="age", kind="integer", lower=0, upper=100)
-    >>> real, made = pd.Series([10, 20, 30, 40]), pd.Series([20, 30, 40, 50])
-    >>> found = compare_column(real, made, age, rng=np.random.default_rng(0))
-    >>> found.tvd.estimate.value
-    0.25
     """
     if not len(real) or not len(synthetic):
         raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
@@ -127,19 +112,12 @@ def cell_counts(
     Parameters
     ----------
     real, synthetic : pandas.Series of shape (n,), (m,)
-    column : Column
     bins : int
         Largest number of cells of a numeric column.
 
     Returns
     -------
     two ndarray of int of shape (cells,)
-
-    Examples
-    --------
-    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
-    >>> [counts.tolist() for counts in cell_counts(pd.Series(["low"]), pd.Series(["high", None]), grade)]
-    [[0, 1, 0], [1, 0, 1]]
     """
     cells = [_cells(column, series, real, bins) for series in (real, synthetic)]
     size = max(int(codes.max()) for codes in cells) + 1

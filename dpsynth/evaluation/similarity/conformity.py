@@ -93,24 +93,8 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
     A file may hold 1.199951 for 1.2, or an age of 62.85 years where whole years are declared. Such digits
     tell tables apart without saying anything about patients, so that they are rounded before comparison.
 
-    Parameters
-    ----------
-    raw : pandas.DataFrame of shape (n, columns)
-        As it came.
-    schema : Schema
-    table : str
-        ``"synthetic"``, ``"train"`` or ``"test"``; all but the first are internal.
-
-    Returns
-    -------
-    Findings
-        One detail of kind ``"finer_than_declared"``; none where every number lies on its step.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="age", kind="continuous", lower=18, upper=90, step=1),))
-    >>> finer_than_declared(pd.DataFrame({"age": [40, 62.85]}), schema, "train").details[0].data["rows"]
-    [{'column': 'age', 'values': 1, 'step': 1.0, 'unit': None}]
+    ``raw`` is the table as it came, ``table`` its name: all but ``"synthetic"`` are internal. One detail of
+    kind ``"finer_than_declared"``; none where every number lies on its step.
     """
     rows = []
     for column, numbers in _numeric(raw, schema):
@@ -130,24 +114,8 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
     They are clipped before fitting and before any comparison, so that no other measure sees what was lost.
     Half a step outside is rounding.
 
-    Parameters
-    ----------
-    raw : pandas.DataFrame of shape (n, columns)
-        As it came.
-    schema : Schema
-    table : str
-        ``"train"`` or ``"test"``.
-
-    Returns
-    -------
-    Findings
-        One internal detail of kind ``"outside_bounds"``; none where every number lies within.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="rbc", kind="continuous", lower=1, upper=4, decimals=1),))
-    >>> outside_bounds(pd.DataFrame({"rbc": [3.9, 4.04, 5.2]}), schema, "train").details[0].data["rows"]
-    [{'column': 'rbc', 'values': 1, 'of': 3, 'lower': 1.0, 'upper': 4.0, 'unit': None}]
+    ``raw`` is the table as it came, ``table`` is ``"train"`` or ``"test"``. One internal detail of kind
+    ``"outside_bounds"``; none where every number lies within.
     """
     rows = []
     for column, numbers in _numeric(raw, schema):

@@ -17,11 +17,7 @@ GROUP = "Constraints"
 def violations(rules: Sequence[Rule], synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
     """Yield the share of synthetic and of training records that break each rule.
 
-    Parameters
-    ----------
-    rules : sequence of Rule
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed, at least one record each.
+    Both tables are conformed and hold a record at least.
     """
     for rule in rules:
         for table, frame in (("synthetic", synthetic), ("train", train)):
@@ -34,11 +30,7 @@ def violations(rules: Sequence[Rule], synthetic: pd.DataFrame, train: pd.DataFra
 def derived_differences(schema: Schema, synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
     """Yield the share of records in which a derived column is more than a step off its formula.
 
-    Parameters
-    ----------
-    schema : Schema
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed, at least one record each.
+    Both tables are conformed and hold a record at least.
     """
     for column, formula in schema.formulas:
         for table, frame in (("synthetic", synthetic), ("train", train)):

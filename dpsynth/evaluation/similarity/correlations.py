@@ -16,21 +16,11 @@ from dpsynth.table.schema import Schema
 
 
 def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
-    """Mean absolute difference of Pearson correlations over all pairs of encoded columns.
+    """Mean absolute difference of Pearson correlations over all pairs of encoded columns, in [0, 2].
 
     The columns are those of :func:`~dpsynth.evaluation.features.distance_features`, each pair of different
-    columns once; a column that is constant in a table has correlation 0 with every other one there.
-
-    Parameters
-    ----------
-    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
-        Conformed to ``schema``.
-    schema : Schema
-
-    Returns
-    -------
-    float
-        In [0, 2]; 0 where there is only one encoded column.
+    columns once; a column that is constant in a table has correlation 0 with every other one there. 0 where
+    there is only one encoded column. Both tables are conformed.
     """
     a, b = (_correlations(distance_features(frame, schema).points) for frame in (real, synthetic))
     upper = np.triu_indices(len(a), k=1)

@@ -76,7 +76,6 @@ def category_coverage(
     ----------
     real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
         Conformed to ``schema``.
-    schema : Schema
     level : float
         A category is called invented where its synthetic count exceeds what an exact binomial test of equal
         shares allows, at ``1 - level`` over all categories of the table together (Bonferroni). Records are
@@ -86,14 +85,6 @@ def category_coverage(
     -------
     tuple of CategoryCoverage
         One for each binary, ordinal or categorical column, in order. Internal.
-
-    Examples
-    --------
-    >>> site = Column(name="site", kind="categorical", categories=("A", "B", "C"))
-    >>> real, made = pd.DataFrame({"site": ["A", "A", "A", "B"]}), pd.DataFrame({"site": ["A"] * 4})
-    >>> (found,) = category_coverage(real, made, Schema(columns=(site,)))
-    >>> found.real.tolist(), found.synthetic.tolist(), found.invented
-    ([0.75, 0.25, 0.0], [True, False, False], ())
     """
     from scipy.stats import binom
 
@@ -121,7 +112,6 @@ def covered(
 
     Parameters
     ----------
-    found : sequence of CategoryCoverage
     weighted : bool
         Weigh each category by its share of the real records: the mean over columns of the share of records
         whose category the synthetic table holds. Otherwise all categories that occur in the real table count
@@ -133,12 +123,6 @@ def covered(
     -------
     Covered or None
         None where there is no such category.
-
-    Examples
-    --------
-    >>> entry = CategoryCoverage("site", np.array([0.9, 0.1]), np.array([True, False]), np.ones(2), ())
-    >>> covered([entry]).value, covered([entry], weighted=True).value
-    (0.5, 0.9)
     """
     if not found:
         return None
@@ -154,23 +138,10 @@ def covered(
 
 
 def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:
-    """Share of the real range of numbers that lies within the synthetic range.
+    """Share of the real range of numbers that lies within the synthetic range, in [0, 1].
 
-    Parameters
-    ----------
-    real, synthetic : pandas.Series of shape (n,), (m,)
-        Numbers, missing ones left out.
-
-    Returns
-    -------
-    float or None
-        In [0, 1]. For a single real value, whether the synthetic range holds it. None where a table has no
-        value at all.
-
-    Examples
-    --------
-    >>> range_coverage(pd.Series([0.0, 10.0]), pd.Series([2.0, 7.0, 99.0]))
-    0.8
+    Missing numbers are left out. For a single real value, whether the synthetic range holds it. None where a
+    table has no value at all.
     """
     a, b = (series.to_numpy(dtype=np.float64, na_value=np.nan) for series in (real, synthetic))
     a, b = a[~np.isnan(a)], b[~np.isnan(b)]

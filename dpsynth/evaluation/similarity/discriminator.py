@@ -106,39 +106,19 @@ def discriminate(
     level: float = 0.95,
     progress: Progress = silent,
 ) -> Discrimination:
-    """Train classifiers to tell synthetic from real records.
+    """Train classifiers to tell synthetic from real records. Internal.
 
     Parameters
     ----------
     real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
         Conformed to ``schema``; at least five records each.
-    schema : Schema
-    rng : numpy.random.Generator
-        Draws the parts, the folds and the classifiers' seeds.
     limit : int
         A random part of each table is used, as large as the smaller one and at most this large.
-    level : float
-    progress : callable, optional
-        Called with the fraction done.
-
-    Returns
-    -------
-    Discrimination
-        Internal.
 
     Raises
     ------
     InputError
         If either table, or ``limit``, has fewer than five records: one for each fold.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=2),))
-    >>> rng = np.random.default_rng(0)
-    >>> real, made = pd.DataFrame({"x": rng.random(100)}), pd.DataFrame({"x": 1.0 + rng.random(100)})
-    >>> discriminate(real, made, schema, rng=rng).auc["logistic_regression"].value
-    1.0
     """
     # Only thread pools that are loaded by then are limited: scikit-learn comes first.
     from sklearn.model_selection import PredefinedSplit, cross_validate

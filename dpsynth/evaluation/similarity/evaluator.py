@@ -48,10 +48,6 @@ def similarity(
         ``constraints``, ``level`` (the functions called say what each interval is over) and
         ``neighbour_records``: the discriminator uses a random part of each table, at most this large;
         everything else whole tables.
-    rng : numpy.random.Generator
-        For resamples, folds and classifiers.
-    progress : callable
-        Told the fraction done.
 
     Returns
     -------
@@ -62,16 +58,6 @@ def similarity(
         ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
         ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
         ``association_worst``, ``columns`` and ``invented_categories``.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
-    >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [31, 41, 91]})
-    >>> tables = Tables.of(made, train=real, schema=schema)
-    >>> found = similarity(tables, Settings(constraints=["age < 90"]), np.random.default_rng(0))
-    >>> {m.name: m.value for m in found.measures}["constraint_violations_synthetic[age < 90]"].__round__(3)
-    0.333
     """
     schema, level, limit = tables.schema, settings.level, settings.neighbour_records
     synthetic, train, test = tables.synthetic, tables.train, tables.test

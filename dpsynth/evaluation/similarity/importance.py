@@ -25,29 +25,16 @@ def shuffled_losses(
 
     Parameters
     ----------
-    model : classifier with ``predict_proba``
     points : ndarray of shape (n, columns)
         Records that the model was not trained on.
     label : ndarray of shape (n,)
         1 for synthetic, 0 for real.
     scores : ndarray of shape (n,)
         What the model gives to the records as they are.
-    rng : numpy.random.Generator
 
     Returns
     -------
     ndarray of shape (columns,)
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> rng = np.random.default_rng(0)
-    >>> label = np.repeat([0, 1], 200)
-    >>> points = np.column_stack([label + rng.normal(size=400), rng.normal(size=400)])
-    >>> model = LogisticRegression().fit(points, label)
-    >>> losses = shuffled_losses(model, points, label, model.predict_proba(points)[:, 1], rng)
-    >>> bool(losses[0] > 0.2), bool(abs(losses[1]) < 0.02)
-    (True, True)
     """
     whole = _auc(scores, label)
     losses = np.empty(points.shape[1])
@@ -59,23 +46,9 @@ def shuffled_losses(
 
 
 def over_folds(losses: Floats, level: float = 0.95) -> list[Estimate]:
-    """Mean loss of each column over the folds of a cross-fit, with an interval.
+    """Mean loss of each column over at least two folds of a cross-fit; ``losses`` of shape (folds, columns).
 
-    Parameters
-    ----------
-    losses : ndarray of shape (folds, columns)
-        At least two folds.
-    level : float
-
-    Returns
-    -------
-    list of Estimate
-        Student's t over folds, widened for training parts that overlap (Nadeau and Bengio 2003).
-
-    Examples
-    --------
-    >>> over_folds(np.array([[0.1], [0.1], [0.1]]))[0].value.__round__(6)
-    0.1
+    The interval is Student's t over folds, widened for training parts that overlap (Nadeau and Bengio 2003).
     """
     from scipy import stats
 

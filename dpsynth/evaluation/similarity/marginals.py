@@ -28,7 +28,6 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
     ----------
     frame : pandas.DataFrame of shape (n, columns)
         Conformed; at least one record.
-    column : Column
     table : str
         ``"synthetic"``, ``"train"`` or ``"test"``; all but the first are internal.
 
@@ -37,13 +36,6 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
     Detail
         Of kind ``"marginal"``: shares of *all* records, so that they and ``missing`` sum to 1. Bins of a
         column recorded in steps hold whole steps; edges lie half a step outside the recorded values.
-
-    Examples
-    --------
-    >>> stage = Column(name="stage", kind="ordinal", categories=("I", "II"), missing=True)
-    >>> data = marginal(pd.DataFrame({"stage": ["I", "I", "II", None]}), stage, "synthetic").data
-    >>> data["labels"], data["share"], data["missing"]
-    (['I', 'II'], [0.5, 0.25], 0.25)
     """
     # A number of cells that the schema gives is meant for the prior and may be too many to draw.
     plain = column.model_copy(update={"cells": None})

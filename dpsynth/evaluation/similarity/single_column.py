@@ -75,27 +75,14 @@ def single_columns(
     ----------
     real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
         Conformed to ``schema`` and rounded to its steps.
-    schema : Schema
-    rng : numpy.random.Generator
-        Draws the parts and the folds.
     limit : int
         Of each table a random part is used: of the column's present values as many as the table with fewer
         has, at most this many.
-    level : float
 
     Returns
     -------
     tuple of SingleColumn
         In the order of the schema; without columns that have fewer present values than folds. Internal.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="sbp", kind="integer", lower=60, upper=260),))
-    >>> rng = np.random.default_rng(0)
-    >>> made = pd.DataFrame({"sbp": np.rint(rng.normal(130, 20, 2000)).clip(60, 260)})
-    >>> found = single_columns(made.round(-1), made, schema, rng=rng)[0]
-    >>> found.auc.lower > 0.9, found.last_digits > 0.9
-    (True, True)
     """
     found = []
     numeric = [column for column in schema.columns if column.is_numeric]

@@ -132,8 +132,6 @@ def column_tails(
     ----------
     real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
         Conformed to ``schema`` and rounded to its steps; at least one record each.
-    schema : Schema
-    level : float
 
     Returns
     -------
@@ -144,14 +142,6 @@ def column_tails(
     ------
     InputError
         If a table has no record.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),))
-    >>> real, made = (pd.DataFrame({"age": [0, scale, 2 * scale]}) for scale in (10, 20))
-    >>> found = column_tails(real, made, schema)[0]
-    >>> found.spread.value, [(mass.value, round(mass.difference.value, 3)) for mass in found.masses][:2]
-    (2.0, [(10, -0.333), (40, 0.333)])
     """
     if not len(real) or not len(synthetic):
         raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
@@ -164,14 +154,6 @@ def missing_cells(
     """Standard deviations of the number of missing cells a record: real, synthetic, and their ratio.
 
     Parameters are those of :func:`column_tails`; None where fewer than two columns can miss values.
-
-    Examples
-    --------
-    >>> columns = tuple(Column(name=n, kind="integer", lower=0, upper=9, missing=True) for n in "ab")
-    >>> real = pd.DataFrame({"a": [None, 1, None, 1], "b": [None, 1, None, 1]})
-    >>> made = pd.DataFrame({"a": [None, 1, None, 1], "b": [None, None, 1, 1]})
-    >>> [round(x, 3) for x in missing_cells(real, made, Schema(columns=columns))[:2]]
-    [1.0, 0.707]
     """
     names = [column.name for column in schema.columns if column.missing]
     if len(names) < 2:
@@ -181,13 +163,7 @@ def missing_cells(
 
 
 def spread_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estimate | None:
-    """Ratio of two standard deviations, synthetic over real; None where real values are constant.
-
-    Examples
-    --------
-    >>> spread_ratio(np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 4.0])).value
-    2.0
-    """
+    """Ratio of two standard deviations, synthetic over real; None where real values are constant."""
     from scipy.stats import norm
 
     (a, var_a), (b, var_b) = (_deviation(values) for values in (real, synthetic))

@@ -50,12 +50,6 @@ def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10)
         In [0, 1].
     groups : int
         Largest number of groups; records with the same prediction are never parted.
-
-    Examples
-    --------
-    >>> curve = calibration_curve(np.array([False, True, True, True]), np.array([0.1, 0.1, 0.8, 0.8]), 2)
-    >>> curve.predicted, curve.observed, curve.count
-    ((0.1, 0.8), (0.5, 1.0), (2, 2))
     """
     # the last prediction of each group but the last one, by whole numbers: 0.3 * 100 is not 30
     last = -(-len(predicted) * np.arange(1, groups) // groups) - 1
@@ -76,14 +70,6 @@ class Recalibration:
         Whether the outcome occurred.
     predicted : ndarray of shape (n,)
         In [0, 1]; clipped to [1e-6, 1 - 1e-6].
-
-    Examples
-    --------
-    >>> y, predicted = np.array([0, 1, 0, 1, 1, 1], dtype=bool), np.array([0.5, 0.5, 0.5, 0.5, 0.8, 0.2])
-    >>> fitted = Recalibration(y, predicted)
-    >>> ones = np.ones((6, 1))
-    >>> round(float(fitted.slope(ones)[0]) + 1, 6), round(float(fitted.intercept(ones)[0]), 3)
-    (1.0, 0.786)
     """
 
     def __init__(self, y: NDArray[np.bool_], predicted: Floats) -> None:

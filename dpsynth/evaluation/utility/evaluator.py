@@ -41,10 +41,6 @@ def utility(
     settings : Settings
         ``outcome`` (nothing is measured without one: binary, ordinal or categorical ones are classified,
         numbers regressed), ``reference``, ``utility_records``, ``models``, ``level``.
-    rng : numpy.random.Generator
-        Of subsampling, models and resampling.
-    progress : callable
-        Told the fraction done.
 
     Returns
     -------
@@ -69,20 +65,6 @@ def utility(
     A mean is over the models that can have the score: a model without probabilities has no Brier score.
 
     Privacy: reads ``train`` and ``test`` and posts no event.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from dpsynth.table.schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),
-    ...                          Column(name="died", kind="binary", categories=(0, 1))))
-    >>> real = pd.DataFrame({"age": range(20, 80), "died": [0] * 30 + [1] * 30})
-    >>> made = pd.DataFrame({"age": range(20, 80), "died": [0, 1] * 30})
-    >>> tables = Tables.of(made, train=real, test=real, schema=schema)
-    >>> found = utility(tables, Settings(outcome="died"), np.random.default_rng(0))
-    >>> by_name = {measure.name: measure for measure in found.measures}
-    >>> by_name["auc_real_logistic_regression"].value, by_name["positive_rate_synthetic"].value
-    (1.0, 0.5)
     """
     schema, test = tables.schema, tables.test
     outcome = settings.predicted(schema)

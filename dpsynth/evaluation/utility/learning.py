@@ -67,18 +67,10 @@ def learn_and_predict(
         Records whose outcome is missing take no part.
     test : pandas.DataFrame of shape (m, columns)
         At least one record. The outcome is not read.
-    schema : Schema
-    outcome : str
     models : mapping of str to Model
         As :func:`~dpsynth.evaluation.utility.models.chosen_models` gives them.
     rng : numpy.random.Generator
         Gives each model a seed.
-    progress : callable, optional
-        Told the fraction done after each model.
-
-    Returns
-    -------
-    Learned
 
     Notes
     -----

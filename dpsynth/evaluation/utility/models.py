@@ -164,11 +164,6 @@ def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) 
     ------
     InputError
         If one of them cannot predict such an outcome.
-
-    Examples
-    --------
-    >>> list(chosen_models("numeric"))
-    ['ridge_regression', 'hist_gradient_boosting', 'random_forest']
     """
     if models is None:
         return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)

@@ -37,13 +37,6 @@ def check_outcome(schema: Schema, outcome: str) -> None:
         If there is no such column.
     InputError
         If it is the only column, or has only one category.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
-    >>> check_outcome(schema, "age")
-    Traceback (most recent call last):
-    dpsynth.errors.InputError: outcome 'age' is the only column: there is nothing to predict it from
     """
     column = schema.column(outcome)
     if len(schema) < 2:
@@ -54,13 +47,7 @@ def check_outcome(schema: Schema, outcome: str) -> None:
 
 
 def outcome_kind(column: Column) -> OutcomeKind:
-    """Return how a column is predicted: as two categories, as more than two, or as a number.
-
-    Examples
-    --------
-    >>> outcome_kind(Column(name="grade", kind="ordinal", categories=(1, 2, 3)))
-    'categories'
-    """
+    """Return how a column is predicted: as two categories, as more than two, or as a number."""
     if column.is_numeric:
         return "numeric"
     return "binary" if len(column.categories) == 2 else "categories"
@@ -69,14 +56,7 @@ def outcome_kind(column: Column) -> OutcomeKind:
 def outcome_values(frame: pd.DataFrame, schema: Schema, outcome: str) -> NDArray[np.int64 | np.float64]:
     """Return the outcome as positions of categories (-1 missing), or as numbers in its unit (NaN missing).
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed to ``schema``.
-
-    Returns
-    -------
-    ndarray of int64 or float64 of shape (n,)
+    Shape (n,), of a conformed frame of n records.
     """
     column = schema.column(outcome)
     if column.is_numeric:
@@ -87,27 +67,14 @@ def outcome_values(frame: pd.DataFrame, schema: Schema, outcome: str) -> NDArray
 def known_outcomes(
     frame: pd.DataFrame, schema: Schema, outcome: str
 ) -> tuple[pd.DataFrame, NDArray[np.int64 | np.float64]]:
-    """Return the records whose outcome is known, and their :func:`outcome_values`.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1), missing=True),))
-    >>> known_outcomes(pd.DataFrame({"died": [1, None, 0]}), schema, "died")[1].tolist()
-    [1, 0]
-    """
+    """Return the records whose outcome is known, and their :func:`outcome_values`."""
     values = outcome_values(frame, schema, outcome)
     known = ~np.isnan(values) if values.dtype == np.float64 else values >= 0
     return frame[known], values[known]
 
 
 def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float, float] | None:
-    """Student's confidence interval of a mean over independent records; None for fewer than two.
-
-    Examples
-    --------
-    >>> tuple(round(end, 3) for end in mean_interval(np.array([1.0, 2.0, 3.0])))
-    (-0.484, 4.484)
-    """
+    """Student's confidence interval of a mean over independent records; None for fewer than two."""
     from scipy.special import stdtrit
 
     if len(values) < 2:
@@ -145,20 +112,11 @@ def mode_collapse(
     ----------
     synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
         Conformed to ``schema``.
-    level : float
-        Of the intervals.
 
     Returns
     -------
     Collapse
         Internal: computed from the real training records.
-
-    Examples
-    --------
-    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=("no", "yes")),))
-    >>> real, made = pd.DataFrame({"died": ["no", "yes"] * 50}), pd.DataFrame({"died": ["no"] * 100})
-    >>> mode_collapse(made, real, schema, "died").reason
-    "died = 'yes': 50 of 100 training records, 0 of 100 synthetic records"
     """
     made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
     if not len(made) or not len(real):

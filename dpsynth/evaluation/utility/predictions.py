@@ -46,7 +46,6 @@ def fit_and_predict(
 
     Parameters
     ----------
-    model : Model
     seed : int
         Decides everything that is random in the model.
     train : tuple of ndarray of shape (n, d), (n,)

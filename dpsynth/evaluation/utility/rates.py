@@ -25,15 +25,6 @@ from dpsynth.table.schema import Column
 def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.95) -> Iterator[Measure]:
     """Yield the rates of the outcome in each table, and the warnings about lost outcomes.
 
-    Parameters
-    ----------
-    tables : Tables
-    outcome : str
-    group : str
-        Of the measures.
-    level : float
-        Of the intervals.
-
     Yields
     ------
     Measure
@@ -41,20 +32,6 @@ def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.
         ``outcome_rate_<table>[<category>]``; for numbers ``outcome_mean_<table>`` and ``outcome_sd_<table>``
         instead. ``outcome_constant_synthetic``, 1 if one value only occurs in the synthetic table; and
         ``mode_collapse`` (internal), 1 as :func:`~dpsynth.evaluation.utility.outcomes.mode_collapse` says.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from dpsynth.table.schema import Schema
-    >>> schema = Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),))
-    >>> real, made = pd.DataFrame({"died": [0, 1] * 50}), pd.DataFrame({"died": [0] * 100})
-    >>> tables = Tables.of(made, train=real, schema=schema)
-    >>> for measure in outcome_rates(tables, "died", group="Utility"):
-    ...     print(measure.name, measure.value, measure.internal)
-    positive_rate_synthetic 0.0 False
-    outcome_constant_synthetic 1 False
-    positive_rate_train 0.5 True
-    mode_collapse 1 True
     """
     schema = tables.schema
     column = schema.column(outcome)

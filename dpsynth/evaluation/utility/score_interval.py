@@ -38,11 +38,6 @@ def enough_records(y: NDArray[np.int64 | np.float64], kind: OutcomeKind) -> bool
 
     At least 10, and for categories at least 5 in each of two of them: a resample of two records only repeats
     them, and its interval would be far too short.
-
-    Examples
-    --------
-    >>> enough_records(np.array([0] * 16 + [1] * 4), "binary")
-    False
     """
     if len(y) < FEWEST_RECORDS:
         return False
@@ -70,20 +65,10 @@ def bootstrap(
         Number of records.
     resamples : int
         At least 1.
-    rng : numpy.random.Generator
-    progress : callable, optional
-        Told the fraction done.
 
     Returns
     -------
     dict of name to ndarray of shape (resamples,)
-
-    Examples
-    --------
-    >>> values = np.arange(100.0)
-    >>> found = bootstrap(lambda w: {"mean": values @ w / 100}, 100, 500, np.random.default_rng(0))
-    >>> bool(2.3 < found["mean"].std() < 3.5)
-    True
     """
     width = max(1, min(resamples, _BLOCK // n))
     parts: list[dict[Key, Floats]] = []
@@ -97,24 +82,9 @@ def bootstrap(
 
 
 def percentile_interval(values: Floats, level: float) -> tuple[float, float] | None:
-    """Interval between the outer quantiles of resampled values.
+    """Interval between the outer quantiles of resampled values, NaN where a resample has none.
 
-    Parameters
-    ----------
-    values : ndarray of shape (resamples,)
-        NaN where a resample has no value.
-    level : float
-        In (0, 1).
-
-    Returns
-    -------
-    tuple of float or None
-        None if more than a tenth of the values are NaN: what is left would be a selection.
-
-    Examples
-    --------
-    >>> tuple(round(end, 6) for end in percentile_interval(np.arange(101.0), 0.9))
-    (5.0, 95.0)
+    None if more than a tenth of the values are NaN: what is left would be a selection. ``level`` in (0, 1).
     """
     defined = values[~np.isnan(values)]
     if len(defined) < max(2, 0.9 * len(values)):

@@ -37,8 +37,6 @@ class Scoreboard:
 
     Parameters
     ----------
-    group : str
-        Of the measures.
     column : Column
         The outcome.
     y : ndarray of shape (n,)

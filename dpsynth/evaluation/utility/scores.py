@@ -62,13 +62,6 @@ class Ranking:
         Which records are positive.
     score : ndarray of shape (n,)
         Higher for records that are more likely positive; ``-inf`` is allowed.
-
-    Examples
-    --------
-    >>> ranking = Ranking(np.array([False, True, False, True]), np.array([0.1, 0.4, 0.4, 0.8]))
-    >>> auc, average_precision = ranking(np.ones((4, 1)))
-    >>> float(auc[0]), round(float(average_precision[0]), 4)
-    (0.875, 0.8333)
     """
 
     def __init__(self, y: NDArray[np.bool_], score: Floats) -> None:
@@ -117,13 +110,6 @@ def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Pre
     -------
     callable
         From weights of shape (n, k) to a mapping of score names to values of shape (k,).
-
-    Examples
-    --------
-    >>> made = Prediction(np.array([1.0, 2.0, 4.0]))
-    >>> found = scorer("numeric", np.array([1.0, 2.0, 3.0]), made)(np.ones((3, 1)))
-    >>> float(found["r2"][0]), round(float(found["mae"][0]), 4)
-    (0.5, 0.3333)
     """
     values = prediction.predicted
     if values is None:
@@ -231,11 +217,6 @@ def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCur
     -------
     RocCurve
         Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
-
-    Examples
-    --------
-    >>> roc_points(np.array([False, True, False, True]), np.array([0.1, 0.4, 0.35, 0.8])).tpr
-    (0.0, 0.5, 1.0, 1.0)
     """
     from sklearn.metrics import roc_curve
 
