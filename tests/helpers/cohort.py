@@ -25,13 +25,20 @@ SCHEMA = Schema.from_dict(
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def drawing_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a table of 80 records and its schema."""
     monkeypatch.chdir(tmp_path)
     rows = [f"{20 + (i * 13) % 65},{'' if i % 7 == 0 else 0.5 + i % 12 / 10},{i % 2}" for i in range(80)]
     Path("cohort.csv").write_text("\n".join(["age,crea,died", *rows]) + "\n")
     SCHEMA.to_yaml("cohort.yaml")
     return tmp_path
+
+
+@pytest.fixture
+def folder(drawing_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, in which pages have empty drawings, since drawing is half of a run's time."""
+    monkeypatch.setattr("dpsynth.report.drawing.svg.to_svg", lambda figure: "<svg/>")
+    return drawing_folder
 
 
 def config(**changes: Any) -> RunConfig:

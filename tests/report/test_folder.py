@@ -16,6 +16,7 @@ from dpsynth.report.page.html import MODES, render
 from dpsynth.report.run_report import RunReport
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_report_from_its_folder_has_the_page_of_the_one_in_memory(tmp_path, mode):
     """Catches a page that a run draws and that `dpsynth report` draws otherwise."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from cohort import SCHEMA, config, folder, model
+from cohort import SCHEMA, config, drawing_folder, folder, model
 
 from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.cli import main
@@ -21,7 +21,7 @@ from dpsynth.runs import pipeline
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
-__all__ = ["folder"]
+__all__ = ["drawing_folder", "folder"]
 QUICK = {"evaluate": {"enabled": False}}
 FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out m"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cohort import SCHEMA, config, folder, model
+from cohort import SCHEMA, config, drawing_folder, folder, model
 
 from dpsynth.accounting import Ledger
 from dpsynth.cli import main
@@ -32,7 +32,7 @@ from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
 
-__all__ = ["folder"]
+__all__ = ["drawing_folder", "folder"]
 
 
 def failing(problem: BaseException) -> Any:
@@ -53,7 +53,7 @@ def names(folder: Path) -> set[str]:
     return {entry.name for entry in folder.iterdir()}
 
 
-def test_a_run_writes_everything(folder: Path) -> None:
+def test_a_run_writes_everything(drawing_folder: Path) -> None:
     """Would catch a missing file, a budget overspent, or files that tell different stories."""
     lines: list[str] = []
     done = pipeline.run(config(sample={"n": 50}), "runs/first", log=lines.append)
@@ -74,7 +74,7 @@ def test_a_run_writes_everything(folder: Path) -> None:
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
     assert str(DPWGANGP.load(done.out / "model").guarantee()) == report["guarantee"]
     assert len(lines) == 3
-    assert names(folder / "runs") == {"first"}
+    assert names(drawing_folder / "runs") == {"first"}
 
 
 @pytest.mark.parametrize(
@@ -505,31 +505,33 @@ def page(folder: Path, mode: Mode) -> str:
 
 @pytest.mark.slow
 def test_an_evaluation_by_hand_has_the_page_of_a_run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drawing_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a page without guarantee, curves and card for whoever goes step by step by hand."""
     run = config(model=model(random_state=5), evaluate={"seed": 0})
     done = pipeline.run(run, "out")
     command = by_hand(done, run)
     assert main([*command, "--model", "out", "--out", "hand"]) == 0
-    theirs, ours = (json.loads((folder / where / "report.json").read_text()) for where in ("hand", "out"))
+    theirs, ours = (
+        json.loads((drawing_folder / where / "report.json").read_text()) for where in ("hand", "out")
+    )
     for key in ("guarantee", "private", "ledger", "table", "evaluation", "versions"):
         assert theirs[key] == ours[key], key
     assert theirs["config"]["model"] == ours["config"]["model"]
     assert theirs["config"]["evaluate"] == ours["config"]["evaluate"]
-    assert page(folder / "hand", "internal") == page(folder / "out", "internal")
-    assert page(folder / "hand", "release") == page(folder / "out", "release")
+    assert page(drawing_folder / "hand", "internal") == page(drawing_folder / "out", "internal")
+    assert page(drawing_folder / "hand", "release") == page(drawing_folder / "out", "release")
     assert main(["report", "hand", "--mode", "release"]) == 0
-    released = (folder / "hand/release.html").read_text()
-    assert "cohort.csv" not in released and str(folder) not in released
+    released = (drawing_folder / "hand/release.html").read_text()
+    assert "cohort.csv" not in released and str(drawing_folder) not in released
 
     # a ledger tells the same but for the model's options
     monkeypatch.setattr("dpsynth.evaluation.evaluators.evaluate_tables", measured_at_once)
     told = [*command, "--schema", "train.yaml", "--ledger", "out/ledger.json"]
     assert main([*told, "--out", "ledger"]) == 0
-    theirs = json.loads((folder / "ledger/report.json").read_text())
+    theirs = json.loads((drawing_folder / "ledger/report.json").read_text())
     assert theirs["guarantee"] == ours["guarantee"] and "model" not in theirs["config"]
-    assert "None is known" not in (folder / "ledger/report.html").read_text()
+    assert "None is known" not in (drawing_folder / "ledger/report.html").read_text()
     capsys.readouterr()
     SCHEMA.select(["age", "died"]).to_yaml("small.yaml")
     for options, said in (
@@ -542,7 +544,7 @@ def test_an_evaluation_by_hand_has_the_page_of_a_run(
     ):
         assert main([*command, *options.split(), "--out", "no"]) == 2
         assert said in capsys.readouterr().err
-    assert not (folder / "no").exists()
+    assert not (drawing_folder / "no").exists()
 
 
 def test_ctrl_c_exits_130_with_one_sentence(

@@ -25,6 +25,7 @@ def planned(*, epsilon, delta, prior, steps, sampling_prob, marginals="histogram
     return plan_releases(needs, epsilon=epsilon, delta=delta, shares=Shares(), counted=counted)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     epsilon=st.floats(0.2, 12),

@@ -88,6 +88,7 @@ def test_few_records(model, client, tmp_path, n, partitions, rows):
     assert len(SCHEMA.check(pd.read_parquet(folder))) == n
 
 
+@pytest.mark.slow
 def test_conditions_and_constraints_hold_in_every_part(client, tmp_path):
     """Catches parts that forget the rules, and an acceptance that counts one part only."""
     ruled = fitted(Schema(**{**dict(SCHEMA), "constraints": ("age >= 30",)}))

@@ -59,13 +59,16 @@ def check_is_valid(frame):
         {"prior": "tree", "training_steps": 0, "marginals": "hierarchical"},
         {"prior": "tan", "training_steps": 20},
         pytest.param({"prior": "none", "training_steps": 20}, marks=pytest.mark.slow),
-        {
-            "prior": "none",
-            "training_steps": 20,
-            "numeric": "minmax",
-            "marginals": "none",
-            "match_marginals": False,
-        },
+        pytest.param(
+            {
+                "prior": "none",
+                "training_steps": 20,
+                "numeric": "minmax",
+                "marginals": "none",
+                "match_marginals": False,
+            },
+            marks=pytest.mark.slow,
+        ),
         pytest.param({"prior": "none", "training_steps": 20, "categorical": "sdv"}, marks=pytest.mark.slow),
         {"prior": "none", "training_steps": 0},
     ],
