@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 import dpsynth
+from dpsynth.accounting import Ledger
 from dpsynth.bounds.domain import Domain
 from dpsynth.bounds.interval import gradient_box
 from dpsynth.bounds.lipschitz import spectral_norm_bound
@@ -25,7 +26,8 @@ from dpsynth.bounds.penalty import penalty_radii, published_penalty_radii
 from dpsynth.gan.training import Trainer, TrainingState, initial_state
 from dpsynth.gan.weights import unflatten
 from dpsynth.mechanism.plan import Plan
-from dpsynth.releases.marginals import release_marginals
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import presets
 from dpsynth.table.encoder import Encoder
 
@@ -60,7 +62,8 @@ def main() -> None:
     train, _ = dpsynth.datasets.train_test(dpsynth.datasets.load(args.data))
     n, rng = train.schema.n_public, np.random.default_rng(0)
     records = train.schema.conform(train.frame).frame
-    marginals = release_marginals(records, train.schema, noise_multiplier=None, n=n, rng=rng)
+    release = MarginalsRelease(schema=train.schema, n=n, noise_multiplier=None)
+    marginals = Ledger().run(release, FrameRecords(records), rng)
     encoder = Encoder(train.schema, marginals, numeric="minmax", categorical="sdv")
     settings = presets.healthgan(train.schema)
     batch = presets.batch_size("healthgan", n)

@@ -17,17 +17,7 @@ def largest_tv(epsilon: float, delta: float = 0.0) -> float:
 
     Ghazi and Issa 2024, "Total variation meets differential privacy", Remark 1.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; may be infinite.
-    delta : float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> round(largest_tv(1.0), 5)
-    0.46212
+    ``epsilon`` is at least 0 and may be infinite, ``delta`` is in [0, 1].
     """
     epsilon, delta = in_range("epsilon", epsilon, 0.0, math.inf), in_range("delta", delta, 0.0, 1.0)
     return delta + (1 - delta) * math.tanh(epsilon / 2)  # the same, without overflow
@@ -39,15 +29,7 @@ def tv_of_mu(mu: float) -> float:
     Jia 2023, "Total variation distance privacy", Theorems 12 and 13; MOSAICrOWN D5.3, Theorem 3, where it is
     the advantage of the adversary A_DI.
 
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over noise std of the joint release, at least 0; may be infinite.
-
-    Examples
-    --------
-    >>> round(tv_of_mu(1.0), 5)
-    0.38292
+    ``mu`` is sensitivity over noise std of the joint release, at least 0; may be infinite.
     """
     mu = in_range("mu", mu, 0.0, math.inf)
     return math.erf(mu / math.sqrt(8))  # 2 Phi(x) - 1 = erf(x / sqrt(2)), without cancellation
@@ -59,17 +41,7 @@ def amplified(epsilon: float, sampling_prob: float) -> float:
     Balle, Barthe and Gaboardi 2018, "Privacy amplification by subsampling", Theorem 8; delta and the TV are
     multiplied by ``sampling_prob`` (Ghazi and Issa 2024, Proposition 1).
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0 and finite.
-    sampling_prob : float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> round(amplified(1.0, 0.1), 6)
-    0.158565
+    ``epsilon`` is at least 0 and finite, ``sampling_prob`` in [0, 1].
     """
     if sampling_prob == 1.0:
         return epsilon
@@ -82,24 +54,10 @@ def amplified(epsilon: float, sampling_prob: float) -> float:
 def posterior_belief(epsilon: float, prior: float = 0.5) -> float:
     """Largest belief in a record that ``epsilon`` allows, rho_beta (MOSAICrOWN D5.3, Theorem 2).
 
-    Parameters
-    ----------
-    epsilon : float
-        Total over all releases, at least 0; may be infinite.
-    prior : float
-        Belief before the first release, in [0, 1]. The document has 1/2.
-
-    Returns
-    -------
-    float
-        ``1 / (1 + e^-epsilon (1 - prior) / prior)``. Under (epsilon, delta)-DP with delta > 0 it can be
-        exceeded, and with a probability that can be larger than delta, see
-        :meth:`~dpsynth.accounting.profile.Profile.exceedance`.
-
-    Examples
-    --------
-    >>> round(posterior_belief(2.19722), 5), round(posterior_belief(1.0, prior=0.1), 5)
-    (0.9, 0.23197)
+    It is ``1 / (1 + e^-epsilon (1 - prior) / prior)``, with ``epsilon`` the total over all releases, which
+    may be infinite, and ``prior`` the belief before the first one, in [0, 1] (the document has 1/2). Under
+    (epsilon, delta)-DP with delta > 0 it can be exceeded, and with a probability that can be larger than
+    delta, see :meth:`~dpsynth.accounting.profile.Profile.exceedance`.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     prior = in_range("prior", prior, 0.0, 1.0)
@@ -112,22 +70,12 @@ def posterior_belief(epsilon: float, prior: float = 0.5) -> float:
 def epsilon_of_belief(belief: float, prior: float = 0.5) -> float:
     """Epsilon at which the belief is bounded by ``belief``: the inverse of :func:`posterior_belief`.
 
-    Parameters
-    ----------
-    belief : float
-        In [prior, 1]; at 1, epsilon is infinite.
-    prior : float
-        Inside (0, 1).
+    ``belief`` is in [prior, 1], and at 1 epsilon is infinite; ``prior`` lies inside (0, 1).
 
     Raises
     ------
     InputError
         If the belief is less than the prior: epsilon bounds no loss of belief.
-
-    Examples
-    --------
-    >>> round(epsilon_of_belief(0.9), 5)
-    2.19722
     """
     prior = inside("prior", prior, 0.0, 1.0)
     belief = in_range("belief", belief, 0.0, 1.0)

@@ -166,12 +166,6 @@ class Profile:
         ------
         InputError
             If ``fpr`` lies outside [0, 1] or is NaN, or ``test`` is unknown.
-
-        Examples
-        --------
-        >>> from dpsynth.accounting.events.events import gaussian_event
-        >>> round(Profile([gaussian_event(1.0)]).fnr(0.05), 4)
-        0.7405
         """
         if test not in ("any", "member", "non-member"):
             raise InputError(f"test must be any, member or non-member, not {test!r}")

@@ -60,10 +60,7 @@ class IntervalActivation(Protocol):
 class LeakyReLU:
     """``s`` where s > 0, ``slope * s`` elsewhere (3.5); slope 0 is ReLU.
 
-    Parameters
-    ----------
-    slope : float
-        In [0, 1].
+    ``slope`` is in [0, 1].
     """
 
     slope: float = 0.2
@@ -112,21 +109,10 @@ class MaxMin:
 def interval_activation(kind: str, slope: float = 0.2) -> IntervalActivation:
     """The interval form of the activation called ``kind``.
 
-    Parameters
-    ----------
-    kind : {"relu", "leaky_relu", "maxmin"}
-    slope : float
-        Negative slope of ``leaky_relu``.
-
     Raises
     ------
     InputError
         For another name, or a slope outside [0, 1].
-
-    Examples
-    --------
-    >>> interval_activation("relu")
-    LeakyReLU(slope=0.0)
     """
     if kind == "relu":
         return LeakyReLU(0.0)

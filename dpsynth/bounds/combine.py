@@ -68,10 +68,6 @@ def gradient_bounds(
     box : bool
         False leaves the boxes out, which saves their time where only balls are used.
 
-    Returns
-    -------
-    list of LayerBounds
-
     Raises
     ------
     InputError

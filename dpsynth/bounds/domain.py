@@ -61,11 +61,6 @@ class Domain:
     ------
     InputError
         If the ends are not finite and ordered, or the groups overlap or leave the box.
-
-    Examples
-    --------
-    >>> Domain(lo=[-0.5, -0.5], hi=[0.5, 0.5], groups=(), radius=0.7072).dim
-    2
     """
 
     lo: NDArray[np.float32]
@@ -102,11 +97,7 @@ class Domain:
 
         The ends are moved outward by one float32 step, because ``point - centre`` may round up or down.
 
-        Parameters
-        ----------
-        layout : Layout
-        centred : bool
-            Whether the critic sees ``point - layout.center`` (the default) or the point itself.
+        The critic sees ``point - layout.center`` if ``centred``, else the point itself.
         """
         center = np.asarray(layout.center, float) if centred else np.zeros(layout.dim)
         radius = layout.radius if centred else float(np.sqrt(layout.n_numeric + len(layout.groups)))
@@ -118,13 +109,7 @@ class Domain:
 
     @classmethod
     def box(cls, lo: ArrayLike, hi: ArrayLike) -> Domain:
-        """A plain box; its radius is the norm of its farthest corner.
-
-        Examples
-        --------
-        >>> Domain.box([0, 0, 0], [1, 1, 1]).radius ** 2
-        3.00000...
-        """
+        """A plain box; its radius is the norm of its farthest corner."""
         low, high = np.asarray(lo, np.float32), np.asarray(hi, np.float32)
         farthest = np.maximum(np.abs(low), np.abs(high)).astype(float)
         return cls(low, high, (), float(np.linalg.norm(farthest)) * (1.0 + _RADIUS_SLACK))

@@ -135,10 +135,6 @@ def gradient_box(
     slope : float
         Negative slope of ``leaky_relu``, in [0, 1].
 
-    Returns
-    -------
-    GradientBox
-
     Raises
     ------
     InputError
@@ -147,12 +143,6 @@ def gradient_box(
     References
     ----------
     Pedersen (2022), Theorem 3.1.1.
-
-    Examples
-    --------
-    >>> box = gradient_box([(tf.constant([[2.0], [-1.0]]), None)], Domain.box([0, 0], [1, 3]))
-    >>> box.matrices[0].hi.numpy().round(4).ravel().tolist()
-    [1.0, 3.0]
     """
     check_weights(weights, domain.dim)
     phi = interval_activation(activation, slope)

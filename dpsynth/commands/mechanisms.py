@@ -55,11 +55,6 @@ def mechanism_event(
     InputError
         If the mechanism is unknown, lacks a parameter or has one that does not go with it, or a number is out
         of range.
-
-    Examples
-    --------
-    >>> mechanism_event("laplace", epsilon=0.5)
-    LaplaceDpEvent(noise_multiplier=2.0)
     """
     one_of("mechanism", name, _NEEDS)
     values = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}

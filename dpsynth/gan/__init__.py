@@ -1,1 +1,15 @@
-"""Critic, generator, one training step, and the loop that repeats it."""
+"""The Wasserstein GAN of Algorithm 1 (Pedersen 2022): critic, generator, one step, the loop that repeats it.
+
+===================  =================================================================================
+`settings`           how both networks are built and trained
+`critic`             the critic and the gradients of each record
+`generator`          the generator, in TensorFlow and in NumPy
+`sensitivity`        from the critic's weights to centre and noise of its gradient sum
+`step`, `training`   one generator step, and the program that makes many of them
+`randomness`         where that program's random numbers come from
+`checkpoint`         what is kept, privately, of an interrupted run
+`weights`, `quiet`   lists of ``(W, b)``; TensorFlow without its start-up messages
+===================  =================================================================================
+
+Points in, generator out: tables, budgets and the ledger are :mod:`dpsynth.synthesis`'s.
+"""

@@ -88,11 +88,8 @@ def take_checkpoint(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], pd.DataFrame, TrainingState, Plan, TrainingSettings]:
     """Read a checkpoint, see that it is of this table, and mark it as used.
 
-    Parameters
-    ----------
-    path : path
-    conform : callable
-        Gives the conformed records from the checkpoint's record; what it raises leaves the checkpoint unused.
+    ``conform`` gives the conformed records from the checkpoint's record; what it raises leaves the checkpoint
+    unused.
 
     Raises
     ------

@@ -19,12 +19,8 @@ from dpsynth.gan.weights import Weights
 class Activation:
     """A critic activation and its transposed derivative.
 
-    Parameters
-    ----------
-    kind : {"relu", "leaky_relu", "maxmin"}
-        ``maxmin`` sorts neighbouring pairs and returns ``[maxima, minima]``; it keeps norms.
-    slope : float
-        Negative slope of ``leaky_relu``.
+    ``maxmin`` sorts neighbouring pairs and returns ``[maxima, minima]``; it keeps norms. ``slope`` is the
+    negative slope of ``leaky_relu``.
     """
 
     kind: str

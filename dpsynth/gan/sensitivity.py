@@ -23,17 +23,8 @@ from dpsynth.table.layout import Layout
 def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> NoiseScales:
     """The function that bounds one record's gradient and shapes the noise, for noise multiplier 1.
 
-    Parameters
-    ----------
-    layout : Layout
-    settings : TrainingSettings
-    plan : Plan
-        Gives the noise shape and whether the sum is centred.
-
-    Returns
-    -------
-    callable
-        Released critic weights -> (centres, stds), flat lists; can stand inside an XLA program.
+    The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
+    program; the plan gives the noise shape and whether the sum is centred.
 
     Raises
     ------

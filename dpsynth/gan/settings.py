@@ -55,11 +55,6 @@ class TrainingSettings:
     ------
     InputError
         If a value is outside its range, naming it.
-
-    Examples
-    --------
-    >>> TrainingSettings(critic_hidden=(16, 16)).critic_steps
-    2
     """
 
     critic_hidden: Widths = (32, 32)
@@ -103,11 +98,6 @@ class TrainingSettings:
         ------
         InputError
             For an unknown name or a value outside its range.
-
-        Examples
-        --------
-        >>> TrainingSettings.from_dict({"critic_hidden": [8, 8]}).critic_hidden
-        (8, 8)
         """
         if not isinstance(values, dict):
             raise InputError(f"a mapping of training settings is required, got {values!r:.80}")

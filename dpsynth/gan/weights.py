@@ -14,27 +14,12 @@ Weights = list[tuple[Any, Any]]
 def glorot(rng: np.random.Generator, widths: Sequence[int], *, output_bias: bool) -> Weights:
     """Glorot-uniform weights and zero biases for layers of the given widths.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    widths : sequence of int
-        ``(n_in, hidden..., n_out)``.
-    output_bias : bool
-        Whether the last layer has a bias (``None`` stands in its place otherwise).
-
-    Returns
-    -------
-    list of (ndarray (n_in, n_out) float32, ndarray (n_out,) float32 or None)
+    ``widths`` is ``(n_in, hidden..., n_out)``; each layer is (W (n_in, n_out), b (n_out,)) in float32, with
+    None for the last b unless ``output_bias``.
 
     References
     ----------
     Glorot and Bengio (2010), equation 16.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [w.shape for w, _ in glorot(np.random.default_rng(0), (3, 4, 1), output_bias=False)]
-    [(3, 4), (4, 1)]
     """
     weights: Weights = []
     last = len(widths) - 2

@@ -35,15 +35,7 @@ def secure_generator() -> np.random.Generator:
     A cryptographic generator: whoever sees its output cannot tell it from true randomness or find what comes
     next. The key exists in this process's memory only, while the generator lives.
 
-    Returns
-    -------
-    numpy.random.Generator
-        Secret: keep neither the object nor its state with what is released.
-
-    Examples
-    --------
-    >>> secure_generator().random() != secure_generator().random()
-    True
+    It is secret: keep neither the object nor its state with what is released.
     """
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
@@ -65,22 +57,7 @@ def describe_generator(rng: np.random.Generator) -> str:
 
 
 def standard_normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float32]:
-    """Standard normals drawn in float64 and cast to float32.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    shape : int or tuple of int
-
-    Returns
-    -------
-    ndarray of float32
-
-    Examples
-    --------
-    >>> standard_normals(secure_generator(), (2, 3)).shape
-    (2, 3)
-    """
+    """Standard normals drawn in float64 and cast to float32."""
     out = np.empty(shape, np.float32)
     flat = out.reshape(-1)
     slab = np.empty(min(_SLAB, flat.size))

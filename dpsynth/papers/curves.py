@@ -21,24 +21,12 @@ COARSENESS = 4.0
 
 
 def gaussian_fnr(fpr: Curve, mu: float) -> Curve:
-    """Trade-off curve of Gaussian noise, with sensitivity ``mu`` times its std.
-
-    Examples
-    --------
-    >>> round(float(gaussian_fnr(np.array([0.5]), 1.0)[0]), 5)
-    0.15866
-    """
+    """Trade-off curve of Gaussian noise, with sensitivity ``mu`` times its std."""
     return np.asarray(GaussianLoss(mu).fnr(fpr))
 
 
 def laplace_fnr(fpr: Curve, epsilon: float) -> Curve:
-    """Trade-off curve of Laplace noise, with sensitivity ``epsilon`` times its scale.
-
-    Examples
-    --------
-    >>> laplace_fnr(np.array([0.0, 0.5, 1.0]), math.log(2)).tolist()
-    [1.0, 0.25, 0.0]
-    """
+    """Trade-off curve of Laplace noise, with sensitivity ``epsilon`` times its scale."""
     # F(F^-1(1 - fpr) - epsilon) with the Laplace distribution function F, piece by piece
     shrink = math.exp(-epsilon)
     middle = shrink / (4 * np.maximum(fpr, shrink / 2))
@@ -46,12 +34,6 @@ def laplace_fnr(fpr: Curve, epsilon: float) -> Curve:
 
 
 def composed_laplace_fnr(fpr: Curve, epsilon: float, count: int) -> Curve:
-    """Trade-off curve of ``count`` releases with Laplace noise, from their privacy-loss distribution.
-
-    Examples
-    --------
-    >>> round(float(composed_laplace_fnr(np.array([0.5]), math.log(2), 1)[0]), 3)
-    0.25
-    """
+    """Trade-off curve of ``count`` releases with Laplace noise, from their privacy-loss distribution."""
     releases = event_class("SelfComposedDpEvent")(event_class("LaplaceDpEvent")(1 / epsilon), count)
     return np.asarray(Profile([releases], coarseness=COARSENESS).fnr(fpr))

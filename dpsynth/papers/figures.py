@@ -43,13 +43,7 @@ _PREFACE = (
 
 
 def drawings() -> tuple[Drawing, ...]:
-    """Return every figure that can be drawn, paper by paper.
-
-    Examples
-    --------
-    >>> [drawing.name for drawing in drawings()][:2]
-    ['jia-01-densities', 'jia-02-testing']
-    """
+    """Return every figure that can be drawn, paper by paper."""
     return tuple(drawing for paper in _PAPERS.values() for drawing in paper.drawings)
 
 

@@ -28,16 +28,7 @@ _SOURCES = {
 class Check:
     """A golden value and what this package computes.
 
-    Parameters
-    ----------
-    source : str
-        The paper.
-    name : str
-        What the value is.
-    golden : str
-        The value as written; its digits set the tolerance.
-    value : float
-        Computed now.
+    ``golden`` is the value as written, whose digits set the tolerance; ``value`` is computed now.
     """
 
     source: str
@@ -76,13 +67,7 @@ class Check:
 
 
 def check() -> tuple[Check, ...]:
-    """Compute every golden value; takes a few seconds.
-
-    Examples
-    --------
-    >>> all(check.holds for check in check())
-    True
-    """
+    """Compute every golden value; takes a few seconds."""
     return tuple(Check(source, *line) for source, values in _SOURCES.items() for line in values())
 
 

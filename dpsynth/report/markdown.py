@@ -18,13 +18,7 @@ from dpsynth.report.run_report import RunReport
 
 
 def to_markdown(report: RunReport) -> str:
-    """Return the report of a run; of one without a ledger, what is known.
-
-    Examples
-    --------
-    >>> print(to_markdown(RunReport(table={"name": "cohort"})).splitlines()[0])
-    # Synthetic table: cohort
-    """
+    """Return the report of a run; of one without a ledger, what is known."""
     lines = [f"# Synthetic table: {inert(str(report.table.get('name', 'unnamed')))}", ""]
     if report.guarantee is not None and report.summary is not None:
         if not report.guarantee.private:

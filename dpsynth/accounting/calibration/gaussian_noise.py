@@ -31,11 +31,6 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     float
         Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15; infinite
         where no finite noise suffices.
-
-    Examples
-    --------
-    >>> round(analytic_sigma(1.0, 1e-5), 6), round(analytic_sigma(0.0, 0.38292492), 6)
-    (3.730632, 1.0)
     """
     from scipy.special import erfinv, ndtri
 

@@ -28,13 +28,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class EpsilonTarget:
-    """Epsilon at delta.
-
-    Examples
-    --------
-    >>> EpsilonTarget(3.0, 1e-5).describe()
-    'epsilon 3 at delta 1e-05'
-    """
+    """Epsilon at delta."""
 
     epsilon: float
     delta: float
@@ -82,13 +76,7 @@ class TvTarget:
 
 @dataclass(frozen=True)
 class PromiseTarget:
-    """Epsilon at delta, and total variation, both at once: what a stage promises before it begins.
-
-    Examples
-    --------
-    >>> PromiseTarget(2.0, 1e-5, 0.4).describe()
-    'epsilon 2 at delta 1e-05 with total variation 0.4'
-    """
+    """Epsilon at delta, and total variation, both at once: what a stage promises before it begins."""
 
     epsilon: float
     delta: float
@@ -211,14 +199,9 @@ class BeliefTarget:
 class TargetAfter:
     """A target for a new stage together with what was released before it: costs add up.
 
-    Parameters
-    ----------
-    target : Target
-        For everything; not a BeliefTarget, since no sum bounds how often a belief goes beyond its bound.
-    epsilon, delta, tv : float
-        Of everything before.
-    total_delta : float
-        Of everything; the new stage has what ``delta`` leaves of it.
+    ``epsilon``, ``delta`` and ``tv`` are those of everything before; ``total_delta`` is that of everything,
+    and the new stage has what ``delta`` leaves of it. No sum bounds how often a belief goes beyond its bound,
+    so ``target`` is no BeliefTarget.
 
     Raises
     ------

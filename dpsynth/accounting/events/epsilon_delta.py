@@ -17,17 +17,7 @@ from dp_accounting import dp_event
 class EpsilonDeltaDpEvent(dp_event.DpEvent):
     """A mechanism that is ``(epsilon, delta)``-differentially private under add/remove one record.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> EpsilonDeltaDpEvent(0.5)
-    EpsilonDeltaDpEvent(epsilon=0.5, delta=0.0)
+    ``epsilon`` is at least 0, ``delta`` in [0, 1].
     """
 
     epsilon: float
@@ -40,19 +30,7 @@ class ApproxTvDpEvent(dp_event.DpEvent):
 
     All three under add/remove one record.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        In [0, 1].
-    tv : float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> ApproxTvDpEvent(1.0, 0.0, 0.4)
-    ApproxTvDpEvent(epsilon=1.0, delta=0.0, tv=0.4)
+    ``epsilon`` is at least 0, ``delta`` and ``tv`` are in [0, 1].
     """
 
     epsilon: float

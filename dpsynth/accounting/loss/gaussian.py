@@ -20,12 +20,7 @@ def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.
 
     Balle and Wang 2018, Theorem 8: Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2).
 
-    Parameters
-    ----------
-    mu : float or ndarray
-        At least 0, may be infinite; broadcast against ``epsilons``.
-    epsilons : float or ndarray
-        Finite.
+    ``mu`` is at least 0, may be infinite, and is broadcast against the finite ``epsilons``.
 
     Examples
     --------
@@ -49,15 +44,7 @@ def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.
 class GaussianLoss:
     """Privacy loss of Gaussian releases that together are ``mu``-GDP.
 
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over noise std of the joint release; 0 is a release that depends on no record.
-
-    Examples
-    --------
-    >>> round(GaussianLoss(1.0).delta(0.0), 5)  # the total variation 2 Phi(mu / 2) - 1
-    0.38292
+    ``mu`` is sensitivity over noise std of the joint release; 0 is a release that depends on no record.
     """
 
     mu: float

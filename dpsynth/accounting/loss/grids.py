@@ -52,14 +52,7 @@ def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Pmf:
     of privacy loss distributions", Algorithm 1, on the points ``(lower + i) interval``: the result's
     divergence is at least ``deltas`` at every point and at least the true one between them.
 
-    Parameters
-    ----------
-    interval : float
-        Grid spacing.
-    lower : int
-        First point, in units of ``interval``.
-    deltas : ndarray, shape (n,)
-        Hockey-stick divergences in [0, 1] at the points; n at least 2.
+    ``lower`` is the first point in units of ``interval``; ``deltas`` has shape (n,), n at least 2.
     """
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 
@@ -74,15 +67,7 @@ def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Pmf:
 
 
 class Tail:
-    """The upper tail of a privacy loss on a grid.
-
-    Parameters
-    ----------
-    pmf : Pmf
-        Of dp_accounting.
-    interval : float
-        Its grid spacing.
-    """
+    """The upper tail of a privacy loss on a grid."""
 
     def __init__(self, pmf: Pmf, interval: float) -> None:
         dense = pmf.to_dense_pmf()

@@ -64,12 +64,7 @@ class NoPrivacy:
 class NumericLoss:
     """The composed loss of atoms that have no closed form.
 
-    Parameters
-    ----------
-    form : NormalForm
-        What is composed.
-    interval : float
-        Grid spacing of the privacy loss, a power of two so that all grid points are exact.
+    ``interval`` is the grid spacing, a power of two so that all grid points are exact.
     """
 
     def __init__(self, form: NormalForm, interval: float) -> None:
@@ -156,17 +151,7 @@ class NumericLoss:
 def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
     """Return the composed privacy loss of a normal form.
 
-    Parameters
-    ----------
-    form : NormalForm
-        What is composed.
-    coarseness : float
-        1 for the answer that is reported; larger for a quicker one that is more pessimistic.
-
-    Examples
-    --------
-    >>> loss_of(NormalForm(mu=1.0, atoms=(), private=True))
-    GaussianLoss(mu=1.0)
+    ``coarseness`` is 1 for the answer that is reported; larger for a quicker one that is more pessimistic.
     """
     if not form.private:
         return NoPrivacy()

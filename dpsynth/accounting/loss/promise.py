@@ -96,13 +96,7 @@ class PromisedLoss:
 
 
 def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | None:
-    """The loss, with ``tv`` no larger than epsilon and delta allow; None where nothing is promised.
-
-    Examples
-    --------
-    >>> round(promised_loss(1.0, 0.0, 1.0).tv, 5), promised_loss(float("inf"), 0.0, 1.0) is None
-    (0.46212, True)
-    """
+    """The loss, with ``tv`` no larger than epsilon and delta allow; None where nothing is promised."""
     if math.isinf(epsilon) or delta >= 1.0:
         return None
     return PromisedLoss(epsilon, delta, max(delta, min(tv, largest_tv(epsilon, delta))))

@@ -20,18 +20,8 @@ import numpy as np
 class TradeOff:
     """A convex, decreasing trade-off curve through vertices.
 
-    Parameters
-    ----------
-    fpr : ndarray, shape (n,)
-        False positive rates, ascending from 0 to 1.
-    fnr : ndarray, shape (n,)
-        Smallest false negative rates there.
-
-    Examples
-    --------
-    >>> curve = from_deltas(np.log([1.0, 2.0]), np.array([0.25, 0.0]), symmetric=True)
-    >>> curve(0.25)
-    0.5
+    ``fpr`` holds false positive rates ascending from 0 to 1, shape (n,), ``fnr`` the smallest false negative
+    rates there.
     """
 
     fpr: np.ndarray

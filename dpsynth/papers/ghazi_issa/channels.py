@@ -2,7 +2,8 @@
 
 Ghazi and Issa 2024, "Total variation meets differential privacy", section VII. Row x of a channel is the law
 of what is reported for the input x. It is epsilon-LDP if no two entries of a column differ by more than the
-factor ``e^epsilon``, and its TV is the largest distance between two rows (Definitions 6 and 7).
+factor ``e^epsilon``, and its TV is the largest distance between two rows (Definitions 6 and 7). Arguments out
+of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -38,18 +39,7 @@ def checked_channel(channel: ArrayLike) -> NDArray[np.float64]:
 
 
 def channel_epsilon(channel: ArrayLike) -> float:
-    """Smallest epsilon for which a channel is epsilon-LDP (Definition 6); infinite if there is none.
-
-    Raises
-    ------
-    InputError
-        If it is no channel.
-
-    Examples
-    --------
-    >>> round(channel_epsilon([[0.75, 0.25], [0.25, 0.75]]), 4)  # log 3
-    1.0986
-    """
+    """Smallest epsilon for which a channel is epsilon-LDP (Definition 6); infinite if there is none."""
     rows = checked_channel(channel)
     seen = rows[:, rows.max(axis=0) > 0]
     least = seen.min(axis=0)
@@ -59,18 +49,7 @@ def channel_epsilon(channel: ArrayLike) -> float:
 
 
 def channel_tv(channel: ArrayLike) -> float:
-    """Largest total variation distance between two rows of a channel (Definition 7).
-
-    Raises
-    ------
-    InputError
-        If it is no channel.
-
-    Examples
-    --------
-    >>> channel_tv([[0.75, 0.25], [0.25, 0.75]])
-    0.5
-    """
+    """Largest total variation distance between two rows of a channel (Definition 7)."""
     rows = checked_channel(channel)
     return min(1.0, max(float(np.abs(rows - row).sum(axis=1).max()) / 2 for row in rows))
 
@@ -80,21 +59,7 @@ def randomised_response(k: int, epsilon: float) -> NDArray[np.float64]:
 
     It reports the truth with odds ``e^epsilon`` to each other value.
 
-    Parameters
-    ----------
-    k : int
-        Number of values, at least 2.
-    epsilon : float
-        At least 0 and finite.
-
-    Returns
-    -------
-    ndarray, shape (k, k)
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
+    ``k`` is at least 2, ``epsilon`` at least 0 and finite; the result has shape (k, k).
 
     Examples
     --------
@@ -117,11 +82,6 @@ def randomised_response_tv(k: int, epsilon: float) -> float:
     ------
     InputError
         If k is below 2, or epsilon is negative, infinite or NaN.
-
-    Examples
-    --------
-    >>> round(randomised_response_tv(10, 1.0), 5)
-    0.14663
     """
     k, epsilon = whole("k", k, 2), _finite(epsilon)
     return -math.expm1(-epsilon) / (1 + (k - 1) * math.exp(-epsilon))
@@ -135,26 +95,13 @@ def erase(channel: ArrayLike, probability: float) -> NDArray[np.float64]:
     channel gets a TV of at most ``tv`` and keeps the share
     :func:`~dpsynth.papers.ghazi_issa.local.utility_factor` of its utility.
 
-    Parameters
-    ----------
-    channel : array_like, shape (inputs, outputs)
-    probability : float
-        In [0, 1].
-
-    Returns
-    -------
-    ndarray, shape (inputs, outputs + 1)
-        The last column is the erasure.
+    Takes shape (inputs, outputs) and returns (inputs, outputs + 1), the last column of which is the erasure;
+    ``probability`` lies in [0, 1].
 
     Raises
     ------
     InputError
         If it is no channel, or the probability is out of range or NaN.
-
-    Examples
-    --------
-    >>> erase([[0.75, 0.25], [0.25, 0.75]], 0.2).round(4).tolist()
-    [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]]
     """
     rows = checked_channel(channel)
     probability = in_range("probability", probability, 0.0, 1.0)

@@ -14,14 +14,9 @@ import numpy as np
 def difference_law(respond: float, epsilon: float, k: int) -> list[float]:
     """Probabilities of d = 0..k more right than wrong answers among k, each to a relative 1e-12.
 
-    Parameters
-    ----------
-    respond : float
-        Probability that an answer is given and not erased: 0, or from 1e-290 to 1.
-    epsilon : float
-        Log odds of a right answer among those given, at least 0 and finite.
-    k : int
-        Number of answers, at least 1. Time and memory grow as k.
+    ``respond`` is the probability that an answer is given and not erased: 0, or from 1e-290 to 1.
+    ``epsilon``, at least 0 and finite, is the log odds of a right answer among those given. Time and memory
+    grow as k.
 
     Notes
     -----

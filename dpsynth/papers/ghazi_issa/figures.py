@@ -38,13 +38,7 @@ STAIRCASE_GAMMAS = ((6, 0.2), (7, 0.8))  # figure, gamma: up to 1/2, and above
 
 
 def region(epsilon: float, delta: float, tv: float | None, fpr: Array) -> Array:
-    """Lower edge of the region of (epsilon, delta)-DP, cut by a total variation unless it is None.
-
-    Examples
-    --------
-    >>> region(1.0, 0.1, 0.35, np.array([0.0, 0.3])).round(2).tolist()
-    [0.9, 0.35]
-    """
+    """Lower edge of the region of (epsilon, delta)-DP, cut by a total variation unless it is None."""
     pairs = [Pair(epsilon, delta)] + ([] if tv is None else [Pair(0.0, tv)])
     return np.asarray(fnr(pairs, fpr))
 

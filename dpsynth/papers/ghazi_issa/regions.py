@@ -60,14 +60,6 @@ def fnr(pairs: Sequence[tuple[float, float]], fpr: ArrayLike) -> float | NDArray
     ------
     InputError
         If there is no pair, or a number is out of range or NaN.
-
-    Examples
-    --------
-    >>> fnr([(0.0, 0.25)], 0.5)
-    0.25
-    >>> from dpsynth.papers.ghazi_issa.approx_tv import compose
-    >>> fnr(compose(1.0, 0.0, 0.4, 2), [0.0, 1.0]).tolist()
-    [1.0, 0.0]
     """
     both = np.asarray(pairs, dtype=float)
     if both.ndim != 2 or both.shape[0] == 0 or both.shape[1] != 2:

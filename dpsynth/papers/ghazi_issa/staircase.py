@@ -4,7 +4,8 @@ Geng and Viswanath 2014, "The optimal mechanism in differential privacy"; Ghazi 
 variation meets differential privacy", section VI-C and appendix K. The noise on one number has a symmetric
 density that falls by ``e^-epsilon`` at the distances ``gamma, 1 + gamma, 2 + gamma, ...`` (in units of the
 sensitivity). Its trade-off curve is that of the worst mechanism with this epsilon and TV (appendix K2), so
-that :func:`dpsynth.papers.ghazi_issa.approx_tv.compose` is exact for it.
+that :func:`dpsynth.papers.ghazi_issa.approx_tv.compose` is exact for it. Arguments out of range or NaN raise
+InputError by name.
 """
 
 from __future__ import annotations
@@ -36,16 +37,6 @@ def staircase_density(
     Returns
     -------
     float or ndarray of the shape of ``x``
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range or NaN.
-
-    Examples
-    --------
-    >>> staircase_density([-0.6, 0.4, 0.6, 1.4], 1.0, 0.5).round(4).tolist()
-    [0.17, 0.4621, 0.17, 0.17]
     """
     epsilon, gamma = _checked(epsilon, gamma)
     width = inside("sensitivity", sensitivity, 0.0, math.inf)
@@ -64,30 +55,13 @@ def staircase_density(
 def staircase_tv(epsilon: float, gamma: float) -> float:
     """TV between staircase noise and the same noise shifted by the sensitivity (appendix K1).
 
-    Parameters
-    ----------
-    epsilon, gamma : float
-        As in :func:`staircase_density`.
-
-    Returns
-    -------
-    float
-        The largest possible, ``tanh(epsilon / 2)``, at gamma = 1/2.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range or NaN.
+    It is the largest possible, ``tanh(epsilon / 2)``, at gamma = 1/2. The parameters are those of
+    :func:`staircase_density`.
 
     Notes
     -----
     The density f is even and falls with the distance from 0, so f(x) exceeds f(x - 1) where x < 1/2, and the
     TV is the mass of (-1/2, 1/2).
-
-    Examples
-    --------
-    >>> [round(staircase_tv(1.0, gamma), 5) for gamma in (0.2, 0.5, 0.8)]
-    [0.3969, 0.46212, 0.3618]
     """
     epsilon, gamma = _checked(epsilon, gamma)
     u = math.exp(-epsilon)

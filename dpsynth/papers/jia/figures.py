@@ -45,38 +45,19 @@ COUNTS = (1, 10, 50, 100)
 
 
 def laplace_log_ratio(output: Curve, scale: float = 1.0) -> Curve:
-    """Log ratio of the densities of Laplace noise around 0 and around 1.
-
-    Examples
-    --------
-    >>> laplace_log_ratio(np.array([-1.0, 0.5, 2.0])).tolist()
-    [1.0, 0.0, -1.0]
-    """
+    """Log ratio of the densities of Laplace noise around 0 and around 1."""
     return (np.abs(output - 1) - np.abs(output)) / scale
 
 
 def at_equal_tv(tv: float) -> tuple[float, float]:
-    """Laplace epsilon and Gaussian mu of one total variation (Theorems 11 and 12 solved for the noise).
-
-    Examples
-    --------
-    >>> [round(value, 5) for value in at_equal_tv(0.1)]
-    [0.21072, 0.25132]
-    """
+    """Laplace epsilon and Gaussian mu of one total variation (Theorems 11 and 12 solved for the noise)."""
     from scipy.special import ndtri
 
     return -2 * math.log1p(-tv), 2 * float(ndtri((1 + tv) / 2))
 
 
 def accuracy_bounds(noise: Iterable[float], batch: int, steps: int) -> tuple[Curve, Curve]:
-    """Attack accuracy of a run on 60,000 records, from epsilon at delta 1e-5 and from the exact TV.
-
-    Examples
-    --------
-    >>> from_epsilon, exact = accuracy_bounds([7.0], 300, 6000)
-    >>> round(float(from_epsilon[0]), 2), round(float(exact[0]), 2)
-    (0.55, 0.51)
-    """
+    """Attack accuracy of a run on 60,000 records, from epsilon at delta 1e-5 and from the exact TV."""
     events = [training_event(z, batch / RECORDS, steps) for z in noise]
     profiles = [Profile([event], coarseness=COARSENESS) for event in events]
     from_epsilon = [membership.dp_accuracy(profile.epsilon(DELTA), DELTA) for profile in profiles]
@@ -84,26 +65,13 @@ def accuracy_bounds(noise: Iterable[float], batch: int, steps: int) -> tuple[Cur
 
 
 def kl_accuracy(noise: Curve, batch: int, steps: int) -> Curve:
-    """Jia's accuracy bound of a run on 60,000 records, from the larger KL divergence (section 5.1).
-
-    Examples
-    --------
-    >>> kl_accuracy(np.array([0.7, 2.4]), 300, 9600).round(2).tolist()
-    [0.81, 0.55]
-    """
+    """Jia's accuracy bound of a run on 60,000 records, from the larger KL divergence (section 5.1)."""
     tvs = [sampled_gaussian_tv(z, batch / RECORDS, steps, direction="largest") for z in noise.tolist()]
     return np.array([membership.tv_accuracy(tv) for tv in tvs])
 
 
 def composed_fnr(fpr: Curve, tv: float, count: int) -> dict[str, Curve]:
-    """Trade-off curves of ``count`` releases of one TV each: Laplace, Gaussian and the optimal mechanism.
-
-    Examples
-    --------
-    >>> curves = composed_fnr(np.array([0.5]), 0.1, 1)
-    >>> {name: round(float(fnr[0]), 3) for name, fnr in curves.items()}
-    {'Laplace': 0.405, 'Gaussian': 0.401, 'optimal': 0.409}
-    """
+    """Trade-off curves of ``count`` releases of one TV each: Laplace, Gaussian and the optimal mechanism."""
     epsilon, mu = at_equal_tv(tv)
     best = optimal_composition(tv, count)
     return {
@@ -114,13 +82,7 @@ def composed_fnr(fpr: Curve, tv: float, count: int) -> dict[str, Curve]:
 
 
 def rates(points: int = 401) -> Curve:
-    """False positive rates from 0 to 1, denser near both ends where the curves bend.
-
-    Examples
-    --------
-    >>> rates(3).round(12).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """False positive rates from 0 to 1, denser near both ends where the curves bend."""
     return (1 - np.cos(np.linspace(0.0, np.pi, points))) / 2
 
 

@@ -57,12 +57,6 @@ def optimal_composition(tv: float, count: int) -> OptimalComposition:
         TV of each release, in [0, 1): at 1 every epsilon is infinite.
     count : int
         Number of releases, from 1 to 100,000.
-
-    Examples
-    --------
-    >>> best = optimal_composition(0.1, 10)
-    >>> round(best.tv, 5), round(best.epsilon, 5)
-    (0.24284, 0.20067)
     """
     from scipy.special import gammaln
 

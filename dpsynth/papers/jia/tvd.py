@@ -36,11 +36,6 @@ def laplace_tv(scale: float, sensitivity: float = 1.0) -> float:
         Scale b of the noise, greater than 0; infinity is noise without end.
     sensitivity : float
         Largest change of the number between neighbouring tables, at least 0 and finite.
-
-    Examples
-    --------
-    >>> round(laplace_tv(1.0), 5)
-    0.39347
     """
     return -math.expm1(-_sensitivity(sensitivity) / positive("scale", scale) / 2)
 
@@ -55,11 +50,6 @@ def gaussian_tv(sigma: float, sensitivity: float = 1.0) -> float:
     sensitivity : float
         Largest change between neighbouring tables in the l2 norm, at least 0 and finite. How many numbers
         there are does not matter: only the component along the change tells the tables apart.
-
-    Examples
-    --------
-    >>> round(gaussian_tv(1.0), 5), round(gaussian_tv(2**0.5), 5)
-    (0.38292, 0.27633)
     """
     return tv_of_mu(_sensitivity(sensitivity) / positive("sigma", sigma))
 
@@ -68,17 +58,8 @@ def gaussian_tv(sigma: float, sensitivity: float = 1.0) -> float:
 class KlPair:
     """Kullback-Leibler divergences, in nats, between the outputs with and without one record.
 
-    Parameters
-    ----------
-    present_absent : float
-        D(present || absent), the mean privacy loss when the record is there.
-    absent_present : float
-        D(absent || present).
-
-    Examples
-    --------
-    >>> KlPair(0.3, 0.2).smallest
-    0.2
+    ``present_absent`` is D(present || absent), the mean privacy loss when the record is there;
+    ``absent_present`` is D(absent || present).
     """
 
     present_absent: float
@@ -110,12 +91,6 @@ def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair
     KlPair
         Between N(0, z^2) and (1 - q) N(0, z^2) + q N(1, z^2), to 1e-10 relative for z from 0.1 to 1000 and q
         from 1e-6 to 1. Over adaptive releases each direction adds up.
-
-    Examples
-    --------
-    >>> kl = sampled_gaussian_kl(1.1, 256 / 60000)
-    >>> f"{kl.smallest:.5e}, {kl.largest:.5e}"
-    '1.15227e-05, 1.16091e-05'
     """
     from scipy.special import gammainc
 
@@ -149,24 +124,12 @@ def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair
 
 
 def pinsker(kl: float) -> float:
-    """Pinsker's bound sqrt(kl / 2) on the TV (section 2.4); it may exceed 1, :func:`kl_tv` does not.
-
-    Examples
-    --------
-    >>> pinsker(0.02), round(pinsker(3525 * sampled_gaussian_kl(1.1, 256 / 60000).largest), 5)
-    (0.1, 0.14304)
-    """
+    """Pinsker's bound sqrt(kl / 2) on the TV (section 2.4); it may exceed 1, :func:`kl_tv` does not."""
     return math.sqrt(in_range("kl", kl, 0.0, math.inf) / 2)
 
 
 def bretagnolle_huber(kl: float) -> float:
-    """Bretagnolle and Huber's bound sqrt(1 - e^-kl) on the TV (section 2.4).
-
-    Examples
-    --------
-    >>> round(bretagnolle_huber(2.0), 5)
-    0.92987
-    """
+    """Bretagnolle and Huber's bound sqrt(1 - e^-kl) on the TV (section 2.4)."""
     return math.sqrt(-math.expm1(-in_range("kl", kl, 0.0, math.inf)))
 
 
@@ -175,11 +138,6 @@ def kl_tv(kl: float) -> float:
 
     It is the smaller of Pinsker's and Bretagnolle and Huber's, so never above 1; the paper changes from one
     to the other at 2, but they cross at 1.594.
-
-    Examples
-    --------
-    >>> kl_tv(0.02), kl_tv(float("inf"))
-    (0.1, 1.0)
     """
     return min(pinsker(kl), bretagnolle_huber(kl))
 
@@ -202,11 +160,6 @@ def sampled_gaussian_tv(
     direction : {"smallest", "largest"}
         Which divergence: the smallest is valid and sharper (:attr:`KlPair.smallest`), the largest is the
         paper's. ``Profile([training_event(z, q, steps)]).tv()`` is exact and smaller than both.
-
-    Examples
-    --------
-    >>> round(sampled_gaussian_tv(1.1, 256 / 60000, 3525), 5)
-    0.14251
     """
     if direction not in ("smallest", "largest"):
         raise InputError(f"direction must be smallest or largest, not {direction!r}")
@@ -219,15 +172,7 @@ def naive_composition(tvs: Iterable[float]) -> float:
 
     Reached by mechanisms that reveal the record with probability tv_i and say nothing otherwise.
 
-    Parameters
-    ----------
-    tvs : iterable of float
-        TV of each release, holding whatever the earlier ones were; no release at all gives 0.
-
-    Examples
-    --------
-    >>> round(naive_composition([0.1] * 10), 5)
-    0.65132
+    ``tvs`` holds the TV of each release, whatever the earlier ones were; no release at all gives 0.
     """
     return -math.expm1(math.fsum(-math.inf if tv == 1.0 else math.log1p(-tv) for tv in _all_tvs(tvs)))
 
@@ -268,34 +213,17 @@ def chained_composition(tv: float, dobrushin: float) -> float:
         TV of the first mechanism over neighbouring tables.
     dobrushin : float
         Largest TV of the second mechanism over all pairs of inputs that the first can put out.
-
-    Examples
-    --------
-    >>> chained_composition(0.5, 0.2)
-    0.1
     """
     return _tv("tv", tv) * _tv("dobrushin", dobrushin)
 
 
 def group(tv: float, size: int) -> float:
-    """TV between tables that differ in ``size`` records: min(1, size * tv) (Definition 5).
-
-    Examples
-    --------
-    >>> group(0.25, 3), group(0.25, 5)
-    (0.75, 1.0)
-    """
+    """TV between tables that differ in ``size`` records: min(1, size * tv) (Definition 5)."""
     return min(1.0, whole("size", size) * _tv("tv", tv))
 
 
 def subsampled(tv: float, sampling_prob: float) -> float:
-    """TV of a mechanism run on a Poisson sample, under add/remove one record: q * tv (Theorem 10).
-
-    Examples
-    --------
-    >>> subsampled(0.5, 0.01)
-    0.005
-    """
+    """TV of a mechanism run on a Poisson sample, under add/remove one record: q * tv (Theorem 10)."""
     return in_range("sampling_prob", sampling_prob, 0.0, 1.0) * _tv("tv", tv)
 
 

@@ -11,7 +11,8 @@ PMP does not compose, and a number computed from a private parent set is a funct
 budget was spent: it is for internal use and does not enter the ledger.
 
 This module has the definition for any mechanism with finitely many outputs. The two mechanisms of the paper
-are in :mod:`dpsynth.papers.lowy.exponential` and :mod:`dpsynth.papers.lowy.gaussian`.
+are in :mod:`dpsynth.papers.lowy.exponential` and :mod:`dpsynth.papers.lowy.gaussian`. Arguments out of range
+or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -57,12 +58,6 @@ class PracticalMembershipPrivacy:
         How many halves were used.
     exact : bool
         Whether those were all of them.
-
-    Examples
-    --------
-    >>> result = PracticalMembershipPrivacy(0.5, 0.0, (0.5, 0.5), 0.5, 2, True)
-    >>> round(result.attack_accuracy, 4)
-    0.6225
     """
 
     epsilon_pmp: float
@@ -81,32 +76,12 @@ class PracticalMembershipPrivacy:
 def attack_accuracy(epsilon: float, delta: float = 0.0) -> float:
     """Largest accuracy of any membership attack on an (epsilon, delta)-PMP mechanism.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; may be infinite.
-    delta : float
-        In [0, 1].
-
-    Returns
-    -------
-    float
-        In [1/2, 1].
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, naming it.
+    ``epsilon`` is at least 0 and may be infinite, ``delta`` is in [0, 1], the result in [1/2, 1].
 
     Notes
     -----
     Lowy and others 2024, Lemma 6: ``(e^epsilon + delta) / (1 + e^epsilon)``. Half the parent set are members,
     so guessing alone is right with probability 1/2.
-
-    Examples
-    --------
-    >>> attack_accuracy(0.0, 0.1), attack_accuracy(1e6)
-    (0.55, 1.0)
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0)
@@ -134,10 +109,6 @@ def mechanism_pmp(
         Number of random halves (at least 100); by default all halves are enumerated.
     rng : numpy.random.Generator, optional
         Draws the halves; by default it is seeded by the operating system.
-
-    Returns
-    -------
-    PracticalMembershipPrivacy
 
     Raises
     ------
@@ -179,13 +150,8 @@ def mechanism_pmp(
 def summarised(design: Halves, logs: HalfTable, epsilon_parent: float) -> PracticalMembershipPrivacy:
     """Compare each record's halves with the others.
 
-    Parameters
-    ----------
-    design : Halves
-    logs : callable
-        Log probabilities of the outputs on these halves.
-    epsilon_parent : float
-        As in the result.
+    ``logs`` has the log probabilities of the outputs on the halves of ``design``; ``epsilon_parent`` is as in
+    the result.
 
     Notes
     -----

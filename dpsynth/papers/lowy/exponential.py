@@ -35,10 +35,8 @@ from dpsynth.papers.lowy.halves import (
 class MeanLoss:
     """A loss that is the mean of a loss of each record, so that one matrix product serves all halves.
 
-    Parameters
-    ----------
-    record_loss : callable
-        Takes k records and m outputs and returns the loss of each record at each output, shape (k, m).
+    ``record_loss`` takes k records and m outputs and returns the loss of each record at each output, shape
+    (k, m).
 
     Examples
     --------

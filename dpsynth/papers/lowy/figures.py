@@ -78,13 +78,7 @@ class Ratios:
 
 
 def clipped(points: Values, threshold: float) -> Values:
-    """Shorten the rows that are longer than the threshold.
-
-    Examples
-    --------
-    >>> clipped(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).tolist()
-    [[0.6, 0.8], [0.3, 0.4]]
-    """
+    """Shorten the rows that are longer than the threshold."""
     norms = np.linalg.norm(points, axis=1, keepdims=True)
     return points / np.maximum(1.0, norms / threshold)
 
@@ -178,13 +172,7 @@ def mean_ratios(
 
 
 def along(ratios: Callable[..., Values], name: str, values: Sequence[float], **fixed: Any) -> Ratios:
-    """Compute ratios for each value of one parameter.
-
-    Examples
-    --------
-    >>> along(mean_ratios, "clip", (5.0, 20.0), trials=3).to_dp.shape
-    (3, 2)
-    """
+    """Compute ratios for each value of one parameter."""
     columns = np.stack([ratios(**{name: value}, **fixed) for value in values], axis=1)
     return Ratios(columns[..., 0], columns[..., 1])
 

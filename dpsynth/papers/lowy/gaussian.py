@@ -8,7 +8,8 @@ Proposition 12 that averages over the record x' which replaces x (here), and DP 
 which takes the worst x' (:mod:`dpsynth.papers.lowy.worst_case`).
 
 All of them are computed from the values of the parent set itself; where that set is private they are for
-internal use only, and PMP does not compose (see :mod:`dpsynth.papers.lowy.definition`).
+internal use only, and PMP does not compose (see :mod:`dpsynth.papers.lowy.definition`). Arguments out of
+range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -50,11 +51,6 @@ def values_of(parent: ArrayLike, function: Callable[[Any], ArrayLike] | None = N
     ------
     InputError
         If the values are not finite numbers of one of these shapes, or the number of records is odd.
-
-    Examples
-    --------
-    >>> values_of(np.array([20.0, 40.0]), lambda ages: ages / 100).tolist()
-    [[0.2], [0.4]]
     """
     try:
         values = np.asarray(parent if function is None else function(parent), dtype=float)
@@ -92,11 +88,6 @@ def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float
     float
         In [0, 1]; decreasing in epsilon and in sigma.
 
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, naming it.
-
     Notes
     -----
     Lowy and others 2024, Proposition 12 with "Our approach": the largest, over records x, mean over x' != x
@@ -116,27 +107,8 @@ def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float
 def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
     """Smallest epsilon at which :func:`gaussian_pmp_delta` is at most ``delta``, rounded up.
 
-    Parameters
-    ----------
-    values, sigma
-        As in :func:`gaussian_pmp_delta`.
-    delta : float
-        In [0, 1]; at 0 epsilon is infinite unless all values are equal.
-
-    Returns
-    -------
-    float
-        At least 0. The delta at this epsilon was computed and is at most ``delta``.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, naming it.
-
-    Examples
-    --------
-    >>> round(gaussian_pmp_epsilon([0, 0.1, 0.3, 0.35, 0.6, 1], 0.4, 1e-5), 4)
-    3.2453
+    ``values`` and ``sigma`` are as in :func:`gaussian_pmp_delta`; ``delta`` is in [0, 1], and at 0 epsilon is
+    infinite unless all values are equal. The delta at the result was computed and is at most ``delta``.
     """
     points, sigma = values_of(values), finite_sigma(sigma)
     delta = in_range("delta", delta, 0.0, 1.0)
@@ -177,11 +149,6 @@ def gaussian_pmp_sigma(values: ArrayLike, epsilon: float, delta: float, *, rtol:
     InputError
         If an argument is out of range, or any noise however small meets the target because so many values are
         equal.
-
-    Examples
-    --------
-    >>> round(gaussian_pmp_sigma([0, 0.1, 0.3, 0.35, 0.6, 1], 1.0, 0.01), 2)
-    0.51
     """
     points = values_of(values)
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
@@ -224,20 +191,8 @@ def single_epsilon(distance: float, sigma: float, delta: float) -> float:
 def private_root(excess: Callable[[float], float], good: float, bad: float, rtol: float) -> float:
     """Return a root of ``excess`` between two points, within ``rtol`` of it and where it is at most 0.
 
-    Parameters
-    ----------
-    excess : callable
-        How far the cost exceeds the target; ``excess(good) <= 0 < excess(bad)``.
-    good, bad : float
-        Greater than 0; either may be the larger.
-    rtol : float
-        Relative tolerance.
-
-    Examples
-    --------
-    >>> root = private_root(lambda sigma: 2.0 - sigma**2, 2.0, 1.0, 1e-3)
-    >>> root**2 >= 2.0, round(root, 2)
-    (True, 1.41)
+    ``excess`` is how far the cost exceeds the target, ``excess(good) <= 0 < excess(bad)``; both points are
+    greater than 0, and either may be the larger.
     """
     from scipy.optimize import brentq
 

@@ -34,12 +34,8 @@ HalfTable = Callable[[slice], np.ndarray]
 class Halves:
     """Halves of a parent set: all of them in lexicographic order, or random ones each with a neighbour.
 
-    Parameters
-    ----------
-    mask : ndarray of bool, shape (halves, 2n)
-        Which records each half has.
-    swapped : ndarray of bool, shape (halves, 2n), or None
-        For random halves, the half in which one random member gave way to one random other record.
+    ``mask``, of shape (halves, 2n), says which records each half has. For random halves ``swapped``, of the
+    same shape, is the half in which one random member gave way to one random other record.
     """
 
     mask: np.ndarray
@@ -53,11 +49,6 @@ def halves_of(parent: Any, halves: int | None = None, rng: np.random.Generator |
     ------
     InputError
         If the parent set cannot be halved, or has more halves than can be enumerated and ``halves`` is None.
-
-    Examples
-    --------
-    >>> halves_of([10, 20]).mask.tolist()
-    [[True, False], [False, True]]
     """
     if np.ndim(parent) not in (1, 2):
         raise InputError("parent must be a table or an array with one record a row")

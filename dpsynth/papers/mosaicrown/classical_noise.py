@@ -57,12 +57,6 @@ def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> f
 
 
 def classical_factor(delta: float) -> float:
-    """Factor ``sqrt(2 ln(1.25 / delta))`` of formula (2.1), for a delta inside (0, 1).
-
-    Examples
-    --------
-    >>> round(classical_factor(1e-5), 4)
-    4.8448
-    """
+    """Factor ``sqrt(2 ln(1.25 / delta))`` of formula (2.1), for a delta inside (0, 1)."""
     delta = inside("delta", delta, 0.0, 1.0)
     return math.sqrt(2 * (math.log(1.25) - math.log(delta)))  # 1.25 / delta overflows for the least deltas

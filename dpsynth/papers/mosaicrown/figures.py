@@ -34,13 +34,7 @@ _COLOURS = {"D": COLOURS[1], "D'": COLOURS[0]}  # red and blue in the document
 
 
 def noise(epsilon: float, delta: float = DELTA) -> float:
-    """Noise std of formula (2.1), also for epsilon of 1 and more, where the document uses it too.
-
-    Examples
-    --------
-    >>> round(noise(6.0), 4), round(noise(3.0), 4)
-    (0.8831, 1.7663)
-    """
+    """Noise std of formula (2.1), also for epsilon of 1 and more, where the document uses it too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRangeWarning)
         return classical_sigma(epsilon, delta)
@@ -52,25 +46,13 @@ def density(points: Curve, centre: float, sigma: float) -> Curve:
 
 
 def belief_in_d(points: Curve, sigma: float) -> Curve:
-    """Posterior belief in D after a release at each of ``points``, from a prior of 1/2 (Lemma 1).
-
-    Examples
-    --------
-    >>> belief_in_d(np.array([0.5]), 1.0)
-    array([0.5])
-    """
+    """Posterior belief in D after a release at each of ``points``, from a prior of 1/2 (Lemma 1)."""
     # log density of D' over that of D: (r^2 - (r - 1)^2) / (2 sigma^2)
     return 1 / (1 + np.exp((2 * points - 1) / (2 * sigma * sigma)))
 
 
 def error_rate(sigma: float) -> float:
-    """Probability that A_DI chooses the wrong table: one shaded area of figure 4.1.
-
-    Examples
-    --------
-    >>> round(1 - 2 * error_rate(noise(6.0)), 5), round(advantage(6.0, 1e-6), 5)
-    (0.42872, 0.42872)
-    """
+    """Probability that A_DI chooses the wrong table: one shaded area of figure 4.1."""
     return math.erfc(1 / (2 * sigma) / math.sqrt(2)) / 2
 
 

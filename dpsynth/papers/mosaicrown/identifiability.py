@@ -28,23 +28,8 @@ def advantage(epsilon: float, delta: float) -> float:
     epsilon, so that rho_a is no bound for a mechanism of which only epsilon and delta are known, and
     too little for large ones. :func:`exact_advantage` is for the least noise that is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; may be infinite.
-    delta : float
-        Inside (0, 1).
-
-    Returns
-    -------
-    float
-        ``2 Phi(epsilon / (2 sqrt(2 ln(1.25 / delta)))) - 1``: success rate scaled to 0 for guessing, 1 for
-        certainty, under equal priors.
-
-    Examples
-    --------
-    >>> round(advantage(2.19722, 0.01), 5)
-    0.27631
+    It is ``2 Phi(epsilon / (2 sqrt(2 ln(1.25 / delta)))) - 1``: success rate scaled to 0 for guessing, 1 for
+    certainty, under equal priors; ``epsilon`` may be infinite, ``delta`` lies inside (0, 1).
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     return tv_of_mu(epsilon / classical_factor(delta))
@@ -53,17 +38,7 @@ def advantage(epsilon: float, delta: float) -> float:
 def epsilon_of_advantage(advantage: float, delta: float) -> float:
     """Epsilon at which rho_a is ``advantage``: the inverse of :func:`advantage`.
 
-    Parameters
-    ----------
-    advantage : float
-        In [0, 1]; at 1, epsilon is infinite.
-    delta : float
-        Inside (0, 1).
-
-    Examples
-    --------
-    >>> round(epsilon_of_advantage(0.27631, 0.01), 4)
-    2.1972
+    ``advantage`` is in [0, 1], and at 1 epsilon is infinite; ``delta`` lies inside (0, 1).
     """
     from scipy.special import erfinv
 
@@ -78,17 +53,7 @@ def exact_advantage(epsilon: float, delta: float) -> float:
     It is what Theorem 3 would say with :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma`
     in place of formula (2.1): the largest advantage that (epsilon, delta)-DP allows a Gaussian release.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; may be infinite.
-    delta : float
-        Inside (0, 1).
-
-    Examples
-    --------
-    >>> round(exact_advantage(2.19722, 0.01), 5)
-    0.36913
+    ``epsilon`` may be infinite; ``delta`` lies inside (0, 1).
     """
     delta = inside("delta", delta, 0.0, 1.0)
     sigma = analytic_sigma(epsilon, delta)

@@ -19,15 +19,8 @@ from dpsynth.checks import in_range, inside, whole
 class RdpGuarantee:
     """Guarantee of Gaussian releases from one Renyi order.
 
-    Parameters
-    ----------
-    epsilon : float
-        Of (epsilon, delta)-DP, ``epsilon_rdp + ln(1 / delta) / (order - 1)``.
-    delta : float
-    order : float
-        The order alpha of the Renyi divergence that makes epsilon least.
-    epsilon_rdp : float
-        Renyi divergence of that order over all releases.
+    ``epsilon``, of (epsilon, delta)-DP, is ``epsilon_rdp + ln(1 / delta) / (order - 1)``; ``order`` is the
+    order alpha that makes it least, and ``epsilon_rdp`` the Renyi divergence of that order over all releases.
     """
 
     epsilon: float
@@ -65,12 +58,6 @@ def rdp_guarantee(
     -------
     RdpGuarantee
         From the best order. Looser than the exact curve, ``GaussianLoss(mu).epsilon(delta)``.
-
-    Examples
-    --------
-    >>> cost = rdp_guarantee(5.0, 1e-5, steps=30)
-    >>> round(cost.epsilon, 4), round(cost.order, 3), round(cost.advantage, 5)
-    (5.8565, 5.38, 0.41612)
     """
     z = inside("noise_multiplier", noise_multiplier, 0.0, math.inf)
     room = math.sqrt(-math.log(_inner_delta(delta)))
@@ -90,22 +77,8 @@ def rdp_guarantee(
 def advantage_rdp(epsilon_rdp: float, order: float) -> float:
     """Advantage rho_a of A_DI against Gaussian releases that compose to a Renyi divergence (section 4.3).
 
-    Parameters
-    ----------
-    epsilon_rdp : float
-        Renyi divergence over all releases, at least 0; may be infinite.
-    order : float
-        At least 1 and finite.
-
-    Returns
-    -------
-    float
-        ``2 Phi(sqrt(epsilon_rdp / (2 order))) - 1``, which is ``2 Phi(mu / 2) - 1``.
-
-    Examples
-    --------
-    >>> round(advantage_rdp(2.0, 4.0), 5)
-    0.38292
+    It is ``2 Phi(sqrt(epsilon_rdp / (2 order))) - 1``, which is ``2 Phi(mu / 2) - 1``. ``epsilon_rdp`` is the
+    divergence over all releases and may be infinite; ``order`` is at least 1 and finite.
     """
     epsilon_rdp = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf)
     return tv_of_mu(2 * math.sqrt(epsilon_rdp / _order(order) / 2))
@@ -124,11 +97,6 @@ def belief_rdp(epsilon_rdp: float, order: float, delta: float, prior: float = 0.
         Inside (0, 1), for all releases together.
     prior : float
         In [0, 1].
-
-    Examples
-    --------
-    >>> round(belief_rdp(0.5, 4.0, 0.01), 5)
-    0.88443
     """
     epsilon_rdp, order = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf), _order(order)
     room = -math.log(_inner_delta(delta))

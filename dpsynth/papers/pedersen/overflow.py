@@ -8,7 +8,7 @@ on either of two neighbouring tables, that some sample does not fit. Whatever th
                   <= e^eps P(M'(D') in S) + delta + (1 + e^eps) p,
 
 so delta grows by ``(1 + e^epsilon) p`` (project theory, section 1.6). The binomial tail is exact, in
-logarithms; nothing here reads a record.
+logarithms; nothing here reads a record. Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -34,18 +34,6 @@ def overflow_probability(n_bound: int, sampling_prob: float, capacity: int, step
         Most records that a batch holds, at least 0.
     steps : int
         Number of independent samples, at least 1.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-
-    Examples
-    --------
-    >>> round(overflow_probability(2, 0.5, 1, 1), 12)
-    0.25
-    >>> overflow_probability(100, 0.5, 100, 1000)
-    0.0
     """
     n_bound, capacity = whole("n_bound", n_bound, 0), whole("capacity", capacity, 0)
     steps = whole("steps", steps)
@@ -61,16 +49,6 @@ def overflow_delta(n_bound: int, sampling_prob: float, capacity: int, steps: int
     """Delta to add for batches of fixed capacity: ``(1 + e^epsilon) P(overflow anywhere)``, at most 1.
 
     Parameters are those of :func:`overflow_probability`, and the epsilon (at least 0) of the guarantee.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-
-    Examples
-    --------
-    >>> overflow_delta(10_000, 0.01, 200, 2000, epsilon=1.0) < 1e-12
-    True
     """
     probability = overflow_probability(n_bound, sampling_prob, capacity, steps)
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
@@ -92,11 +70,6 @@ def capacity_for(
         Delta of the whole guarantee, in [0, 1); 0 gives ``n_bound``, which never overflows.
     fraction : float
         Part of delta that may be spent on overflow, in (0, 1).
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
 
     Examples
     --------

@@ -71,25 +71,9 @@ def in_words(effect: Effect | None) -> str:
 def draw(data: Effects, *, most: int = 40) -> Figure:
     """Draw a forest plot.
 
-    Parameters
-    ----------
-    data : Effects
-    most : int
-        Terms drawn, at least 1; further ones are counted under the plot.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        4.5 inches wide, as high as the number of terms needs. Ratios have a logarithmic axis and a reference
-        line at 1, differences a linear one at 0. An interval beyond the axis ends in an arrow.
-
-    Examples
-    --------
-    >>> side = {"estimate": 1.4, "lower": 1.2, "upper": 1.6}
-    >>> rows = [{"term": "sex: M vs F", "real": side, "synthetic": None}]
-    >>> figure = draw({"measure": "odds ratio", "outcome": "death", "level": 0.95, "rows": rows})
-    >>> float(figure.get_figwidth())
-    4.5
+    The figure is 4.5 inches wide and as high as the number of terms needs; terms beyond the first ``most``
+    are counted under the plot. Ratios have a logarithmic axis and a reference line at 1, differences a linear
+    one at 0. An interval beyond the axis ends in an arrow.
     """
     with styled():
         if any(row[key] is not None for row in data["rows"] for key in _SIDES):

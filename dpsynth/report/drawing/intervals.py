@@ -23,11 +23,8 @@ def plot_intervals(
 ) -> Plot:
     """Draw measures as dots with their intervals, beside a vertical line at ``reference``.
 
-    Parameters
-    ----------
-    measures : sequence of (label, table, Measure)
-        Those of one label share a row; the table, "synthetic" or "train", gives the look. Measures without a
-        value are left out.
+    ``measures`` are (label, table, measure): those of one label share a row, and the table, "synthetic" or
+    "train", gives the look. Measures without a value are left out.
     """
     known = [(label, table, m) for label, table, m in measures if m.value is not None]
     labels = list(dict.fromkeys(label for label, _, _ in known))

@@ -60,14 +60,8 @@ _SETTINGS: dict[str, Any] = {
 class Drawing:
     """A figure that can be drawn.
 
-    Parameters
-    ----------
-    name : str
-        Stem of its file.
-    caption : str
-        What the axes and parameters are, and what the figure shows.
-    draw : callable
-        Returns the matplotlib figure; called by :meth:`figure`.
+    ``name`` is the stem of its file; ``caption`` says what the axes and parameters are, and what the figure
+    shows.
     """
 
     name: str
@@ -81,13 +75,7 @@ class Drawing:
 
 
 def line(number: int) -> Look:
-    """Colour and dash of the curve with this number, counted from 0, as keywords of ``Axes.plot``.
-
-    Examples
-    --------
-    >>> line(1)
-    {'color': '#D55E00', 'linestyle': '--'}
-    """
+    """Colour and dash of the curve with this number, counted from 0, as keywords of ``Axes.plot``."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
 
 

@@ -77,14 +77,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def to_plot(draw: Callable[[], Figure], alt: str, caption: str, *, internal: bool = False) -> Plot:
-    """Draw a figure in the style of the page and put it into a ``data:`` address.
-
-    Examples
-    --------
-    >>> plot = to_plot(lambda: style.panels()[0], "an empty panel", "Nothing")
-    >>> plot.uri[:26]
-    'data:image/svg+xml;base64,'
-    """
+    """Draw a figure in the style of the page and put it into a ``data:`` address."""
     with page_style():
         figure = draw()
         text = to_svg(figure)

@@ -65,15 +65,8 @@ class Code:
 class Cell:
     """One cell of a table.
 
-    Parameters
-    ----------
-    text : str
-    number : bool
-        Whether it is set flush right.
-    internal : bool
-        Whether it carries the badge.
-    quiet : bool
-        Whether it is for programs rather than readers, such as the name of a measure.
+    A ``number`` is set flush right; ``internal`` gives it the badge; ``quiet`` marks what is for programs
+    rather than readers, such as the name of a measure.
     """
 
     text: str
@@ -86,15 +79,8 @@ class Cell:
 class Grid:
     """A table.
 
-    Parameters
-    ----------
-    caption : str
-        Unique on the page: it also names the region that scrolls.
-    header : tuple of str
-    rows : tuple of tuple of Cell
-        The first cell of each row names it.
-    folded : bool
-        Whether it is shown only on demand.
+    ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
+    names it; a ``folded`` table is shown only on demand.
     """
 
     kind: ClassVar[str] = "grid"
@@ -108,11 +94,7 @@ class Grid:
 class Plots:
     """Figures side by side, as many in a row as there is room for.
 
-    Parameters
-    ----------
-    plots : tuple of Plot
-    folded : str
-        If not empty, they are shown only on demand, under these words.
+    If ``folded`` is not empty, they are shown only on demand, under these words.
     """
 
     kind: ClassVar[str] = "plots"

@@ -50,13 +50,7 @@ def boxes(report: RunReport) -> tuple[Box, Box]:
 
 
 def risk(report: RunReport) -> tuple[Sentence, ...]:
-    """What a patient risks, from the ledger; and what attacks that were tried have found.
-
-    Examples
-    --------
-    >>> print(risk(RunReport())[0].text)
-    Nothing is promised to the patients in the training table: no record of how it was made is known.
-    """
+    """What a patient risks, from the ledger; and what attacks that were tried have found."""
     below = Sentence(
         "What this says about singling out, linkability and inference, the three risks of anonymisation, "
         "is told below."
@@ -170,13 +164,7 @@ def _attacks(report: RunReport) -> list[Sentence]:
 
 
 def trust(report: RunReport) -> tuple[Sentence, ...]:
-    """What an analyst may trust: prediction, effects and distributions, against real records.
-
-    Examples
-    --------
-    >>> print(trust(RunReport())[-1].text)
-    Repeat whatever matters on real records before relying on it.
-    """
+    """What an analyst may trust: prediction, effects and distributions, against real records."""
     evaluation = report.measured
     told_below = _prediction(evaluation) + _effects(evaluation) + _distributions(evaluation)
     told_below += _rounded(evaluation)

@@ -46,14 +46,7 @@ def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
 
 
 def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
-    """Return a table of measures: what it is, value, interval where one has any, and its name in the files.
-
-    Examples
-    --------
-    >>> grid = measure_grid("Numbers", [Measure("Utility", "auc_mean", 0.8, True, "mean AUC")])
-    >>> [cell.text for cell in grid.rows[0]], grid.rows[0][1].internal
-    (['mean AUC', '0.8000', 'auc_mean'], True)
-    """
+    """Return a table of measures: what it is, value, interval where one has any, and name in the files."""
     measures = list(measures)
     intervals = any(shown_interval(measure) for measure in measures)
     rows = tuple(

@@ -17,13 +17,7 @@ WEAK_EPSILON = 10.0
 
 
 def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:
-    """Return what the rules say about a guarantee and the profile behind it, or about their absence.
-
-    Examples
-    --------
-    >>> [verdict.code for verdict in judge_guarantee(None, None)]
-    ['no_guarantee']
-    """
+    """Return what the rules say about a guarantee and the profile behind it, or about their absence."""
     if guarantee is None or profile is None:
         return (_risk("no_guarantee", "caution", "No guarantee is known for this table: nothing says what an "
                       "attack that was not tried can find."),)  # fmt: skip

@@ -22,10 +22,7 @@ NO_PRAISE = 30
 def judge(evaluation: Evaluation) -> tuple[Verdict, ...]:
     """Return what the rules say about an evaluation, of any generator's table.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Rules whose measures are absent or undefined say nothing.
+    Rules whose measures are absent or undefined say nothing.
 
     Examples
     --------
