@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,11 +48,9 @@ class Origin:
         """
         path = Path(path)
         fitted = DPWGANGP.load(path / "model" if (path / "model" / "model.json").exists() else path)
-        options = {
-            name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
-            for name, value in fitted.get_params().items()
-            if name in ModelConfig.model_fields and value is not None
-        }
+        # in the order of a run's configuration
+        dumped = fitted.validate().model_dump()
+        options = {name: dumped[name] for name in ModelConfig.model_fields if dumped[name] is not None}
         if fitted.ledger_.seeded:
             options["random_state"] = "given, not kept"
         own = fitted.ledger_.delta
