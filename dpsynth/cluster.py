@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from dpsynth.checks import whole
-from dpsynth.errors import InputError, RunError
+from dpsynth.errors import DpsynthError, InputError, RunError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -110,6 +110,8 @@ def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) 
         for future in as_completed(list(pending), loop=client.loop):
             result = future.result()
             pending.remove(future)
+            if isinstance(result, DpsynthError):
+                raise result
             yield result
     except KilledWorker as problem:
         raise RunError(
@@ -127,8 +129,12 @@ def _carried(work: Callable[[Part], Result]) -> Callable[[Part], Result]:
     return work
 
 
-def _apply(part: Part, work: Callable[[Part], Result]) -> Result:
-    return work(part)
+def _apply(part: Part, work: Callable[[Part], Result]) -> Result | DpsynthError:
+    """What a part gives, or what is wrong with it: raised here, a record's value would be in Dask's logs."""
+    try:
+        return work(part)
+    except DpsynthError as problem:
+        return problem
 
 
 def _line(problem: Exception) -> str:

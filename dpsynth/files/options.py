@@ -7,6 +7,8 @@ delta in quotes or a seed of ``true`` is a slip of the pen.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -21,6 +23,18 @@ Record = TypeVar("Record")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
+def plain(value: object) -> object:
+    """A value as files hold it: NumPy's numbers are numbers; what only behaves like one is none.
+
+    Pydantic's strict numbers take whatever has ``__float__``, an array that holds ``True`` for example.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | Decimal | Fraction):
+        return repr(value)  # which no number and no truth value accepts
+    return value
+
+
 class Section(BaseModel):
     """A frozen group of options, as one key of a configuration holds them."""
 
@@ -29,10 +43,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
-        """NumPy's numbers are numbers."""
-        if not isinstance(given, dict):
-            return given
-        return {name: v.item() if isinstance(v, np.generic) else v for name, v in given.items()}
+        return {name: plain(v) for name, v in given.items()} if isinstance(given, dict) else given
 
     @classmethod
     def of(cls, **given: object) -> Self:
@@ -64,7 +75,7 @@ def options_record(record: type[Record]) -> type[Record]:
     @wraps(construct)
     def __init__(self: Any, *values: Any, **named: Any) -> None:
         try:
-            construct(self, *values, **named)
+            construct(self, *map(plain, values), **{name: plain(v) for name, v in named.items()})
         except ValidationError as problem:
             raise InputError(one_sentence(problem, tuple(checked.__dataclass_fields__))) from None
 

@@ -36,6 +36,13 @@ class TablesRelease(GaussianRelease[list[Array]]):
     families: tuple[Family, ...] = ()
     name = "prior tables"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.families and len(self.families) != self.count:
+            raise PrivacyError(
+                f"{len(self.families)} tables are to be released, but {self.count} were planned"
+            )
+
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
         """The release of these tables; its cost is the same.
 
@@ -44,8 +51,6 @@ class TablesRelease(GaussianRelease[list[Array]]):
         PrivacyError
             If they are not as many as were planned.
         """
-        if len(families) != self.count:
-            raise PrivacyError(f"{len(families)} tables are to be released, but {self.count} were planned")
         return replace(self, bins=bins, families=tuple(families))
 
     @property

@@ -232,19 +232,23 @@ class DPWGANGP(BaseEstimator):
         rng = self._generator(len(ledger.entries))
         confess(ledger, schema, options, rng, unreviewed)
 
-        self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
-        blueprint = fitting.draw_up(schema.modelled, self.n_, options)
-        self.delta_ = blueprint.delta
-        releases = fitting.choose_noise(blueprint, options, spent)
-        model = fitting.release_model(records, blueprint, releases, options, rng, ledger)
-        model = dataclasses.replace(model, schema=schema)
-        history: list[dict[str, float]] = []
-        if releases.plan is not None:
-            training = fitting.Training(
-                model, blueprint.training, self._public_generator(), self._record, checkpoint, progress
-            )
-            steps = training.release(releases.plan, stage=releases.stage)
-            model, history = ledger.run(steps, records, rng)
+        try:
+            self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
+            blueprint = fitting.draw_up(schema.modelled, self.n_, options)
+            self.delta_ = blueprint.delta
+            releases = fitting.choose_noise(blueprint, options, spent)
+            model = fitting.release_model(records, blueprint, releases, options, rng, ledger)
+            model = dataclasses.replace(model, schema=schema)
+            history: list[dict[str, float]] = []
+            if releases.plan is not None:
+                training = fitting.Training(
+                    model, blueprint.training, self._public_generator(), self._record, checkpoint, progress
+                )
+                steps = training.release(releases.plan, stage=releases.stage)
+                model, history = ledger.run(steps, records, rng)
+        except BaseException:
+            ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
+            raise
         return self._finish(model, history)
 
     @classmethod

@@ -10,6 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
 
 import dp_accounting
 import numpy as np
@@ -32,6 +34,8 @@ from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table.schema import Column, Schema
 
+HOME = Path(structure.__file__).parent
+HOMES = {f"dpsynth.releases.{path.stem}" for path in HOME.glob("*.py")}
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=0, upper=99, missing=True),
@@ -91,7 +95,9 @@ def edges(kind: str) -> structure.EdgesRelease:
 
 def critic() -> CriticRelease:
     plan = Plan(sampling_prob=0.1, expected_batch=30.0, steps=20, noise_multiplier=Z)
-    return CriticRelease(plan=plan, sensitivity="proved each step", train=lambda frame, plan, rng: len(frame))
+    return CriticRelease(
+        plan=plan, sensitivity="proved each step", train=lambda frame, plan, rng: (len(frame), plan)
+    )
 
 
 @dataclass(frozen=True)
@@ -172,15 +178,64 @@ def test_noise_is_the_generators_own_in_float64(name):
 
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_what_is_released_is_made_of_noisy_counts(name, monkeypatch):
-    """A release that looks at the exact counts once more."""
-    release, frame = CASES[name].make(), FrameRecords(table(50))
-    reads = []
-    counts = FrameRecords._counts
-    monkeypatch.setattr(FrameRecords, "_counts", lambda self, t: reads.append(1) or counts(self, t))
-    size = FrameRecords._size
-    monkeypatch.setattr(FrameRecords, "_size", lambda self: reads.append(1) or size(self))
-    Ledger().run(release, frame, np.random.default_rng(0))
-    assert len(reads) == 1
+    """A release that looks at the records once more, or that is made of counts without noise."""
+    release, records = CASES[name].make(), FrameRecords(table(50))
+    reads, finished = [], []
+    for reading in ("_counts", "_size", "_frame"):
+        read_it = getattr(FrameRecords, reading)
+        watched = lambda self, *a, read_it=read_it: reads.append(1) or read_it(self, *a)  # noqa: E731
+        monkeypatch.setattr(FrameRecords, reading, watched)
+    kind = type(release)
+    finish = kind.finish
+    monkeypatch.setattr(kind, "finish", lambda self, counts: finished.append(counts) or finish(self, counts))
+    Ledger().run(release, records, np.random.default_rng(3))
+    assert len(reads) == len(finished) == 1
+    with records.opened():
+        expected = release.measure(records, np.random.default_rng(3))
+    np.testing.assert_array_equal(cells(finished[0]), cells(expected))
+
+
+def test_every_release_is_here():
+    """A new release that nobody holds to the contract."""
+    modules = [import_module(f"dpsynth.releases.{path.stem}") for path in HOME.glob("*.py")]
+    known = {thing for module in modules for thing in vars(module).values() if isinstance(thing, type)}
+    releases = {kind for kind in known if kind.__name__.endswith("Release") and kind.__module__ in HOMES}
+    abstract = {GaussianRelease}
+    assert releases - abstract == {type(case.make()) for case in CASES.values()}
+
+
+def test_the_critic_is_trained_under_the_posted_plan():
+    """More steps, or less noise, than the ledger says."""
+    ledger = Ledger()
+    _, plan = ledger.run(critic(), FrameRecords(table(60)), np.random.default_rng(0))
+    assert plan == critic().plan and event_to_dict(ledger.entries[0].event) == event_to_dict(plan.event)
+
+
+def test_no_more_tables_than_planned():
+    """Tables that no noise was planned for."""
+    release = tables("tree")
+    with pytest.raises(PrivacyError, match="planned"):
+        replace(release, count=2)
+    with pytest.raises(PrivacyError, match="planned"):
+        release.of(release.bins, release.families[:1])
+
+
+def test_releases_of_one_stage_stand_in_one():
+    """A stage that is never begun, so that dependent noise is composed on one distribution."""
+    ledger, records, rng = Ledger(), FrameRecords(table(60)), np.random.default_rng(0)
+    first, second = Stage.begin(1e-6), Stage.begin(1e-6)
+    for stage in (first, first, second):
+        ledger.run(CountRelease(noise_multiplier=Z, stage=stage), records, rng)
+    assert [entry.stage for entry in ledger.entries] == [1, 1, 2]
+
+
+def test_a_release_that_two_ledgers_run_counts_twice():
+    """Two readings, with noise of their own, that a join takes for one because their stage has one key."""
+    release, records = CountRelease(noise_multiplier=Z, stage=Stage.begin(1e-6)), FrameRecords(table(60))
+    one, two = Ledger(), Ledger()
+    for ledger in (one, two):
+        ledger.run(release, records, np.random.default_rng(0))
+    assert one.join(two) == 1 and len(one.entries) == 2
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -219,8 +274,10 @@ def test_nothing_is_read_that_is_not_posted(name):
     with pytest.raises(PrivacyError, match="can be read by a release that a ledger runs"):
         release(records, np.random.default_rng(0))
     ledger = Ledger()
+    silent = Silent(table(60))
     with pytest.raises(Stopped):
-        ledger.run(release, Silent(table(60)), np.random.default_rng(0))
+        ledger.run(release, silent, np.random.default_rng(0))
+    assert not silent._open
     assert len(ledger.entries) == 1
     entry = ledger.entries[0]
     assert (entry.name, entry.sensitivity, entry.detail) == (
@@ -260,7 +317,7 @@ def test_only_what_was_posted_goes_on():
     with pytest.raises(PrivacyError, match="cannot go on"):
         ledger.resume(critic(), records, rng)
     ledger.run(critic(), records, rng)
-    assert ledger.resume(critic(), records, rng) == 60 and len(ledger.entries) == 1
+    assert ledger.resume(critic(), records, rng) == (60, critic().plan) and len(ledger.entries) == 1
     cheaper = replace(critic(), plan=replace(critic().plan, noise_multiplier=2 * Z))
     ledger = Ledger()
     ledger.run(cheaper, records, rng)

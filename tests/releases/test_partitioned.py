@@ -197,6 +197,18 @@ def test_a_wrong_record_is_named_by_the_check(column, value, message, tmp_path, 
         records.check()
 
 
+def test_a_wrong_record_is_in_no_log_of_the_cluster(tmp_path, client):
+    """Catches a private value in logs that whoever reaches the scheduler can read."""
+    frame = sample_frame(90)
+    frame["crea"] = frame["crea"].astype(object)
+    frame.loc[52, "crea"] = "seventy-seven"
+    folder = write_parts(frame, tmp_path / "t", [30])
+    records = PartitionedRecords(parquet.ParquetTable(folder), SCHEMA, client)
+    with pytest.raises(DataError, match="seventy-seven"):
+        records.check()
+    assert "seventy-seven" not in str(client.get_worker_logs())
+
+
 def test_folders_that_hold_no_table(tmp_path):
     with pytest.raises(DataError, match=r"nothing: cannot be read \(No such file or directory\)"):
         parquet.ParquetTable(tmp_path / "nothing")

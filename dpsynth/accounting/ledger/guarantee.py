@@ -71,7 +71,9 @@ class Guarantee:
     @property
     def status(self) -> Status:
         """Whether there is a guarantee, and for everything."""
-        if not self.entries or self.bare or self.seeded or math.isinf(self.epsilon):
+        if not self.entries or self.bare or self.seeded:
+            return "void"
+        if not math.isfinite(self.epsilon) or not self.delta < 1:
             return "void"
         return "excludes" if self.excluded else "private"
 
@@ -98,7 +100,7 @@ class Guarantee:
                 f"{NOT_PRIVATE}: the noise was drawn from a caller's seed, and whoever knows it can take it "
                 "away."
             )
-        if math.isinf(self.epsilon):
+        if not math.isfinite(self.epsilon) or not self.delta < 1:
             return f"{NOT_PRIVATE} at delta {self.delta:.3g}: no finite epsilon holds there."
         change = "adding or removing" if self.adjacency == ADD_REMOVE else "replacing"
         summed = f", the sum of {self.stages} stages" if self.stages > 1 else ""

@@ -99,6 +99,7 @@ class Ledger:
         self._contents = Contents()
         self._begun: Stage | None = None  # a stage in which nothing stands yet
         self._closed = True  # whether the last stage is complete: nothing more is posted into it
+        self._keys: dict[str, str] = {}  # of a release's stage, and of the stage that it began here
         self.journal: str | os.PathLike[str] | None = None
 
     def __repr__(self) -> str:
@@ -215,13 +216,8 @@ class Ledger:
         PrivacyError
             As :meth:`post` does; or if the release's stage is complete. Nothing has been read then.
         """
-        stage = release.stage
-        if stage is not None and (self._begun is None or self._begun.key != stage.key):
-            keys = [known.key for known in self.stages]
-            if stage.key not in keys:
-                self._begin(stage)
-            elif self._closed or self._begun is not None or keys[-1] != stage.key:
-                raise PrivacyError(f"{release.name!r} belongs to a stage of this ledger that is complete")
+        if release.stage is not None:
+            self._enter(release.stage, release.name)
         self.post(
             release.name,
             release.event,
@@ -414,6 +410,22 @@ class Ledger:
 
     def _write(self, path: str | os.PathLike[str], *, total: bool) -> None:
         write_text(path, json.dumps(self.to_dict(total=total), indent=2, allow_nan=False) + "\n")
+
+    def _enter(self, stage: Stage, name: str) -> None:
+        """Begin a release's stage, or see that it is still open.
+
+        It gets a key of this ledger's own: one release that two ledgers run is read twice, and counts twice
+        when they are joined.
+        """
+        key = self._keys.get(stage.key)
+        if key is None:
+            own = Stage.begin(stage.delta, epsilon=stage.epsilon, tv=stage.tv)
+            self._keys[stage.key] = own.key
+            self._begin(own)
+            return
+        open_stage = self._begun or (None if self._closed else self.stages[-1])
+        if open_stage is None or open_stage.key != key:
+            raise PrivacyError(f"{name!r} belongs to a stage of this ledger that is complete")
 
     def _begin(self, stage: Stage) -> None:
         told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from dpsynth.accounting.events.events import event_from_dict, event_to_dict
@@ -54,10 +54,12 @@ def from_record(record: Mapping[str, Any]) -> Contents:
     """See :meth:`Ledger.from_dict`."""
     _check_fields(record)
     try:
-        stages = [Stage(s["key"], s["delta"], s["epsilon"], s["tv"]).checked() for s in record["stages"]]
+        stages = [Stage(**_of(s, Stage)).checked() for s in record["stages"]]
+        if len({stage.key for stage in stages}) < len(stages):
+            raise InputError("two of its stages have one key")
         contents, last = Contents(), 1
         for line in record["entries"]:
-            last = _in_order(line["stage"], last, len(stages))
+            last = _in_order(_of(line, Entry)["stage"], last, len(stages))
             entry = Entry(**{**line, "event": event_from_dict(line["event"])}).checked()
             contents = contents.adding(entry, stages[last - 1])
         contents = Contents(
@@ -69,7 +71,7 @@ def from_record(record: Mapping[str, Any]) -> Contents:
         )
         if contents.stages != tuple(stages) or contents.adjacency != record["adjacency"]:
             raise InputError("its stages or its adjacency are not those of its entries")
-        if record["tv"] is not None:
+        if record["tv"] is not None or record["epsilon"] is not None:
             real = _totals(contents)
             told = {name: record[name] for name in real}
             if not all(_agree(told[name], real[name]) for name in real):
@@ -95,9 +97,17 @@ def _totals(contents: Contents) -> dict[str, float | None]:
     }
 
 
+def _of(line: dict[str, Any], kind: type[Entry] | type[Stage]) -> dict[str, Any]:
+    """The fields of a line: all of them, and no other."""
+    names = {field.name for field in fields(kind)}
+    if set(line) != names:
+        raise InputError(f"a line must have the fields {sorted(names)}, not {sorted(line)}")
+    return line
+
+
 def _in_order(number: object, earliest: int, stages: int) -> int:
     """Refuse a stage's number that there is none of, or one that goes back."""
-    if not isinstance(number, int) or not earliest <= number <= stages:
+    if isinstance(number, bool) or not isinstance(number, int) or not earliest <= number <= stages:
         raise InputError(f"stage {number!r} is not one of {earliest} to {stages}")
     return number
 

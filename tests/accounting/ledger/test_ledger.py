@@ -75,6 +75,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         ),
         (lambda text: json.dumps(json.loads(text) | {"epsilon": 0.1}), "its entries cost"),
         (lambda text: json.dumps(json.loads(text) | {"tv": 0.9}), "its entries cost"),
+        (lambda text: json.dumps(json.loads(text) | {"tv": None}), "its entries cost"),
+        (lambda text: json.dumps(json.loads(text) | {"stages": 2 * json.loads(text)["stages"]}), "one key"),
+        (
+            lambda text: text.replace('"name": "count",', '"name": "count", "more": 1,', 1),
+            "must have the fields",
+        ),
         (lambda text: json.dumps(json.loads(text) | {"tv": "small"}), "number or null"),
         (lambda text: text.replace('"stage": 1', '"stage": 2', 1), "stage 2 is not one of 1 to 1"),
         (lambda text: json.dumps(Ledger().to_dict()), "it is empty"),
@@ -174,6 +180,8 @@ def test_guarantee_says_when_there_is_none():
     assert (excluded.guarantee(1e-5).status, excluded.guarantee(1e-5).private) == ("excludes", True)
     assert str(excluded.guarantee(1e-5)).endswith("does not cover: bounds of 'age'.")
     assert Ledger().not_private is False
+    assert Guarantee(math.nan, 1e-5, 0.5).status == Guarantee(1.0, 1.0, 1.0).status == "void"
+    assert str(Guarantee(math.nan, 1e-5, 0.5)).startswith("NOT PRIVATE at delta")
     zero = full_ledger()
     zero.seeded = False
     assert str(zero.guarantee(0.0)).startswith("NOT PRIVATE at delta 0")
