@@ -27,6 +27,7 @@ def total(arrays):
     return float(np.sqrt(sum((np.asarray(a, float) ** 2).sum() for a in arrays)))
 
 
+@pytest.mark.slow
 @given(critics())
 @settings(max_examples=40, deadline=None)
 def test_every_measured_gradient_lies_inside(critic):

@@ -81,6 +81,7 @@ def layer_norms(gradient, weights):
     return np.array(norms)
 
 
+@pytest.mark.slow
 @given(critics(), st.booleans(), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_every_layer_gradient_lies_in_its_ball(critic, projected, with_box):

@@ -21,6 +21,7 @@ def penalty_gradient(weights, x, activation, slope):
     return outer.gradient(loss, arrays, unconnected_gradients=tf.UnconnectedGradients.ZERO)
 
 
+@pytest.mark.slow
 @given(critics())
 @settings(max_examples=25, deadline=None)
 def test_measured_gradient_is_below_both_bounds(critic):

@@ -92,6 +92,7 @@ def test_steps_and_wrong_records_cost_nothing(folder, capsys):
     assert not [file.name for file in Path().iterdir() if "journal" in file.name or file.name == "m"]
 
 
+@pytest.mark.slow
 def test_without_dask_the_extra_is_named(folder):
     code = (
         "import sys; sys.modules['distributed'] = None\n"

@@ -170,6 +170,7 @@ def test_twenty_rows_constant_and_all_missing_columns() -> None:
     json.loads(result.to_json())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", ["age", "a|b", "crea"])
 def test_outcomes_of_every_kind(outcome: str) -> None:
     """Would catch a number or more than two categories as an outcome ending in a traceback."""

@@ -122,6 +122,7 @@ def test_products_are_of_full_precision():
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
 
 
+@pytest.mark.slow
 def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch):
     """Catches an interrupt that loses the run, or a resumed run that starts again."""
     monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
@@ -154,6 +155,7 @@ def test_an_empty_table_trains():
     assert all(np.isfinite(a).all() for pair in state.generator for a in pair)
 
 
+@pytest.mark.slow
 def test_training_learns_without_noise():
     """Catches a generator trained in the wrong direction: the category must follow x > 0.7."""
     from dpsynth.gan.generator import ArrayOps, generator_pass

@@ -421,6 +421,7 @@ pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

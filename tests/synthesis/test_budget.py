@@ -68,6 +68,7 @@ def plan(**changes):
     return planned(**{**given, **changes})
 
 
+@pytest.mark.slow
 def test_what_a_count_decides_stays_within_what_was_promised_before_it():
     """Catches a total variation that is promised by one count and exceeded by another."""
     plans = {q: plan(sampling_prob=q, counted=True) for q in (0.003, 0.02, 0.1, 0.25, 0.7, 1.0)}

@@ -111,6 +111,7 @@ conditions = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(st.sampled_from(RULES), unique=True).map(tuple),
@@ -288,6 +289,7 @@ def transcribed(model: GeneratorModel, n: int, rng: np.random.Generator) -> Iter
         yield model.encoder.inverse_transform(points, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 7, 2500, 150_000])
 def test_without_rules_nothing_changes(n):
     """Catches a draw more or less, which would change every seeded table that was made before."""

@@ -90,6 +90,7 @@ def test_laplace_by_its_closed_form():
         assert profile.fnr(fpr) <= exact(fpr) + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(z=st.floats(0.6, 5.0), q=st.floats(0.005, 0.9), steps=st.integers(1, 60))
 def test_curve_agrees_with_the_profile(z, q, steps):

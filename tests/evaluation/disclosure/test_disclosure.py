@@ -295,6 +295,7 @@ def test_rates_at_a_threshold_with_ties() -> None:
     assert tpr_at_fpr(members, np.arange(1000.0) / 1000, 0.001).value == 0.75
 
 
+@pytest.mark.slow
 def test_chance_of_a_rate_equals_simulation() -> None:
     """Would catch a threshold of ten non-members taken for exact."""
     rng = np.random.default_rng(6)

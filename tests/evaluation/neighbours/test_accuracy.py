@@ -217,6 +217,7 @@ def test_roles_are_symmetric(tables: tuple[np.ndarray, np.ndarray]) -> None:
     assert forward.aa_synthetic == backward.aa_real
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 5), (8, 3), (3, 8), (9, 8), (6, 20)])
 @pytest.mark.parametrize("law", ["normal", "binary"])
 def test_expectation_is_one_half(n: int, m: int, law: str) -> None:

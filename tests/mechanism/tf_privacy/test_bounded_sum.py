@@ -58,6 +58,7 @@ def gradients(weights, points):
     return rows
 
 
+@pytest.mark.slow
 @needs_tf_privacy
 @pytest.mark.parametrize("shape", ["spherical", "optimal"])
 def test_noise_in_a_graph_has_the_planned_scale(critic, shape):
