@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from dpsynth.errors import ConfigError
 from dpsynth.releases.axes import BinAxis
 from dpsynth.releases.binning import Binning, default_bins, make_binning
@@ -71,8 +69,3 @@ class Bins:
         """One axis a column."""
         pairs = zip(self.grids, self.binnings, strict=True)
         return tuple(BinAxis(grid, binning.labels) for grid, binning in pairs)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of bins of every column."""
-        return np.array([binning.size for binning in self.binnings])

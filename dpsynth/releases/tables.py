@@ -38,7 +38,7 @@ class TablesRelease(GaussianRelease[list[Array]]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.families and len(self.families) != self.count:
+        if self.bins is not None and len(self.families) != self.count:
             raise PrivacyError(
                 f"{len(self.families)} tables are to be released, but {self.count} were planned"
             )
@@ -66,7 +66,7 @@ class TablesRelease(GaussianRelease[list[Array]]):
     def query(self, records: Records) -> list[Array]:
         """Exact tables of all families, shapes by their columns' bins."""
         if self.bins is None:
-            return []
+            raise PrivacyError("tables are counted in bins, which are released before and given with of()")
         axes = self.bins.axes
         return records.counts([tuple(axes[j] for j in family) for family in self.families])
 

@@ -75,11 +75,6 @@ class Blueprint:
     delta: float
     training: TrainingSettings
 
-    @property
-    def steps(self) -> int:
-        """Critic steps, a multiple of ``training.critic_steps``."""
-        return 0 if self.needs.plan is None else self.needs.plan.steps
-
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
     """The target delta, fixed before any record is read.
@@ -104,15 +99,13 @@ def count_records(
     """
     if schema.n_public is not None:
         return float(schema.n_public), (0.0, 0.0)
-    if options.epsilon is None:
-        return ledger.run(CountRelease(noise_multiplier=None, detail="no noise"), records, rng), (0.0, 0.0)
     share = (options.shares or Shares()).count
-    part = (share * options.epsilon, share * total_delta(schema, options))
-    count = CountRelease(
-        noise_multiplier=analytic_sigma(*part),
-        stage=Stage.begin(part[1]),
-        detail=f"Gaussian noise on the count; ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside",
-    )
+    part = (share * (options.epsilon or 0.0), share * total_delta(schema, options))
+    noise, detail = None, "no noise"
+    if options.epsilon is not None:
+        noise = analytic_sigma(*part)
+        detail = f"Gaussian noise on the count; ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside"
+    count = CountRelease(noise_multiplier=noise, stage=Stage.begin(part[1]), detail=detail)
     return ledger.run(count, records, rng), part
 
 

@@ -218,6 +218,10 @@ def test_no_more_tables_than_planned():
         replace(release, count=2)
     with pytest.raises(PrivacyError, match="planned"):
         release.of(release.bins, release.families[:1])
+    with pytest.raises(PrivacyError, match="planned"):
+        release.of(release.bins, ())
+    with pytest.raises(PrivacyError, match="given with of"):
+        read(replace(release, bins=None, families=()), table(5))
 
 
 def test_releases_of_one_stage_stand_in_one():

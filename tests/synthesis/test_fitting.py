@@ -160,6 +160,14 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
     ]
 
 
+def test_a_fit_without_noise_names_the_delta_that_was_asked_for():
+    """Catches a count that takes a delta of its own, so that the ledger tells twice what was asked."""
+    model = DPWGANGP(epsilon=None, delta=1e-5, training_steps=0)
+    model.fit(table(), schema=SCHEMA.with_n_public(None))
+    assert model.ledger_.entries[0].name == "number of records" and model.ledger_.not_private
+    assert model.ledger_.delta == pytest.approx(1e-5) and model.n_ == 300.0
+
+
 def test_the_ledger_tells_the_noise_that_was_drawn():
     """Catches words about other cells than those released: a tree over a cell a value has more levels."""
     column = Column(name="k", kind="integer", lower=0, upper=400)
