@@ -16,6 +16,7 @@ ROOT = Path(dpsynth.__file__).parent
 LAYERS = [
     ("errors", "checks", "cluster", "files"),
     ("table",),
+    ("regression",),
     ("accounting",),
     ("bounds",),
     ("mechanism",),
