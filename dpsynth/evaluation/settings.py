@@ -13,10 +13,10 @@ from pydantic import BeforeValidator, Field, InstanceOf
 from pydantic_core import PydanticCustomError
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.replication.model import EffectsModel
 from dpsynth.evaluation.utility.models import Model, as_models
 from dpsynth.evaluation.utility.outcomes import check_outcome
 from dpsynth.files.options import Section
+from dpsynth.regression.model import EffectsModel
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Schema
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.regression.model import EffectsModel
 from dpsynth.table.schema import Schema
 
 #: share of the records, of each table, that the usual study has left at least
@@ -70,4 +70,5 @@ def enough_complete(
     predictors = tuple(names[k] for k in kept)
     sentence = f"Left out of the usual study, because it needs every value of a record: {', '.join(told)}."
     units = {name: step for name, step in model.units.items() if name in predictors}
-    return replace(model, predictors=predictors, units=units), sentence
+    logs = [name for name in model.logs if name in (*predictors, model.outcome)]
+    return replace(model, predictors=predictors, units=units, logs=logs), sentence

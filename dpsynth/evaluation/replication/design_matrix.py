@@ -1,8 +1,7 @@
-"""From a table to the numbers of a regression: the same terms for every table, fixed by the public schema.
+"""From a table to the numbers of a regression: the same terms for every table.
 
-Numeric columns enter in their own units or per increment, categories by treatment coding against the *first
-declared* category, ordinal columns as a linear trend over their ranks 0, 1, 2 and so on. Records with a value
-missing among the columns of the model take no part (complete cases).
+They are those of :mod:`dpsynth.regression.terms`. Records with a value missing among the columns of the model
+take no part (complete cases).
 
 What one table cannot tell is left out in that table only, each time with its reason: a column without any
 value, a constant column, a category that does not occur, and a category in which the outcome is always the
@@ -13,7 +12,6 @@ records have nothing to say about the other coefficients, so these are fitted wi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,36 +19,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.features import numeric_values
-from dpsynth.evaluation.replication.model import EffectsModel
-from dpsynth.table.schema import Column, Schema
+from dpsynth.regression.model import EffectsModel
+from dpsynth.regression.terms import MAX_TERMS, Term, column_values, model_terms
+from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-#: more coefficients than this are not fitted: neither the table nor the plot could be read
-MAX_TERMS = 200
-
-
-@dataclass(frozen=True)
-class Term:
-    """One coefficient of a regression.
-
-    Attributes
-    ----------
-    name : str
-        As shown, for instance ``"age (per 10 years)"``, ``"sex: M vs F"`` or ``"stage (per rank)"``.
-    column : str
-    category : int or None
-        Position of the category among the declared ones; None for a numeric or ordinal column.
-    increment : float
-        What one unit of the coefficient is, in the column's unit; 1 for categories and ranks.
-    """
-
-    name: str
-    column: str
-    category: int | None = None
-    increment: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -90,49 +64,11 @@ class Design:
     problem: str = ""
 
 
-def default_increment(column: Column) -> float:
-    """Return what a coefficient of a numeric column is for: one of its own units, if that is a useful step.
-
-    Where the public range is less than 2 units or more than 150, it is the power of ten at or below a tenth
-    of the range: an odds ratio of 1.00000 for one platelet tells nobody anything.
-
-    Examples
-    --------
-    >>> default_increment(Column(name="age", kind="integer", lower=18, upper=110, unit="years"))
-    1.0
-    >>> default_increment(Column(name="platelets", kind="continuous", lower=0, upper=1e6))
-    100000.0
-    """
-    span = float(column.upper or 0.0) - float(column.lower or 0.0)
-    if 2.0 <= span <= 150.0 or (column.kind == "integer" and span < 2.0):
-        return 1.0
-    return 10.0 ** math.floor(math.log10(span / 10.0) + 1e-9)
-
-
-def terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
-    """Return every coefficient of a model but the intercept, from the public schema alone."""
-    found: list[Term] = []
-    for column in model.columns(schema):
-        if column.is_numeric:
-            increment = float(model.units.get(column.name, default_increment(column)))
-            found.append(Term(_numeric_name(column, increment), column.name, None, increment))
-        elif column.is_ordinal:
-            found.append(Term(f"{column.name} (per rank)", column.name))
-        else:
-            reference = column.categories[0]
-            found += [
-                Term(f"{column.name}: {category} vs {reference}", column.name, code)
-                for code, category in enumerate(column.categories)
-                if code
-            ]
-    return tuple(found)
-
-
 def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
     """Turn a conformed frame into the arrays of a regression that fits its schema."""
 
     def of(name: str) -> Floats:
-        return numeric_values(schema.column(name), frame[name])
+        return column_values(schema, name, frame, log=name in model.logs)
 
     y = of(model.outcome)
     duration = None if model.duration is None else of(model.duration)
@@ -151,7 +87,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
     if model.kind != "linear":
         kept, reasons = _unsettled(values, y, complete, schema, model)
 
-    plan, dropped = _plan(terms(schema, model), schema, values, kept, {**absent, **reasons})
+    plan, dropped = _plan(model_terms(schema, model), schema, values, kept, {**absent, **reasons})
     problem = ""
     if not complete.any():
         problem = "no record has all values of the model" if known.any() else "no record has a known outcome"
@@ -166,8 +102,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
         plan = []
     x = np.empty((int(kept.sum()), len(plan)))
     for position, (_, term) in enumerate(plan):
-        numbers = values[term.column][kept]
-        x[:, position] = numbers / term.increment if term.category is None else numbers == term.category
+        x[:, position] = term.values(values[term.column][kept])
     return Design(
         names=tuple(name for name, _ in plan),
         x=x,
@@ -254,12 +189,3 @@ def _unsettled(
 
 def _constant(numbers: Floats) -> bool:
     return not len(numbers) or float(np.ptp(numbers)) <= 1e-12 * float(np.abs(numbers).max())
-
-
-def _numeric_name(column: Column, increment: float) -> str:
-    if increment == 1.0:
-        return f"{column.name} ({column.unit})" if column.unit else column.name
-    # 10 of a unit like 1000/mm3 would read as one number
-    times = " ×" if column.unit and column.unit[0].isdigit() else ""
-    unit = f"{times} {column.unit}" if column.unit else ""
-    return f"{column.name} (per {increment:,.10g}{unit})"

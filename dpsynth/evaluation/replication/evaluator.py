@@ -17,10 +17,10 @@ from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.replication.contrasts import Contrast, mean, median, share
 from dpsynth.evaluation.replication.likelihood import Coefficient
-from dpsynth.evaluation.replication.model import MEASURES
 from dpsynth.evaluation.replication.two_fits import Replication, replicate
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
+from dpsynth.regression.estimates import MEASURES
 from dpsynth.table.schema import Schema
 
 GROUP = "Replication"

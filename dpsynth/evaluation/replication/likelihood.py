@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.replication.design_matrix import Design
-from dpsynth.evaluation.replication.model import Kind
 from dpsynth.evaluation.replication.separation import Likelihood, Ridge, precisions, separated
 from dpsynth.evaluation.subsample import random_rows
+from dpsynth.regression.model_text import Kind
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
 
-See :mod:`~dpsynth.evaluation.replication.design_matrix` for the terms,
+See :mod:`~dpsynth.regression.terms` for the terms,
 :mod:`~dpsynth.evaluation.replication.likelihood` for the fits and
 :mod:`~dpsynth.evaluation.replication.contrasts` for the comparison.
 """
@@ -16,11 +16,12 @@ from dpsynth.checks import whole
 from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.replication.complete_cases import enough_complete
 from dpsynth.evaluation.replication.contrasts import Contrast, contrast
-from dpsynth.evaluation.replication.design_matrix import Design, design, terms
+from dpsynth.evaluation.replication.design_matrix import Design, design
 from dpsynth.evaluation.replication.likelihood import Fit, fit
-from dpsynth.evaluation.replication.model import EffectsModel
 from dpsynth.evaluation.replication.separation import PRIOR_STD, slope_priors
 from dpsynth.evaluation.subsample import random_rows
+from dpsynth.regression.model import EffectsModel
+from dpsynth.regression.terms import model_terms
 from dpsynth.table.schema import Schema
 
 
@@ -149,7 +150,7 @@ def replicate(
         # the same regression for both, or a difference between estimators would pass for one between tables
         priors = slope_priors(designs[0]) if designs[0].names else {}
         fits = [fit(data, model.kind, level=level, rng=rng, priors=priors) for data in designs]
-    names = [term.name for term in terms(schema, model)]
+    names = [term.name for term in model_terms(schema, model)]
     return Replication(
         rows=contrast(names, fits[0], fits[1], level=level),
         real=fits[0],

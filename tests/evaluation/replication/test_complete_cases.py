@@ -7,9 +7,9 @@ import pandas as pd
 
 from dpsynth.evaluation.replication.complete_cases import enough_complete
 from dpsynth.evaluation.replication.evaluator import replication
-from dpsynth.evaluation.replication.model import EffectsModel
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
+from dpsynth.regression.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

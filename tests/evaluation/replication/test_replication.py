@@ -15,9 +15,9 @@ from compared import conformed
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Findings
 from dpsynth.evaluation.replication.evaluator import CAUTION, replication
-from dpsynth.evaluation.replication.model import EffectsModel
 from dpsynth.evaluation.replication.two_fits import replicate
 from dpsynth.evaluation.settings import Settings
+from dpsynth.regression.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 NAMES = [

@@ -8,23 +8,13 @@ record.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
 
 from dpsynth.errors import InputError
+from dpsynth.regression.logarithm import smallest_positive
+from dpsynth.regression.model_text import Entry, Kind, ModelText, check_kind
 from dpsynth.table.schema import Column, Schema
-
-Kind = Literal["logistic", "linear", "cox"]
-
-#: what the coefficients of each kind are called, once back on the scale that studies report
-MEASURES: dict[str, str] = {"logistic": "odds ratio", "linear": "difference", "cox": "hazard ratio"}
-
-#: a name in backticks, which may hold any sign, or one without signs that mean something in the text
-_NAME = r"(?:`[^`]+`|[^`~+(),]+)"
-_COX_SIDE = re.compile(rf"\(\s*({_NAME}),\s*({_NAME})\)")
-_ONE_NAME = re.compile(_NAME)
 
 
 @dataclass(frozen=True)
@@ -44,10 +34,14 @@ class EffectsModel:
         observation; never negative.
     units : mapping of str to float, optional
         For numeric predictors, the increment that a coefficient is for: ``{"age": 10}`` gives the odds ratio
-        of ten years. Otherwise see :func:`dpsynth.evaluation.replication.design_matrix.default_increment`.
+        of ten years. Otherwise see :func:`dpsynth.regression.terms.default_increment`. For logarithms the
+        fold, greater than 1: ``{"creatinine": 10}`` gives the odds ratio of ten times as much, 2 by default.
     sparing : bool
         Whether predictors may be left out, because too many values of theirs are missing; of the usual study
         only, which nobody chose.
+    logs : collection of str
+        Numeric predictors, and the outcome of a linear model, that enter as logarithms: a predictor's
+        coefficient is per doubling, and an outcome is in natural logarithms.
 
     Raises
     ------
@@ -71,6 +65,7 @@ class EffectsModel:
     duration: str | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     sparing: bool = False
+    logs: Collection[str] = ()
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
@@ -78,6 +73,9 @@ class EffectsModel:
             if isinstance(self.predictors, str):
                 raise InputError(f"predictors must be a sequence of columns, got {self.predictors!r}")
             object.__setattr__(self, "predictors", tuple(self.predictors))
+        if isinstance(self.logs, str):
+            raise InputError(f"logs must be a collection of columns, got {self.logs!r}")
+        object.__setattr__(self, "logs", tuple(sorted(set(self.logs))))
         if self.kind == "cox" and self.duration is None:
             raise InputError("a cox model must name the column of the duration, got duration=None")
         if self.kind != "cox" and self.duration is not None:
@@ -85,6 +83,11 @@ class EffectsModel:
         for name, increment in self.units.items():
             if not (math.isfinite(increment) and increment > 0):
                 raise InputError(f"the increment of {name!r} must be greater than 0, got {increment!r}")
+            if name in self.logs and increment <= 1:
+                raise InputError(
+                    f"{name!r} enters as its logarithm, so that its increment is a number of times and must "
+                    f"be greater than 1, got {increment!r}"
+                )
 
     @classmethod
     def parse(cls, text: str, schema: Schema) -> EffectsModel:
@@ -94,8 +97,9 @@ class EffectsModel:
         ----------
         text : str
             ``"kind: outcome ~ predictor + predictor"``; for Cox models ``"cox: (duration, event) ~ ..."``. A
-            point stands for all other columns. Names with one of ``~ + ( ) , :`` stand in backticks. Without
-            a kind it is the one that fits the outcome.
+            point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model,
+            enters as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. Without a kind it
+            is the one that fits the outcome.
         schema : Schema
 
         Returns
@@ -118,11 +122,20 @@ class EffectsModel:
         Traceback (most recent call last):
         dpsynth.errors.SchemaError: 'dose' is not a column (columns: days, x, death)
         """
-        sides = _split(text, "~")
-        if len(sides) != 2:
-            raise InputError(f"a model is written 'kind: outcome ~ predictors', got {text!r}")
-        kind, outcome, duration = _left_side(sides[0], schema)
-        model = cls(cast(Kind, kind), outcome, _right_side(sides[1]), duration)
+        written = ModelText.read(text)
+        outcome, entries = written.outcome, written.predictors
+        kind = written.kind or _kind_for(schema.column(outcome.column))
+        if kind is None:
+            raise InputError(
+                f"no model fits the outcome {outcome.column!r}, which has more or less than two categories"
+            )
+        model = cls(
+            kind,
+            outcome.column,
+            None if entries is None else tuple(entry.column for entry in entries),
+            written.duration,
+            logs=[entry.column for entry in (outcome, *(entries or ())) if entry.log],
+        )
         model.check(schema)
         return model
 
@@ -147,10 +160,11 @@ class EffectsModel:
 
     def formula(self, schema: Schema) -> str:
         """Return the model as the text that :meth:`parse` reads."""
-        left = _quoted(self.outcome)
-        if self.duration is not None:
-            left = f"({_quoted(self.duration)}, {left})"
-        return f"{self.kind}: {left} ~ {' + '.join(_quoted(column.name) for column in self.columns(schema))}"
+        predictors = tuple(self._entry(column.name) for column in self.columns(schema))
+        return str(ModelText(self.kind, self._entry(self.outcome), self.duration, predictors))
+
+    def _entry(self, name: str) -> Entry:
+        return Entry(name, log=name in self.logs)
 
     def check(self, schema: Schema) -> None:
         """Check the model against a schema.
@@ -158,8 +172,8 @@ class EffectsModel:
         Raises
         ------
         InputError
-            If a column is not one of the schema's, is named twice, or is of a kind that the model cannot
-            take.
+            If a column is not one of the schema's, is named twice, is of a kind that the model cannot take,
+            or has no logarithm where one is asked for.
         """
         outcome = schema.column(self.outcome)
         if self.kind == "linear":
@@ -195,70 +209,22 @@ class EffectsModel:
         columns = self.columns(schema)
         if not columns:
             raise InputError(f"no predictor is left for the outcome {self.outcome!r}")
+        numeric = {column.name for column in columns if column.is_numeric}
         for name in self.units:
-            if not schema.column(name).is_numeric or name not in {column.name for column in columns}:
+            schema.column(name)
+            if name not in numeric:
                 raise InputError(f"units name {name!r}, which is not a numeric predictor of the model")
-
-
-def check_kind(kind: str) -> None:
-    """Refuse a kind of model that there is not."""
-    if kind not in get_args(Kind):
-        raise InputError(f"the kind of a model must be one of {', '.join(get_args(Kind))}, got {kind!r}")
+        for name in self.logs:
+            column = schema.column(name)
+            if name not in numeric and not (self.kind == "linear" and name == self.outcome):
+                raise InputError(
+                    f"{name!r} cannot enter as its logarithm: it is neither a numeric predictor nor the "
+                    "outcome of a linear model"
+                )
+            smallest_positive(column)
 
 
 def _kind_for(outcome: Column) -> Kind | None:
     if outcome.is_numeric:
         return "linear"
     return "logistic" if len(outcome.categories) == 2 else None
-
-
-def _left_side(text: str, schema: Schema) -> tuple[str, str, str | None]:
-    """Kind, outcome and duration of what stands before the tilde."""
-    *kinds, side = (part.strip() for part in _split(text, ":"))
-    if len(kinds) > 1:
-        raise InputError(f"the left side of a model has one colon, got {text.strip()!r}")
-    kind = kinds[0] if kinds else ""
-    if kind:
-        check_kind(kind)
-    pair = _COX_SIDE.fullmatch(side)
-    if pair:
-        if kind and kind != "cox":
-            raise InputError(f"the outcome of a {kind} model is one column, got {side!r}")
-        return "cox", _unquoted(pair[2]), _unquoted(pair[1])
-    if kind == "cox":
-        raise InputError(f"the left side of a cox model is written '(duration, event)', got {side!r}")
-    if not _ONE_NAME.fullmatch(side):
-        raise InputError(f"the left side of a model is the name of one column, got {side!r}")
-    outcome = _unquoted(side)
-    found = kind or _kind_for(schema.column(outcome))
-    if found is None:
-        raise InputError(f"no model fits the outcome {outcome!r}, which has more or less than two categories")
-    return found, outcome, None
-
-
-def _right_side(text: str) -> tuple[str, ...] | None:
-    """Return the predictors, None for all."""
-    names = [name.strip() for name in _split(text, "+")]
-    if not all(names):
-        raise InputError(f"a predictor is missing beside '+' or '~' in {text.strip()!r}")
-    if names == ["."]:
-        return None
-    for name in names:
-        if not _ONE_NAME.fullmatch(name):
-            raise InputError(f"the right side of a model is 'column + column' or '.', got {text.strip()!r}")
-    return tuple(_unquoted(name) for name in names)
-
-
-def _split(text: str, sign: str) -> list[str]:
-    """Split at a sign, wherever it does not stand in backticks."""
-    # an even number of backticks follows
-    return re.split(rf"{re.escape(sign)}(?=[^`]*(?:`[^`]*`[^`]*)*$)", text)
-
-
-def _unquoted(name: str) -> str:
-    name = name.strip()
-    return name[1:-1] if name.startswith("`") else name
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`" if name == "." or re.search(r"[~+(),:]", name) else name

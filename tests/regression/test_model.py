@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dpsynth.errors import InputError, SchemaError
-from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.regression.model import EffectsModel
+from dpsynth.regression.model_text import ModelText
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -18,6 +19,10 @@ SCHEMA = Schema(
         Column(name="race", kind="categorical", categories=("a", "b", "c")),
         Column(name="days", kind="integer", lower=0, upper=9999),
         Column(name="death", kind="binary", categories=(0, 1)),
+        Column(name="creatinine", kind="continuous", lower=0.1, upper=20, scale="log"),
+        Column(name="c+rp", kind="continuous", lower=0, upper=500, step=0.5),
+        Column(name="log", kind="integer", lower=0, upper=9),
+        Column(name="flag", kind="integer", lower=0, upper=1),
     )
 )
 
@@ -32,6 +37,7 @@ SCHEMA = Schema(
         ("(days,death)~age", "cox", "death", "days", ("age",)),
         ("death ~ `a+b:c~ (x)` + age", "logistic", "death", None, ("a+b:c~ (x)", "age")),
         ("`a+b:c~ (x)` ~ age", "linear", "a+b:c~ (x)", None, ("age",)),
+        ("death ~ log + age", "logistic", "death", None, ("log", "age")),
     ],
 )
 def test_parse(text, kind, outcome, duration, predictors) -> None:
@@ -82,8 +88,21 @@ def test_formula_is_read_back(text) -> None:
         ("race ~ age", "no model fits the outcome 'race'"),
         ("death ~ age ~ sex", "'kind: outcome ~ predictors', got 'death ~ age ~ sex'"),
         ("a: b: death ~ age", "has one colon"),
-        ("death ~ (age)", "the right side of a model is 'column + column' or '.', got '(age)'"),
+        ("death ~ (age)", "the right side of a model is 'column + log(column)' or '.', got '(age)'"),
         ("death sex, ~ age", "the left side of a model"),
+        ("death ~ log()", "'column + log(column)' or '.', got 'log()'"),
+        ("death ~ exp(age)", "'column + log(column)' or '.', got 'exp(age)'"),
+        ("death ~ log(c+rp)", "'column + log(column)' or '.', got 'log(c+rp)'"),
+        ("death ~ log(.)", "'.' is not a column"),
+        ("death ~ log(dose)", "'dose' is not a column"),
+        ("death ~ age + log(age)", "the predictor 'age' is given twice"),
+        ("death ~ log(sex)", "'sex' cannot enter as its logarithm: it is neither a numeric predictor nor"),
+        ("log(death) ~ age", "'death' cannot enter as its logarithm: it is neither"),
+        ("cox: (log(days), death) ~ age", "written '(duration, event)', got '(log(days), death)'"),
+        ("death ~ log(change)", "'change' cannot enter as its logarithm: its lower bound is -5, below 0"),
+        ("log(change) ~ age", "'change' cannot enter as its logarithm: its lower bound is -5, below 0"),
+        ("death ~ log(`a+b:c~ (x)`)", "its lower bound is 0, and it has no step or decimals"),
+        ("death ~ log(flag)", "'flag' cannot enter as its logarithm: 1 is its only value above 0"),
     ],
 )
 def test_text_that_is_no_model(text, message) -> None:
@@ -101,6 +120,8 @@ def test_text_that_is_no_model(text, message) -> None:
         ({"kind": "linear", "outcome": "age", "duration": "days"}, "duration is for cox models only"),
         ({"kind": "linear", "outcome": "age", "units": {"days": 0}}, "increment of 'days' must be greater"),
         ({"kind": "linear", "outcome": "age", "predictors": "sex"}, "must be a sequence of columns"),
+        ({"kind": "linear", "outcome": "age", "logs": "creatinine"}, "must be a collection of columns"),
+        ({"kind": "linear", "outcome": "age", "logs": ["log"], "units": {"log": 1.0}}, "greater than 1, got"),
     ],
 )
 def test_arguments_that_are_no_model(fields, message) -> None:
@@ -114,6 +135,44 @@ def test_units_are_of_numeric_predictors(units) -> None:
     """An increment that would silently do nothing."""
     with pytest.raises(InputError, match=f"units name '{next(iter(units))}'"):
         EffectsModel("logistic", "death", ["age", "sex"], units=units).check(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "logs"),
+    [
+        ("logistic: death ~ age + log(creatinine)", {"creatinine"}),
+        ("cox: (days, death) ~ log( `c+rp` ) + log (age) + creatinine", {"c+rp", "age"}),
+        ("linear: log(creatinine) ~ age + log(log)", {"creatinine", "log"}),
+        ("log(`c+rp`)~log", {"c+rp"}),
+        ("death ~ .", set()),
+    ],
+)
+def test_logarithms_are_read_and_written(text, logs) -> None:
+    """A logarithm that is lost on either side, one of a bare name, or a formula that is not read back."""
+    model = EffectsModel.parse(text, SCHEMA)
+    assert set(model.logs) == logs
+    again = EffectsModel.parse(model.formula(SCHEMA), SCHEMA)
+    assert again.logs == model.logs and again.columns(SCHEMA) == model.columns(SCHEMA)
+    assert again.formula(SCHEMA) == model.formula(SCHEMA)
+
+
+def test_the_text_is_written_as_it_was_read() -> None:
+    """Backticks that are lost inside a logarithm, or spaces that grow."""
+    for text in (
+        "linear: log(`c+rp`) ~ log(creatinine) + age",
+        "cox: (days, death) ~ log(`c+rp`) + `.`",
+        "a ~ .",
+    ):
+        assert str(ModelText.read(text)) == text
+
+
+def test_logs_are_of_numeric_columns_of_the_model() -> None:
+    """A logarithm that would silently do nothing."""
+    for name in ("sex", "days", "death", "creatinine"):
+        with pytest.raises(InputError, match=f"'{name}' cannot enter as its logarithm"):
+            EffectsModel("logistic", "death", ["age", "sex"], logs=[name]).check(SCHEMA)
+    EffectsModel("linear", "creatinine", ["age", "sex"], logs={"age", "creatinine"}).check(SCHEMA)
+    assert EffectsModel("linear", "age", logs=["log", "creatinine"]).logs == ("creatinine", "log")
 
 
 def test_default() -> None:
