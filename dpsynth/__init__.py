@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, papers, table
     from dpsynth.evaluation import evaluate
     from dpsynth.gan.settings import TrainingSettings
+    from dpsynth.regression.study import Study
     from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
     from dpsynth.table.schema import Column, Schema
@@ -27,6 +28,7 @@ _HOME = {
     "Column": "dpsynth.table.schema",
     "TrainingSettings": "dpsynth.gan.settings",
     "Shares": "dpsynth.synthesis.budget",
+    "Study": "dpsynth.regression.study",
 }
 _MODULES = ("accounting", "datasets", "errors", "evaluation", "papers", "table")
 
@@ -35,6 +37,7 @@ __all__ = [
     "Column",
     "Schema",
     "Shares",
+    "Study",
     "TrainingSettings",
     "__version__",
     "accounting",

@@ -119,6 +119,7 @@ def test_public_names():
         "DPWGANGP",
         "Schema",
         "Shares",
+        "Study",
         "TrainingSettings",
         "__version__",
         "accounting",

@@ -10,22 +10,14 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
-from pydantic_core import PydanticCustomError
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.utility.models import Model, as_models
 from dpsynth.evaluation.utility.outcomes import check_outcome
-from dpsynth.files.options import Section
+from dpsynth.files.options import Section, listed
 from dpsynth.regression.model import EffectsModel
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Schema
-
-
-def _listed(given: object) -> object:
-    """A list, which files hold, as the tuple that a frozen record keeps."""
-    if given is not None and not isinstance(given, list | tuple):
-        raise PydanticCustomError("list_type", "Input should be a list")
-    return given if given is None else tuple(given)
 
 
 class Settings(Section):
@@ -77,8 +69,8 @@ class Settings(Section):
     reference: bool = True
     neighbour_records: int = Field(default=10_000, ge=2)
     utility_records: int = Field(default=50_000, ge=2)
-    effects: Annotated[tuple[str | InstanceOf[EffectsModel], ...] | None, BeforeValidator(_listed)] = None
-    constraints: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    effects: Annotated[tuple[str | InstanceOf[EffectsModel], ...] | None, BeforeValidator(listed)] = None
+    constraints: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
     level: float = Field(default=0.95, gt=0, lt=1)
     outcome: str | None = None

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar, dataclass_transform
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
 from dpsynth.errors import InputError
 from dpsynth.files.yaml_text import one_sentence
@@ -33,6 +34,13 @@ def plain(value: object) -> object:
     if isinstance(value, np.ndarray | Decimal | Fraction):
         return repr(value)  # which no number and no truth value accepts
     return value
+
+
+def listed(given: object) -> object:
+    """A list, which files hold, as the tuple that a frozen record keeps."""
+    if given is not None and not isinstance(given, list | tuple):
+        raise PydanticCustomError("list_type", "Input should be a list")
+    return given if given is None else tuple(given)
 
 
 class Section(BaseModel):

@@ -35,6 +35,7 @@ SCHEMA = Schema(
         ("linear: age ~ .", "linear", "age", None, None),
         ("cox: (days, death) ~ age", "cox", "death", "days", ("age",)),
         ("(days,death)~age", "cox", "death", "days", ("age",)),
+        ("cox: ( `days` , `death` ) ~ age", "cox", "death", "days", ("age",)),
         ("death ~ `a+b:c~ (x)` + age", "logistic", "death", None, ("a+b:c~ (x)", "age")),
         ("`a+b:c~ (x)` ~ age", "linear", "a+b:c~ (x)", None, ("age",)),
         ("death ~ log + age", "logistic", "death", None, ("log", "age")),
@@ -158,11 +159,8 @@ def test_logarithms_are_read_and_written(text, logs) -> None:
 
 def test_the_text_is_written_as_it_was_read() -> None:
     """Backticks that are lost inside a logarithm, or spaces that grow."""
-    for text in (
-        "linear: log(`c+rp`) ~ log(creatinine) + age",
-        "cox: (days, death) ~ log(`c+rp`) + `.`",
-        "a ~ .",
-    ):
+    lines = ("linear: log(`c+rp`) ~ log(creatinine) + age", "cox: (days, `a,b`) ~ age + `.`", "a ~ .")
+    for text in lines:
         assert str(ModelText.read(text)) == text
 
 

@@ -74,6 +74,20 @@ def test_one_predictor_is_kept() -> None:
     assert len(kept.columns(schema)) == 1
 
 
+def test_logarithms_of_what_is_left_out_go_with_it() -> None:
+    """A model that names the logarithm of a column that it no longer has, or loses one that it has."""
+    columns = [
+        column if column.name != "lab0" else column.model_copy(update={"lower": 1.0})
+        for column in SCHEMA.columns
+    ]
+    schema = Schema(columns=tuple(columns))
+    frame = schema.conform(table(300, 7, (0.9, 0.0, 0.0, 0.0))).frame
+    model = EffectsModel("logistic", "died", sparing=True, logs=["age", "lab0"])
+    kept, _ = enough_complete(model, schema, {"real": frame})
+    kept.check(schema)
+    assert kept.logs == ("age",)
+
+
 def test_what_somebody_asked_for_is_fitted_as_it_is() -> None:
     """A study with other terms than the ones that were named."""
     real = table(400, 6, (0.9, 0.0, 0.0, 0.0))

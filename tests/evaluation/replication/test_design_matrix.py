@@ -155,7 +155,7 @@ def test_other_columns_do_not_count() -> None:
 
 
 def test_logarithms_of_predictors_and_outcome() -> None:
-    """A design whose logarithms are not those of the terms, or a column that only its logarithm makes flat."""
+    """A design whose logarithms are not those of the terms, or a column that is flat as a logarithm only."""
     schema = Schema(
         columns=(
             Column(name="crp", kind="continuous", lower=0, upper=500, step=1),
@@ -163,9 +163,8 @@ def test_logarithms_of_predictors_and_outcome() -> None:
             Column(name="dose", kind="integer", lower=0, upper=9),
         )
     )
-    frame = schema.conform(
-        pd.DataFrame({"crp": [0, 2, 8.0], "urea": [1, 10, 100.0], "dose": [0, 1, 1]})
-    ).frame
+    raw = pd.DataFrame({"crp": [0, 2, 8], "urea": [1, 10, 100], "dose": [0, 1, 1]})
+    frame = schema.conform(raw).frame
     model = EffectsModel.parse("log(urea) ~ log(crp) + log(dose)", schema)
     found = design(frame, schema, model)
     np.testing.assert_allclose(found.x, [[0], [1], [3]])
