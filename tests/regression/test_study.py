@@ -93,7 +93,7 @@ def test_a_study_inside_another_record() -> None:
     assert Config.model_validate({"study": {"model": "death ~ age"}}).study == Study(model="death ~ age")
     with pytest.raises(ValueError, match="'kind: outcome ~ predictors'"):
         Config.model_validate({"study": {"model": "death"}})
-    with pytest.raises(InputError, match="^model: a model is written"):
+    with pytest.raises(InputError, match=r"^model: a model is written"):
         Study.of(model="death")
 
 
@@ -195,7 +195,7 @@ def test_a_list_of_studies() -> None:
     for given in ("death ~ age", {"model": "death ~ age"}, None):
         with pytest.raises(InputError, match="studies must be a list of studies"):
             read_studies(given)
-    with pytest.raises(InputError, match="^study 2: model: a model is written"):
+    with pytest.raises(InputError, match=r"^study 2: model: a model is written"):
         read_studies(["death ~ age", "death"])
     with pytest.raises(InputError, match="study 'crp': 'dose' is not a column"):
         read_studies(["death ~ age", "crp ~ dose"], SCHEMA)
