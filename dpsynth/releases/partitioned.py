@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.cluster import each
 from dpsynth.errors import InputError
-from dpsynth.releases.records import Axes, Records, count_frame
+from dpsynth.releases.records import Axes, Records, Summing, count_frame, sum_frame
 from dpsynth.table.parquet import ParquetTable, Part, read_part
 from dpsynth.table.schema import Schema
 
@@ -72,6 +72,12 @@ class PartitionedRecords(Records):
                 whole += part
         return total
 
+    def _sums(self, of: Summing) -> list[NDArray[np.float64]]:
+        total = sum_frame(self._empty, of)
+        for sums in each(self._client, partial(_sum_part, schema=self.schema, of=of), self.table.parts):
+            total = [whole + part for whole, part in zip(total, sums, strict=True)]
+        return total
+
     def _frame(self) -> pd.DataFrame:
         raise self.not_in_memory()
 
@@ -94,3 +100,8 @@ def _count_part(part: Part, schema: Schema, tables: Sequence[Axes]) -> list[NDAr
         counts = count_frame(frame, tables)
         total = [whole + part for whole, part in zip(total, counts, strict=True)] if total else counts
     return total
+
+
+def _sum_part(part: Part, schema: Schema, of: Summing) -> list[NDArray[np.float64]]:
+    frames = [sum_frame(frame, of) for frame in read_part(part, schema)]
+    return [np.sum(arrays, axis=0) for arrays in zip(*frames, strict=True)]

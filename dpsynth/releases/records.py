@@ -8,7 +8,7 @@ that reads records without posting the reading fails the first time it is run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -20,6 +20,10 @@ from dpsynth.releases.axes import Axis
 
 #: The axes of one table of counts, in order.
 Axes = Sequence[Axis]
+#: Sums over the records of a frame.
+Summing = Callable[[pd.DataFrame], Sequence[NDArray[np.float64]]]
+#: Records of a frame that are summed at once, which bounds the memory of what each contributes.
+_BLOCK = 20_000
 
 
 class Records(ABC):
@@ -79,6 +83,23 @@ class Records(ABC):
         self._check_open()
         return [table.astype(np.float64) for table in self._counts(tables)]
 
+    def sums(self, of: Summing) -> list[NDArray[np.float64]]:
+        """Exact sums over the records, of arrays to which each record adds something of its own.
+
+        Parameters
+        ----------
+        of : callable
+            The sums of some records, a frame of them, which add up over frames; with no record, zeros. What
+            one record adds, and so the sensitivity, is for the release to bound.
+
+        Raises
+        ------
+        PrivacyError
+            Outside of a release that a ledger runs.
+        """
+        self._check_open()
+        return self._sums(of)
+
     def frame(self) -> pd.DataFrame:
         """The records themselves, in memory: what a critic's steps are computed from.
 
@@ -103,6 +124,9 @@ class Records(ABC):
     def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]: ...
 
     @abstractmethod
+    def _sums(self, of: Summing) -> list[NDArray[np.float64]]: ...
+
+    @abstractmethod
     def _frame(self) -> pd.DataFrame: ...
 
 
@@ -125,8 +149,21 @@ class FrameRecords(Records):
     def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
         return count_frame(self._records, tables)
 
+    def _sums(self, of: Summing) -> list[NDArray[np.float64]]:
+        return sum_frame(self._records, of)
+
     def _frame(self) -> pd.DataFrame:
         return self._records
+
+
+def sum_frame(frame: pd.DataFrame, of: Summing) -> list[NDArray[np.float64]]:
+    """Sums over the records of a frame, block by block, or of one part of a table: they add up over parts."""
+    total = [np.asarray(array, dtype=np.float64) for array in of(frame.iloc[:0])]
+    for start in range(0, len(frame), _BLOCK):
+        total = [
+            whole + part for whole, part in zip(total, of(frame.iloc[start : start + _BLOCK]), strict=True)
+        ]
+    return total
 
 
 def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:

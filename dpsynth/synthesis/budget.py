@@ -28,6 +28,7 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease, Method
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.structure import Kind
+from dpsynth.releases.study import StudyReleases
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Shares:
         Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
     marginals, selection, tables : float
         For one-way marginals, the choice of the prior's edges, and the prior's tables.
+    studies : float
+        For all declared studies together, in equal parts; the others and training share what it leaves.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class Shares:
     marginals: Share = 0.2
     selection: Share = 0.05
     tables: Share = 0.6
+    studies: Share = 0.3
 
     @model_validator(mode="after")
     def _leave_something(self) -> Self:
@@ -90,6 +94,8 @@ class Needs:
         None: no prior.
     plan : Plan, optional
         Of the critic's steps, its noise not yet chosen; None: the prior alone.
+    studies : tuple of str
+        Names of the declared studies.
     """
 
     schema: Schema
@@ -97,16 +103,21 @@ class Needs:
     marginals: Method | None
     prior: Kind | None
     plan: Plan | None
+    studies: tuple[str, ...] = ()
 
     def releases(
         self,
         marginals: float | None = None,
         tables: float | None = None,
         selection: float | None = None,
+        study: float | None = None,
         *,
         stage: Stage | None = None,
     ) -> Releases:
-        """All releases with these multipliers and this epsilon of each choice, and the plan as it is."""
+        """All releases with these multipliers and this epsilon of each choice, and the plan as it is.
+
+        ``study`` is the multiplier of one Gaussian mechanism that costs what a study does.
+        """
         return Releases(
             MarginalsRelease(
                 schema=self.schema,
@@ -124,6 +135,7 @@ class Needs:
             else None,
             self.plan,
             stage,
+            tuple(StudyReleases.plan(name, noise_multiplier=study, stage=stage) for name in self.studies),
         )
 
 
@@ -139,12 +151,14 @@ class Releases:
         Of the critic's steps.
     stage : Stage or None
         The stage of the ledger that they make up.
+    studies : tuple of StudyReleases
     """
 
     marginals: MarginalsRelease | None
     prior: PriorReleases | None
     plan: Plan | None
     stage: Stage | None = None
+    studies: tuple[StudyReleases, ...] = ()
 
     @property
     def events(self) -> list[DpEvent]:
@@ -155,7 +169,8 @@ class Releases:
     def fixed_events(self) -> list[DpEvent]:
         """What all but the critic's steps cost."""
         events = [] if self.marginals is None else [self.marginals.event]
-        return events if self.prior is None else [*events, *self.prior.events]
+        events += [] if self.prior is None else self.prior.events
+        return [*events, *(event for study in self.studies for event in study.events)]
 
 
 def plan_releases(
@@ -194,16 +209,24 @@ def plan_releases(
     plan = needs.plan
     if not parts and plan is None:
         raise PrivacyError("nothing to release: training_steps is 0 and there is neither prior nor marginals")
-    if plan is None:  # the parts share everything
-        total = sum(parts.values())
-        parts = {name: share / total for name, share in parts.items()}
+    total = 1.0 if plan is not None else sum(parts.values())  # without steps, the parts share everything
+    left = 1.0 - shares.studies if needs.studies else 1.0
+    parts = {name: left * share / total for name, share in parts.items()}
+    if needs.studies:
+        parts["study"] = shares.studies / len(needs.studies)
 
     def with_noise(scale: float, stage: Stage | None = None) -> Releases:
         multiplier = {name: scale / (mu * math.sqrt(share)) for name, share in parts.items()}
         picks = max(len(needs.schema) - 1, 1)
         # An (eps, 0) mechanism has at most mu^2 = eps^2 in the Gaussian limit (theory section 5).
         selection = 1.0 / (multiplier["selection"] * math.sqrt(picks)) if "selection" in parts else None
-        return needs.releases(multiplier.get("marginals"), multiplier.get("tables"), selection, stage=stage)
+        return needs.releases(
+            multiplier.get("marginals"),
+            multiplier.get("tables"),
+            selection,
+            multiplier.get("study"),
+            stage=stage,
+        )
 
     def stage(tv: float | None = None) -> Stage:
         # What holds whatever the count has said; without a count, the noise is fixed and says it itself.

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsynth.errors import InputError
 from dpsynth.files.storage import prefixed, under
 from dpsynth.gan.generator import ArrayOps, generator_pass
 from dpsynth.gan.weights import Weights, flatten, unflatten
 from dpsynth.releases.prior import Prior
+from dpsynth.releases.study import FittedStudy
 from dpsynth.synthesis.postprocess import calibrate, draw_groups
 from dpsynth.synthesis.rejection import Acceptance, fulfilling, obeying
 from dpsynth.table.derived import add_derived
@@ -47,6 +49,8 @@ class GeneratorModel:
     latent_law : {"normal", "uniform"}
     match_marginals : bool
         Whether samples are made to agree with the released marginals.
+    studies : tuple of FittedStudy
+        Declared studies, in their order.
     """
 
     schema: Schema
@@ -56,6 +60,24 @@ class GeneratorModel:
     latent: int
     latent_law: str
     match_marginals: bool = True
+    studies: tuple[FittedStudy, ...] = ()
+
+    def study(self, name: str) -> FittedStudy:
+        """The declared study of this name.
+
+        Raises
+        ------
+        InputError
+            If there is none: what was not declared before the fit was not bought.
+        """
+        found = {study.estimates.study: study for study in self.studies}
+        if name not in found:
+            declared = f"declared were: {', '.join(found)}" if found else "none was declared"
+            raise InputError(
+                f"study {name!r} was not declared before the fit ({declared}): its score was never read from "
+                "the records, and reading it now costs budget; fit again with it among the studies"
+            )
+        return found[name]
 
     def base_points(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Encoded draws of the prior, or of independent columns where there is none, shape (n, dim)."""
@@ -147,6 +169,8 @@ class GeneratorModel:
             "latent_law": self.latent_law,
             "match_marginals": self.match_marginals,
         }
+        if self.studies:
+            record["studies"] = [study.to_dict() for study in self.studies]
         arrays = prefixed("encoder", encoder_arrays)
         if self.prior is not None:
             record["prior"], prior_arrays = self.prior.to_state()
@@ -176,6 +200,7 @@ class GeneratorModel:
             latent=int(record["latent"]),
             latent_law=str(record["latent_law"]),
             match_marginals=bool(record["match_marginals"]),
+            studies=tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ())),
         )
 
 

@@ -10,6 +10,7 @@ from dpsynth.errors import PrivacyError
 from dpsynth.files.options import Section
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import NoiseShape
+from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.budget import Shares
 
 
@@ -87,3 +88,18 @@ class FitOptions(ModelOptions):
     """
 
     accept_unreviewed: bool = False
+    studies: tuple[Study, ...] = ()
+
+    @field_validator("studies", mode="before")
+    @classmethod
+    def _studies(cls, given: Any) -> Any:
+        return read_studies(given)
+
+    @model_validator(mode="after")
+    def _studies_have_draws(self) -> Self:
+        if self.studies and (self.prior == "none" or self.marginals == "none" or self.preset is not None):
+            raise ValueError(
+                "studies need a prior, which stands for the records where nothing is bought: leave prior "
+                "at 'auto', marginals at 'histogram' and preset at None"
+            )
+        return self

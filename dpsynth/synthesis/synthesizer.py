@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +20,8 @@ from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
+from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.study import Study
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
@@ -30,6 +32,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.synthesis.studies import check_studies, check_widening, fit_studies
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Rule, Where, parse_where
@@ -78,6 +81,9 @@ class DPWGANGP(BaseEstimator):
         The thesis's baseline: overrides architecture, optimiser and encoding; needs ``epsilon=None``.
     accept_unreviewed : bool
         Fit although the schema holds fields read off the data; the ledger then excludes them.
+    studies : sequence of Study, str or dict
+        Regressions declared beforehand, such as ``"logistic: death ~ age + sex"``: part of the budget
+        (``shares.studies``) buys their effects with honest intervals, see ``estimates_``.
     random_state : int, optional
         Seeds everything, the noise too; the ledger then says that the result is not private by seed.
         By default all randomness comes from the operating system.
@@ -93,6 +99,9 @@ class DPWGANGP(BaseEstimator):
     model_ : GeneratorModel
     n_ : float
         Public or privately counted number of records.
+    estimates_ : tuple of Estimates
+        Of the declared studies: coefficients, intervals that hold sampling and noise; `study` finds one by
+        its name.
     acceptance_ : Acceptance
         After sampling: how many candidates obeyed the schema's constraints and the conditions of ``where``.
 
@@ -133,6 +142,7 @@ class DPWGANGP(BaseEstimator):
         shares: Shares | None = None,
         preset: str | None = None,
         accept_unreviewed: bool = False,
+        studies: Sequence[Study | str | dict[str, Any]] = (),
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -150,6 +160,7 @@ class DPWGANGP(BaseEstimator):
         self.shares = shares
         self.preset = preset
         self.accept_unreviewed = accept_unreviewed
+        self.studies = studies
         self.random_state = random_state
 
     def validate(self) -> FitOptions:
@@ -220,6 +231,7 @@ class DPWGANGP(BaseEstimator):
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
+        check_studies(options.studies, schema)
         records = records_of(frame, schema, options, accept_n_public=accept_n_public)
         if checkpoint is not None and options.training_steps:
             load_tensorflow_quietly()
@@ -237,8 +249,11 @@ class DPWGANGP(BaseEstimator):
             blueprint = fitting.draw_up(schema.modelled, self.n_, options)
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
+            check_widening(options.studies, releases.studies, schema, self.n_)
             model = fitting.release_model(records, blueprint, releases, options, rng, ledger)
             model = dataclasses.replace(model, schema=schema)
+            fitted = fit_studies(records, model, options.studies, releases.studies, self.n_, rng, ledger)
+            model = dataclasses.replace(model, studies=fitted)
             history: list[dict[str, float]] = []
             if releases.plan is not None:
                 training = fitting.Training(
@@ -401,6 +416,23 @@ class DPWGANGP(BaseEstimator):
         return self.model_.blocks(
             int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_
         )
+
+    @property
+    def estimates_(self) -> tuple[Estimates, ...]:
+        """Private estimates of the declared studies, in their order."""
+        self._check_fitted()
+        return tuple(study.estimates for study in self.model_.studies)
+
+    def study(self, name: str) -> Estimates:
+        """The private estimates of a declared study.
+
+        Raises
+        ------
+        InputError
+            If no study of this name was declared before the fit.
+        """
+        self._check_fitted()
+        return self.model_.study(name).estimates
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""

@@ -24,6 +24,9 @@ from dpsynth.accounting.events.events import event_to_dict
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.errors import PrivacyError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.families import Linear
+from dpsynth.regression.study import Study
 from dpsynth.releases import structure
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
@@ -32,6 +35,7 @@ from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -93,6 +97,32 @@ def edges(kind: str) -> structure.EdgesRelease:
     return prior(kind).edges.of(bins_of(kind))
 
 
+STUDIES = {
+    "logistic": Study(model="logistic: died ~ age + log(lab) + group + stage"),
+    "linear": Study(model="linear: age ~ lab + died"),
+    "cox": Study(model="cox: (lab, died) ~ stage + group", intervals=(2.0, 4.0, 8.0)),
+}
+
+
+def point(kind: str) -> ScorePoint:
+    """A point whose whitening is no multiple of the identity, and where most records reach their bounds."""
+    study, draws = STUDIES[kind], table(300, seed=7)
+    design = StudyDesign.of(SCHEMA, study.effects(SCHEMA), draws, study.intervals)
+    if kind == "linear":
+        design = replace(design, family=Linear(0.05))
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(design.size, design.size))
+    return ScorePoint(design, rng.normal(size=design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
+
+
+def score(kind: str) -> ScoreRelease:
+    return ScoreRelease(study="a", noise_multiplier=Z).at(point(kind))
+
+
+def information(kind: str) -> InformationRelease:
+    return InformationRelease(study="a", noise_multiplier=Z).at(point(kind))
+
+
 def critic() -> CriticRelease:
     plan = Plan(sampling_prob=0.1, expected_batch=30.0, steps=20, noise_multiplier=Z)
     return CriticRelease(
@@ -115,6 +145,11 @@ CASES = {
     "tan tables": Case(lambda: tables("tan"), np.sqrt(4)),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
+    "logistic score": Case(lambda: score("logistic"), 1.0),
+    "linear score": Case(lambda: score("linear"), 1.0),
+    "cox score": Case(lambda: score("cox"), 1.0),
+    "logistic information": Case(lambda: information("logistic"), 1.0),
+    "cox information": Case(lambda: information("cox"), 1.0),
     "critic": Case(critic),
 }
 GAUSSIAN = [name for name, case in CASES.items() if case.sensitivity is not None]
@@ -181,7 +216,7 @@ def test_what_is_released_is_made_of_noisy_counts(name, monkeypatch):
     """A release that looks at the records once more, or that is made of counts without noise."""
     release, records = CASES[name].make(), FrameRecords(table(50))
     reads, finished = [], []
-    for reading in ("_counts", "_size", "_frame"):
+    for reading in ("_counts", "_size", "_sums", "_frame"):
         read_it = getattr(FrameRecords, reading)
         watched = lambda self, *a, read_it=read_it: reads.append(1) or read_it(self, *a)  # noqa: E731
         monkeypatch.setattr(FrameRecords, reading, watched)
@@ -200,7 +235,7 @@ def test_every_release_is_here():
     modules = [import_module(f"dpsynth.releases.{path.stem}") for path in HOME.glob("*.py")]
     known = {thing for module in modules for thing in vars(module).values() if isinstance(thing, type)}
     releases = {kind for kind in known if kind.__name__.endswith("Release") and kind.__module__ in HOMES}
-    abstract = {GaussianRelease}
+    abstract = {GaussianRelease, StudyRelease}
     assert releases - abstract == {type(case.make()) for case in CASES.values()}
 
 
@@ -265,6 +300,9 @@ class Silent(FrameRecords):
         raise Stopped
 
     def _counts(self, tables):
+        raise Stopped
+
+    def _sums(self, of):
         raise Stopped
 
     def _frame(self):

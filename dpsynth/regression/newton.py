@@ -1,0 +1,114 @@
+"""From noisy scores to coefficients with a covariance: Newton's method, read as an observation.
+
+A score ``U`` at a point b, with information H, says ``U + H b = H beta + error``: near the maximum the score
+is linear. The error is the records' sampling, of variance H, and the noise, of variance N. Several scores of
+the same records are averaged by their noise. With a normal prior of precision L on standardised coefficients
+(Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior distribution", Annals of Applied
+Statistics 2, with a Cauchy of that scale)
+
+    P = L + H (H + N)^-1 H,    beta = P^-1 H (H + N)^-1 y,    covariance P^-1,
+
+for y the average and N its noise. No inverse of H is taken: where terms are collinear or noise drowns the
+score, the prior says how far a coefficient can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.families import Linear
+
+Floats = NDArray[np.float64]
+
+#: standard deviations of the priors: of a slope, in the unit of eta a standard deviation of its term, and of
+#: an intercept
+SLOPE_PRIOR, INTERCEPT_PRIOR = 2.5, 10.0
+#: longest step, in standardised coefficients
+LONGEST_STEP = 3.0
+_STEPS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What one noisy score says.
+
+    Attributes
+    ----------
+    beta, score : ndarray of shape (d,)
+        The point, and the score there.
+    information, noise : ndarray of shape (d, d)
+        H, and the covariance of the noise on the score.
+    """
+
+    beta: Floats
+    score: Floats
+    information: Floats
+    noise: Floats
+
+
+def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Floats, Floats]:
+    """Mean (d,) and covariance (d, d) of the coefficients, given scores and the precision of the prior."""
+    weights = [np.linalg.inv(seen.noise) for seen in observed]
+    noise = np.linalg.inv(np.sum(weights, axis=0))
+    pairs = list(zip(weights, observed, strict=True))
+    information = noise @ np.sum([weight @ seen.information for weight, seen in pairs], axis=0)
+    each = [weight @ (seen.score + seen.information @ seen.beta) for weight, seen in pairs]
+    gain = np.linalg.solve(observed[-1].information + noise, information).T
+    total = precision + gain @ information
+    covariance = np.linalg.inv((total + total.T) / 2)
+    return covariance @ gain @ noise @ np.sum(each, axis=0), covariance
+
+
+def prior_precision(design: StudyDesign) -> Floats:
+    """Precision L of the prior, shape (d, d)."""
+    baseline = design.family.baseline
+    deviations = np.r_[np.full(baseline, INTERCEPT_PRIOR), np.full(len(design.terms), SLOPE_PRIOR)]
+    return np.diag(deviations**-2.0)
+
+
+def bounded_step(step: Floats) -> Floats:
+    """A step, shortened where a coefficient would go farther than the quadratic can be trusted."""
+    return step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
+
+
+def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StudyDesign]:
+    """The most probable coefficients, given records in memory, by Fisher's scoring.
+
+    Parameters
+    ----------
+    design : StudyDesign
+        Its family's spread, if it has one, is found on the way: the design that is returned has it.
+    x, y : ndarray of shape (k, p), (k,)
+        As `StudyDesign.read` gives them.
+    share : float
+        How many records each of them counts for.
+    """
+    prior = prior_precision(design)
+    beta = np.zeros(design.size)
+    if not len(x):
+        return beta, design
+    beta[: design.family.baseline] = design.family.start(y)
+    rows = design.rows(x)
+    flat = rows.reshape(-1, design.size)
+    for _ in range(_STEPS):
+        eta = rows @ beta
+        if isinstance(design.family, Linear):
+            design = replace(design, family=Linear(_spread(y - eta[:, 0])))
+        score = share * (flat.T @ design.family.residuals(eta, y).ravel())
+        curvature = share * design.family.curvature(eta, y).ravel()
+        step = np.linalg.solve((flat * curvature[:, None]).T @ flat + prior, score - prior @ beta)
+        beta = beta + bounded_step(step)
+        if np.abs(step).max() < 1e-8:
+            break
+    return beta, design
+
+
+def _spread(residuals: Floats) -> float:
+    """Standard deviation of normal residuals, deaf to tails as their bound is."""
+    low, high = np.quantile(residuals, [0.1, 0.9])
+    return float(high - low) / 2.5631 or float(residuals.std()) or 1.0

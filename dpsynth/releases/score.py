@@ -1,0 +1,203 @@
+"""What a declared study reads of the records: bounded scores of a regression, and its information.
+
+The gradient of a log likelihood is a sum over records, and so is its information; our own technique with a
+critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is ``g = sum_j
+r_j x_j`` (`dpsynth.regression.families`). It is whitened by a matrix A made from synthetic draws, so that one
+spherical noise is in every direction in proportion to what the records know there, and weighted:
+
+    w(x) = min(1, C / reach(x)),   reach(x) = max over every outcome of |A g|.
+
+The weight looks at the predictors alone, so that the sum stays unbiased where the model holds, and ``|w A g|
+<= C`` whatever the outcome. The information ``w A sum_j v_j x_j x_j' A`` is scaled down to Frobenius norm K.
+Both are divided by their bounds: the sensitivity is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import PrivacyError
+from dpsynth.regression.design import StudyDesign
+from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.records import Records
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePoint:
+    """Where a score is taken, and how it is bounded; made of released numbers.
+
+    Parameters
+    ----------
+    design : StudyDesign
+    beta : ndarray of shape (d,)
+    whitening : ndarray of shape (d, d)
+        A, symmetric.
+    bound : float
+        C, on a record's whitened and weighted score.
+    cap : float
+        K, on the Frobenius norm of its information.
+    """
+
+    design: StudyDesign
+    beta: Floats
+    whitening: Floats
+    bound: float = np.inf
+    cap: float = np.inf
+
+    def rows(self, x: Floats) -> tuple[Floats, Floats]:
+        """Whitened rows (k, J, d), and linear predictors (k, J)."""
+        rows = self.design.rows(x)
+        return rows @ self.whitening, rows @ self.beta
+
+    def reach(self, x: Floats) -> Floats:
+        """How far a record's whitened score can lie from 0, whatever its outcome, shape (k,)."""
+        rows, eta = self.rows(x)
+        extremes = self.design.family.extremes(eta)
+        # |sum_j r_j z_j|^2 = r' (z z') r
+        squares = np.einsum("koi,kij,koj->ko", extremes, _gram(rows), extremes, optimize=True)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0).max(axis=1)))
+
+    def weights(self, x: Floats) -> Floats:
+        """``min(1, C / reach)``, shape (k,); 0 for a record whose reach is no number."""
+        reach = self.reach(x)
+        with np.errstate(divide="ignore"):
+            return np.where(np.isfinite(reach), np.minimum(1.0, self.bound / reach), 0.0)
+
+    def scores(self, x: Floats, y: Floats) -> Floats:
+        """Each record's weighted whitened score, shape (k, d): of norm C at most."""
+        rows, eta = self.rows(x)
+        gradients = np.einsum("kj,kjd->kd", self.design.family.residuals(eta, y), rows)
+        return _finite(gradients * self.weights(x)[:, None])
+
+    def curvatures(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Whitened rows (k, J, d), and what each adds to the information (k, J): a record K at most."""
+        rows, eta = self.rows(x)
+        curvature = self.weights(x)[:, None] * self.design.family.curvature(eta, y)
+        norms = _norms(rows, curvature)
+        kept = np.isfinite(norms)
+        capped = curvature / np.maximum(norms / self.cap, 1.0)[:, None]
+        return np.where(kept[:, None, None], rows, 0.0), np.where(kept[:, None], capped, 0.0)
+
+    def information(self, x: Floats, y: Floats) -> Floats:
+        """Sum of the records' whitened informations, weighted and capped, shape (d, d)."""
+        rows, curvature = self.curvatures(x, y)
+        flat = rows.reshape(-1, self.design.size)
+        return np.asarray((flat * curvature.reshape(-1, 1)).T @ flat)
+
+    def norms(self, x: Floats, y: Floats) -> Floats:
+        """Frobenius norms of the records' informations, shape (k,)."""
+        return _norms(*self.curvatures(x, y))
+
+    def total_score(self, frame: pd.DataFrame) -> list[Array]:
+        """Sum of the scores of a frame's records over C, shape (d,)."""
+        return [self.scores(*self.design.read(frame)).sum(axis=0) / self.bound]
+
+    def total_information(self, frame: pd.DataFrame) -> list[Array]:
+        """Sum of their informations over K, as a vector of the same norm, shape (d (d + 1) / 2,)."""
+        return [triangle(self.information(*self.design.read(frame))) / self.cap]
+
+
+def _gram(rows: Floats) -> Floats:
+    return np.asarray(rows @ rows.transpose(0, 2, 1))
+
+
+def _norms(rows: Floats, curvature: Floats) -> Floats:
+    # |sum_j v_j z_j z_j'|^2 = v' (z z')^2 v, entry by entry
+    squares = np.einsum("ki,kij,kj->k", curvature, _gram(rows) ** 2, curvature, optimize=True)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _finite(contributions: Floats) -> Floats:
+    """A record that overflows contributes nothing: one NaN in a sum would tell that it is there."""
+    whole = np.isfinite(contributions).all(axis=1)
+    return np.where(whole[:, None], contributions, 0.0)
+
+
+def triangle(matrix: Floats) -> Floats:
+    """A symmetric matrix (d, d) as a vector of the same norm, shape (d (d + 1) / 2,)."""
+    rows, columns = np.triu_indices(len(matrix))
+    return np.asarray(matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
+
+
+def symmetric(vector: Floats) -> Floats:
+    """Inverse of `triangle`."""
+    size = int((np.sqrt(8 * len(vector) + 1) - 1) / 2)
+    rows, columns = np.triu_indices(size)
+    matrix = np.zeros((size, size))
+    matrix[rows, columns] = matrix[columns, rows] = vector / np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRelease(GaussianRelease[Array]):
+    """A sum over the records of a declared study, one bounded contribution each.
+
+    Parameters
+    ----------
+    study : str
+        Its name.
+    point : ScorePoint, optional
+        Where it is taken; released before and given with :meth:`at`.
+    """
+
+    study: str
+    point: ScorePoint | None = None
+    l2_sensitivity = 1.0
+
+    def at(self, point: ScorePoint) -> StudyRelease:
+        """The release at this point; its cost is the same."""
+        return replace(self, point=point)
+
+    def _point(self) -> ScorePoint:
+        if self.point is None:
+            raise PrivacyError(
+                "a study's sums are taken at a point, which is released before; give it with at()"
+            )
+        return self.point
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRelease(StudyRelease):
+    """The score of a declared study at a point, in units of its noise's bound, shape (d,)."""
+
+    sensitivity = "1 (a record's whitened score, weighted by its predictors, over its bound)"
+
+    @property
+    def name(self) -> str:
+        """Whose score."""
+        return f"score of study {self.study}"
+
+    def query(self, records: Records) -> list[Array]:
+        """The exact sum."""
+        return records.sums(self._point().total_score)
+
+    def finish(self, noisy: Sequence[Array]) -> Array:
+        """The noisy sum, times its bound: the whitened score."""
+        return noisy[0] * self._point().bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class InformationRelease(StudyRelease):
+    """The information of a declared study at a point, shape (d, d)."""
+
+    sensitivity = "1 (a record's whitened information, scaled down to Frobenius norm 1)"
+
+    @property
+    def name(self) -> str:
+        """Whose information."""
+        return f"information of study {self.study}"
+
+    def query(self, records: Records) -> list[Array]:
+        """The exact sum, as a vector of the same norm."""
+        return records.sums(self._point().total_information)
+
+    def finish(self, noisy: Sequence[Array]) -> Array:
+        """The noisy sum as a symmetric matrix, times its cap: the whitened information, capped."""
+        return symmetric(noisy[0]) * self._point().cap
