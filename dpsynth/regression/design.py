@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.regression.families import Family, GroupedHazards, Linear, Logistic, family_of
+from dpsynth.regression.families import Family, Linear, Logistic, PiecewiseHazards, family_of
 from dpsynth.regression.model import EffectsModel
 from dpsynth.regression.terms import Term, column_values, model_terms, term_values
 from dpsynth.table.schema import Schema
@@ -46,7 +46,7 @@ class StudyDesign:
     outcome : tuple of (float, float)
         Centre and scale of a linear model's outcome; (0, 1) for others.
     boundaries : ndarray of shape (J,)
-        Ends of the intervals of time, each closed on the right; empty unless survival is modelled.
+        Ends of the intervals of time, the last the upper bound; empty unless survival is modelled.
     family : Family
     """
 
@@ -67,7 +67,9 @@ class StudyDesign:
         draws: pd.DataFrame,
         intervals: Sequence[float] | None = None,
     ) -> StudyDesign:
-        """The design that fits draws; ``intervals`` are the declared ends of a survival model's."""
+        """The design that fits draws; ``intervals`` are the declared ends of a survival model's,
+        but for the last, which is the duration's upper bound.
+        """
         every = model_terms(schema, model)
         values = term_values(schema, every, draws)
         centre, scale = np.zeros(len(every)), np.ones(len(every))
@@ -78,9 +80,9 @@ class StudyDesign:
         if model.kind == "linear":
             outcome, family = _location(_outcomes(schema, model, draws), indicator=False), Linear(1.0)
         elif model.duration is not None:
-            ends = intervals or _quantiles(schema, model, draws)
-            boundaries = np.array(ends, dtype=np.float64)
-            family = GroupedHazards(len(boundaries))
+            last = float(schema.column(model.duration).upper or 1.0)
+            boundaries = np.unique([*(intervals or _quantiles(schema, model, draws)), last])
+            family = PiecewiseHazards(len(boundaries))
         return cls(schema, model, every, centre, scale, outcome, boundaries, family)
 
     @property
@@ -90,13 +92,21 @@ class StudyDesign:
 
     def read(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
         """Standardised predictors (k, p) and outcomes (k,) of the k records that lack nothing."""
+        x, y = self._all(frame)
+        complete = _lacking_nothing(x, y)
+        return x[complete], y[complete]
+
+    def complete(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
+        """Which records lack nothing, shape (n,)."""
+        return _lacking_nothing(*self._all(frame))
+
+    def _all(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
         x = (term_values(self.schema, self.terms, frame) - self.centre) / self.scale
         y = (_outcomes(self.schema, self.model, frame) - self.outcome[0]) / self.outcome[1]
         if self.model.duration is not None:
             times = numeric_values(self.schema.column(self.model.duration), frame[self.model.duration])
-            y = ended(times, y, self.boundaries)
-        complete = np.isfinite(y) & np.isfinite(x).all(axis=1)
-        return x[complete], y[complete]
+            y = lived(times, y, self.boundaries)
+        return x, y
 
     def rows(self, x: Floats) -> Floats:
         """Rows of the design with their intercepts, shape (k, J, d)."""
@@ -131,25 +141,27 @@ class StudyDesign:
         )
 
 
-def ended(times: Floats, events: Floats, boundaries: Floats) -> Floats:
-    """Where each record ended among intervals of time, as `GroupedHazards` has it; NaN where unknown.
-
-    Who is censored within an interval takes no part in it.
+def lived(times: Floats, events: Floats, boundaries: Floats) -> Floats:
+    """Time seen, counted in intervals and negative where an event ended it, as `PiecewiseHazards` has it.
 
     Examples
     --------
-    >>> times, events = np.array([5.0, 5.0, 10.0, 99.0]), np.array([1.0, 0.0, 0.0, 1.0])
-    >>> ended(times, events, np.array([10.0, 20.0])).tolist()
-    [-1.0, 0.0, 1.0, 2.0]
+    >>> times, events = np.array([5.0, 5.0, 15.0, 99.0]), np.array([1.0, 0.0, 0.0, 1.0])
+    >>> lived(times, events, np.array([10.0, 20.0])).tolist()
+    [-0.5, 0.5, 1.5, 2.0]
     """
-    fell = np.searchsorted(boundaries, times, side="left") + 1.0
-    survived = np.searchsorted(boundaries, times, side="right").astype(np.float64)
-    y = np.where((events > 0) & (fell <= len(boundaries)), -fell, survived)
+    counted = np.interp(times, np.r_[0.0, boundaries], np.arange(len(boundaries) + 1.0))
+    within = (events > 0) & (times <= boundaries[-1])
+    y = np.where(within, -np.maximum(counted, 1e-9), counted)
     return np.where(np.isnan(times) | np.isnan(events), np.nan, y)
 
 
 def _outcomes(schema: Schema, model: EffectsModel, frame: pd.DataFrame) -> Floats:
     return column_values(schema, model.outcome, frame, log=model.outcome in model.logs)
+
+
+def _lacking_nothing(x: Floats, y: Floats) -> NDArray[np.bool_]:
+    return np.isfinite(y) & np.isfinite(x).all(axis=1)
 
 
 def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
@@ -165,14 +177,8 @@ def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
     return float(middle), spread or std or 1.0
 
 
-def _quantiles(schema: Schema, model: EffectsModel, draws: pd.DataFrame) -> Floats:
-    """Ends of intervals with about the same number of events each, off draws."""
-    column = schema.column(str(model.duration))
-    times = numeric_values(column, draws[column.name])
-    fell = times[_outcomes(schema, model, draws) > 0]
-    fell = fell[np.isfinite(fell)]
-    if not len(fell):
-        return np.array([float(column.upper or 1.0)])
-    inner = np.quantile(fell, np.arange(1, INTERVALS) / INTERVALS)
-    ends = np.unique([*inner, float(column.upper or fell.max())])
-    return ends[ends > 0]
+def _quantiles(schema: Schema, model: EffectsModel, draws: pd.DataFrame) -> list[float]:
+    """Times between which about as many events fall in draws each."""
+    times = column_values(schema, str(model.duration), draws)
+    fell = times[(_outcomes(schema, model, draws) > 0) & (times > 0)]
+    return list(np.quantile(fell, np.arange(1, INTERVALS) / INTERVALS)) if len(fell) else []

@@ -7,9 +7,10 @@ survival one an interval of time) times residuals ``r_j`` that the outcome and t
 * logistic: ``r = y - p``;
 * linear: ``r = clip((y - eta) / s, -B, B) / s``, Huber's (1964, "Robust estimation of a location
   parameter"), with the residual's standard deviation s;
-* grouped proportional hazards (Prentice and Gloeckler 1978, "Regression analysis of grouped survival data
-  with application to breast cancer data", Biometrics 34): a record survives interval j with probability
-  ``exp(-exp(eta_j))``, ``eta_j = alpha_j + x beta``. Beta is Cox's log hazard ratio, whatever the intervals.
+* piecewise exponential survival (Friedman 1982, "Piecewise exponential models for survival data with
+  covariates", Annals of Statistics 10): in interval j of time a record has the hazard ``exp(eta_j)`` a length
+  of the interval, ``eta_j = alpha_j + x beta``, so that beta is Cox's log hazard ratio; ``r_j`` is 1 for an
+  event less the hazard times the part of the interval that was lived through.
 
 What one record can add is bounded by its predictors alone: :meth:`Family.extremes` lists the residuals of
 *every* outcome that it could have. A weight made from that leaves the score's mean at zero where the model
@@ -29,8 +30,8 @@ Floats = NDArray[np.float64]
 
 #: standardised residuals of a linear model are clipped here: 3 in 1,000 of normal ones
 RESIDUAL_BOUND = 3.0
-#: log cumulative hazard of an interval beyond which nobody survives it, and below which everybody does
-_HAZARDS = (-30.0, 4.0)
+#: log hazards of an interval: below, everybody survives it, and above, nobody
+_LOG_HAZARDS = (-30.0, 5.0)
 
 
 class Family(Protocol):
@@ -125,11 +126,11 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class GroupedHazards:
+class PiecewiseHazards:
     """Survival over J intervals of time.
 
-    ``y`` tells a record's end: ``j`` where it was last seen alive at the end of interval j (0: of none), and
-    ``-j`` where the event fell into interval j, counted from 1.
+    ``y`` is the time that a record was seen for, counted in intervals: 1.5 is half of the second. It is
+    negative where the record ended with the event.
     """
 
     intervals: int
@@ -141,49 +142,52 @@ class GroupedHazards:
 
     @staticmethod
     def _hazard(eta: Floats) -> Floats:
-        return np.exp(np.clip(eta, *_HAZARDS))
+        return np.exp(np.clip(eta, *_LOG_HAZARDS))
 
-    @staticmethod
-    def _event(hazard: Floats) -> Floats:
-        # e^eta (1 - h) / h with h = 1 - exp(-e^eta)
-        return np.asarray(hazard / np.expm1(hazard))
+    def _lived(self, y: Floats) -> Floats:
+        """Part of each interval that was lived through."""
+        return np.clip(np.abs(y)[:, None] - np.arange(self.intervals), 0.0, 1.0)
 
-    def _survived(self, y: Floats) -> NDArray[np.bool_]:
-        whole = np.where(y < 0, -y - 1, y)
-        return whole[:, None] > np.arange(self.intervals)
+    def _fell(self, y: Floats) -> NDArray[np.bool_]:
+        """Interval of the event, if there was one."""
+        last = np.maximum(np.ceil(-y[:, None]), 1.0)
+        return np.asarray((np.signbit(y)[:, None]) & (last == np.arange(1, self.intervals + 1)))
 
     def residuals(self, eta: Floats, y: Floats) -> Floats:
-        """Minus the cumulative hazard where an interval was survived; what is gained where the event fell."""
-        hazard = self._hazard(eta)
-        fell = -y[:, None] == np.arange(1, self.intervals + 1)
-        return np.asarray(np.where(fell, self._event(hazard), -hazard * self._survived(y)))
+        """Event less hazard times time."""
+        return np.asarray(self._fell(y) - self._hazard(eta) * self._lived(y))
 
     def extremes(self, eta: Floats) -> Floats:
-        """An event in each interval, survival to the end of each."""
-        ends = np.arange(1, self.intervals + 1)
-        outcomes = np.concatenate([-ends, ends]).astype(np.float64)
-        each = [self.residuals(eta, np.full(len(eta), outcome)) for outcome in outcomes]
-        return np.stack(each, axis=1)
+        """An event at the beginning and at the end of each interval, and none by its end.
+
+        The squared length of a score is convex in the time lived, so that no time between is farther.
+        """
+        ends = np.arange(1.0, self.intervals + 1)
+        hazard = self._hazard(eta)[:, None, :]
+        lived = ends[:, None] > np.arange(self.intervals)
+        fell = np.eye(self.intervals)
+        none, late = -hazard * lived, fell - hazard * lived
+        return np.concatenate([none, late, late + hazard * fell], axis=1)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """Expected information of the intervals at whose beginning the record was seen alive."""
-        hazard = self._hazard(eta)
-        seen = self._survived(y) | (-y[:, None] == np.arange(1, self.intervals + 1))
-        return np.asarray(seen * hazard * self._event(hazard))
+        """Hazard times time."""
+        return self._hazard(eta) * self._lived(y)
 
     def start(self, y: Floats) -> Floats:
-        """Log cumulative hazard of each interval, half an event added."""
-        fell = np.array([(y == -j).sum() for j in range(1, self.intervals + 1)])
-        survived = self._survived(y).sum(axis=0)
-        share = (fell + 0.5) / (fell + survived + 1.0)
-        return np.log(-np.log1p(-share))
+        """Log hazard of each interval, half an event and a whole interval added."""
+        events = self._fell(y).sum(axis=0)
+        return np.asarray(np.log((events + 0.5) / (self._lived(y).sum(axis=0) + 1.0)))
 
     def draw(self, eta: Floats, rng: np.random.Generator) -> Floats:
-        """The interval of the event, negative, or J where all are survived."""
-        waiting = rng.exponential(size=(len(eta), 1))
-        passed = np.cumsum(self._hazard(eta), axis=1)
-        reached = (passed < waiting).sum(axis=1)  # intervals survived
-        return np.where(reached == self.intervals, reached, -(reached + 1.0)).astype(np.float64)
+        """When the event falls, negative, or J where all intervals are survived."""
+        hazard = self._hazard(eta)
+        passed = np.cumsum(hazard, axis=1)
+        waiting = rng.exponential(size=len(eta))
+        whole = (passed < waiting[:, None]).sum(axis=1)
+        place = np.minimum(whole, self.intervals - 1)[:, None]
+        spent = np.take_along_axis(passed - hazard, place, axis=1)[:, 0]
+        part = (waiting - spent) / np.take_along_axis(hazard, place, axis=1)[:, 0]
+        return np.where(whole == self.intervals, float(self.intervals), -(whole + part))
 
     def to_dict(self) -> dict[str, Any]:
         """Its kind and number of intervals."""
@@ -196,4 +200,4 @@ def family_of(record: dict[str, Any]) -> Family:
         return Logistic()
     if record["kind"] == "linear":
         return Linear(float(record["spread"]))
-    return GroupedHazards(int(record["intervals"]))
+    return PiecewiseHazards(int(record["intervals"]))

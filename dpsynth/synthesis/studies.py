@@ -59,7 +59,9 @@ def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: 
     if noise_multiplier is None:
         return 1.0
     model = study.effects(schema)
-    intercepts = 1 if model.duration is None else len(study.intervals or range(INTERVALS))
+    intercepts = 1
+    if model.duration is not None:
+        intercepts = INTERVALS if study.intervals is None else len(study.intervals) + 1
     size = len(model_terms(schema, model)) + intercepts
     return math.sqrt(1.0 + noise_multiplier**2 / (SPLIT[0] + SPLIT[2]) * size / n)
 

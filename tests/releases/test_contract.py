@@ -134,6 +134,7 @@ def critic() -> CriticRelease:
 class Case:
     make: Callable[[], object]
     sensitivity: float | None = None  # independently known; None where the release is no Gaussian query
+    slack: float = 1e-6  # of the record that is farthest, where no record can be drawn that is as far as any
 
 
 CASES = {
@@ -147,7 +148,7 @@ CASES = {
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),
     "linear score": Case(lambda: score("linear"), 1.0),
-    "cox score": Case(lambda: score("cox"), 1.0),
+    "cox score": Case(lambda: score("cox"), 1.0, slack=0.6),
     "logistic information": Case(lambda: information("logistic"), 1.0),
     "cox information": Case(lambda: information("cox"), 1.0),
     "critic": Case(critic),
@@ -177,7 +178,11 @@ def test_sensitivity_bounds_every_neighbour(name):
     release, frame = CASES[name].make(), table(40, seed=1)
     full = read(release, frame)
     moved = [np.linalg.norm(full - read(release, frame.drop(index=row))) for row in frame.index]
-    assert max(moved) == pytest.approx(release.l2_sensitivity) == pytest.approx(CASES[name].sensitivity)
+    case = CASES[name]
+    assert max(moved) <= release.l2_sensitivity * (1 + 1e-9) and release.l2_sensitivity == pytest.approx(
+        case.sensitivity
+    )
+    assert max(moved) >= release.l2_sensitivity * (1 - case.slack)
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)

@@ -1,0 +1,184 @@
+"""A declared study: what a record can do to it, what it estimates without noise, and how honest it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from dpsynth.accounting import Ledger
+from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.study import Study
+from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.score import ScorePoint, symmetric, triangle
+from dpsynth.releases.study import SPLIT, FittedStudy, StudyReleases
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="x", kind="continuous", lower=-1e9, upper=1e9, missing=True),
+        Column(name="z", kind="continuous", lower=-5, upper=5),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="died", kind="binary", categories=(0, 1)),
+    ),
+    outcome="died",
+)
+STUDY = Study(model="logistic: died ~ x + z + sex")
+
+
+def cohort(n: int, seed: int = 0, slope: float = 0.5, correlation: float = 0.0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1, n)
+    z = (correlation * x + np.sqrt(1 - correlation**2) * rng.normal(0, 1, n)).clip(-5, 5)
+    sex = rng.integers(0, 2, n)
+    p = 1 / (1 + np.exp(1 - slope * x - 0.3 * z))
+    frame = pd.DataFrame({"x": x, "z": z, "sex": np.where(sex, "M", "F"), "died": (rng.random(n) < p) * 1})
+    return SCHEMA.conform(frame).frame
+
+
+def run(
+    frame: pd.DataFrame, draws: pd.DataFrame, noise: float | None, seed: int = 0, study: Study = STUDY
+) -> FittedStudy:
+    releases = StudyReleases.plan("a", noise_multiplier=noise)
+    rng = np.random.default_rng(seed)
+    return releases.run(Ledger(), FrameRecords(frame), study, SCHEMA, draws, len(frame), rng)
+
+
+def maximum(frame: pd.DataFrame):
+    known = frame.dropna()
+    terms = np.column_stack([known["x"], known["z"], known["sex"] == "M"]).astype(float)
+    return sm.Logit(known["died"], sm.add_constant(terms)).fit(disp=False)
+
+
+def point_of(frame: pd.DataFrame, **given) -> ScorePoint:
+    design = StudyDesign.of(SCHEMA, STUDY.effects(SCHEMA), frame)
+    rng = np.random.default_rng(1)
+    return ScorePoint(design, rng.normal(size=design.size), np.diag([1.0, 2.0, 0.5, 1.0]), **given)
+
+
+def test_without_noise_it_is_the_maximum_of_the_likelihood():
+    """A bias that noise hides: weights that look at the outcome, an information of another point."""
+    frame, fit = cohort(6000), maximum(cohort(6000))
+    found = run(frame, cohort(20_000, seed=1), None).estimates
+    assert np.abs((found.values - fit.params.iloc[1:]) / fit.bse.iloc[1:]).max() < 0.25
+    np.testing.assert_allclose(found.std_errors, fit.bse.iloc[1:], rtol=0.1)
+    assert found.widening == pytest.approx(1.0, abs=0.1)
+
+
+def test_wrong_draws_are_put_right():
+    """Intervals that believe draws without the correlation that the records have: too short by half."""
+    frame = cohort(20_000, correlation=0.9)
+    fit = maximum(frame)
+    found = run(frame, cohort(20_000, seed=1), None).estimates
+    assert np.abs((found.values - fit.params.iloc[1:]) / fit.bse.iloc[1:]).max() < 1.0
+    np.testing.assert_allclose(found.std_errors[:2], fit.bse.iloc[1:3], rtol=0.15)
+    drowned = run(frame, cohort(20_000, seed=1), 3000.0).estimates
+    assert (drowned.std_errors > 5 * fit.bse.iloc[1:]).all()
+
+
+@pytest.mark.parametrize("kind", ["score", "information"])
+def test_a_record_adds_one_at_most(kind):
+    """A record far out, or with an unlikely outcome, that adds more than the sensitivity."""
+    point = point_of(cohort(500), bound=0.3, cap=0.2)
+    rng = np.random.default_rng(2)
+    for far in (0.01, 1.0, 30.0, 1e4, 1e9):
+        for _ in range(20):
+            one = cohort(1, seed=int(rng.integers(10**6)))
+            one["x"], one["died"] = far * rng.normal(), rng.integers(0, 2)
+            one = SCHEMA.conform(one).frame
+            total = point.total_score(one) if kind == "score" else point.total_information(one)
+            assert np.linalg.norm(total[0]) <= 1 + 1e-9
+            assert far > 1 or kind == "information" or np.linalg.norm(total[0]) > 0
+
+
+def test_the_weight_does_not_look_at_the_outcome():
+    """A weight by the score's own length: what is cut off would depend on who died, and shift the effect."""
+    point = point_of(cohort(500), bound=0.3)
+    x = np.random.default_rng(3).normal(0, 2, (50, 3))
+    scores = [point.scores(x, np.full(50, y)) / point.weights(x)[:, None] for y in (0.0, 1.0)]
+    rows = point.design.rows(x)[:, 0] @ point.whitening
+    np.testing.assert_allclose(scores[1] - scores[0], rows, rtol=1e-9)
+    p = 1 / (1 + np.exp(-(point.design.rows(x)[:, 0] @ point.beta)))
+    reach = np.linalg.norm(rows, axis=1) * np.maximum(p, 1 - p)
+    np.testing.assert_allclose(point.weights(x), np.minimum(1, 0.3 / reach))
+
+
+def test_an_information_is_the_mean_of_squared_scores():
+    """An information without the weight, or not whitened: intervals of another size."""
+    point = point_of(cohort(500))
+    frame = cohort(1000, seed=4)
+    x, _ = point.design.read(frame)
+    rows = point.design.rows(x)
+    eta = rows @ point.beta
+    total = np.zeros((4, 4))
+    for z, e in zip(rows[:, 0] @ point.whitening, eta[:, 0], strict=True):
+        p = 1 / (1 + np.exp(-e))
+        total += p * (1 - p) * np.outer(z, z)
+    np.testing.assert_allclose(point.information(x, np.zeros(len(x))), total)
+    capped = replace(point, cap=0.1)
+    naive = np.zeros((4, 4))
+    for z, e in zip(rows[:, 0] @ point.whitening, eta[:, 0], strict=True):
+        p = 1 / (1 + np.exp(-e))
+        one = p * (1 - p) * np.outer(z, z)
+        naive += one * min(1, 0.1 / np.linalg.norm(one))
+    np.testing.assert_allclose(capped.information(x, np.zeros(len(x))), naive)
+    np.testing.assert_allclose(symmetric(triangle(naive)), naive)
+    assert np.linalg.norm(triangle(naive)) == pytest.approx(np.linalg.norm(naive))
+
+
+def test_a_record_that_lacks_a_value_adds_nothing():
+    """A missing covariate that makes the sum NaN, which tells that the record is there."""
+    frame = cohort(50)
+    point = point_of(frame, bound=0.3, cap=0.2)
+    gap = frame.iloc[:1].assign(x=np.nan)
+    more = pd.concat([frame, gap], ignore_index=True)
+    for total in (point.total_score, point.total_information):
+        np.testing.assert_array_equal(total(more)[0], total(frame)[0])
+        assert not total(gap)[0].any() and total(frame.iloc[:0])[0].shape == total(frame)[0].shape
+
+
+def test_a_record_that_overflows_adds_nothing():
+    """Infinity from a record at the schema's bound, where draws scale the column by a tiny number."""
+    frame = cohort(50)
+    point = point_of(frame, bound=0.3, cap=0.2)
+    design = replace(point.design, scale=np.array([1e-300, 1.0, 1.0]))
+    point = replace(point, design=design)
+    assert np.isfinite(point.total_score(frame)[0]).all()
+    assert np.isfinite(point.total_information(frame)[0]).all()
+
+
+def test_the_split_is_the_whole_of_a_study():
+    """Three readings that cost more than the one mechanism that the budget thinks of."""
+    planned = StudyReleases.plan("a", noise_multiplier=2.0)
+    spent = sum(event.noise_multiplier**-2 for event in planned.events)
+    assert spent == pytest.approx(2.0**-2) and sum(SPLIT) == pytest.approx(1.0)
+
+
+def test_state_comes_back():
+    """A saved study that draws other outcomes, or tells other numbers, when it is loaded."""
+    found = run(cohort(1000), cohort(3000, seed=1), 20.0)
+    again = FittedStudy.from_dict(SCHEMA, found.to_dict())
+    assert again.to_dict() == found.to_dict() and str(again.estimates) == str(found.estimates)
+    x, y = again.design.read(cohort(10))
+    np.testing.assert_array_equal(x, found.design.read(cohort(10))[0])
+    assert len(y) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [None, 10.0, 40.0])
+def test_intervals_are_honest(noise):
+    """Intervals without the noise, with half of it, or of another centre: coverage of known coefficients.
+
+    sex has no effect: its p-values are those of a true null.
+    """
+    truth, inside, null = np.array([0.5, 0.3, 0.0]), [], []
+    draws = cohort(10_000, seed=10**6, slope=0.2)
+    for seed in range(300):
+        found = run(cohort(1500, seed), draws, noise, seed).estimates
+        inside.append(np.abs(found.values - truth) < 1.96 * found.std_errors)
+        null.append(found.effects()[2]["p_value"] < 0.05)
+    assert 0.925 < np.mean(inside) < 0.975
+    assert np.mean(null) < 0.08
