@@ -20,6 +20,7 @@ from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
+from dpsynth.regression.estimates import Estimates
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
@@ -439,6 +440,11 @@ class DPWGANGP(BaseEstimator):
             return self._finish(model, record["history"])
         except (KeyError, TypeError, IndexError, AttributeError) as problem:
             raise storage.damaged(path, "model", problem) from None
+
+    @property
+    def estimates_(self) -> tuple[Estimates, ...]:
+        """The private estimates of each declared study; none without studies."""
+        return ()
 
     def guarantee(self) -> Guarantee:
         """The privacy guarantee of ``ledger_``; printed, it is one plain sentence."""

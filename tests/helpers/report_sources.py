@@ -49,7 +49,7 @@ def bare_ledger() -> Ledger:
 
 
 def study_of(name: str = "mortality", terms: tuple[str, ...] = HOSTILE, kind: str = "logistic") -> Estimates:
-    """Private estimates of a declared study: an effect that grows with the term's place, some of them clear."""
+    """Private estimates of a declared study: effects that grow with the term's place, some of them clear."""
     places = np.arange(len(terms))
     covariance = np.diag(0.04 + 0.01 * places) + 0.001
     formula = f"{kind}: death ~ {' + '.join(terms)}"
