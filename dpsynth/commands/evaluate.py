@@ -105,7 +105,8 @@ def evaluate_table(
         made, real, held_out = (_read(path, known) for path in (synthetic, train, test))
         loaded = time.perf_counter()
         with console.stage_bar() as stages:
-            tables = Tables.of(made, train=real, test=held_out, schema=known)
+            declared = () if origin is None else origin.studies
+            tables = Tables.of(made, train=real, test=held_out, schema=known, declared=declared)
             result = evaluate_tables(tables, settings, stages)
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
         report = RunReport.of_evaluation(result)

@@ -6,7 +6,7 @@ it may be released. Real records are read and nothing is paid for, so nearly eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from dpsynth.evaluation.similarity.conformity import finer_than_declared, outsid
 from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.evaluator import utility
+from dpsynth.regression.estimates import Estimates
 from dpsynth.table.schema import Schema
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
@@ -57,6 +58,7 @@ def evaluate(
     train: pd.DataFrame,
     schema: Schema,
     test: pd.DataFrame | None = None,
+    declared: Sequence[Estimates] = (),
     progress: Stages | None = None,
     **options: object,
 ) -> Evaluation:
@@ -75,6 +77,10 @@ def evaluate(
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them utility is not measured, and
         nothing tells memory from coincidence.
+    declared : sequence of Estimates
+        Private estimates of studies that were declared before the fit, such as ``model.estimates_``. Unless
+        ``effects`` says otherwise these are the studies that are replicated, by the text of their formulas; a
+        study with increments of its own needs its EffectsModel in ``effects`` as well.
     progress : callable, optional
         Receives a question and the part of the work on it that is done, in [0, 1].
     **options
@@ -112,12 +118,14 @@ def evaluate(
     """
     settings = Settings.of(**options)
     settings.check(schema)
-    return evaluate_tables(Tables.of(synthetic, train=train, test=test, schema=schema), settings, progress)
+    tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
+    return evaluate_tables(tables, settings, progress)
 
 
 def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:
     """Put every question of :data:`EVALUATORS` to the tables; see :func:`evaluate`."""
     schema, tell = tables.schema, progress or (lambda question, done: None)
+    settings = settings.replicating(tuple(dict.fromkeys(told.formula for told in tables.declared)))
     settings.check(schema)
     entropy = np.random.SeedSequence().entropy if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))

@@ -6,8 +6,8 @@ predicted, which studies are replicated, which rules must hold) it answers for a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf
 
@@ -36,8 +36,8 @@ class Settings(Section):
         Models are trained on a random part at most this large; at least 2.
     effects : list of str or EffectsModel, optional
         Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. By
-        default one of the outcome on all other columns: logistic if it is binary, linear if it is numeric.
-        An empty list asks for none.
+        default the declared studies, see :meth:`replicating`; without any, one of the outcome on all other
+        columns: logistic if it is binary, linear if it is numeric. An empty list asks for none.
     constraints : list of str
         Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``;
         violations are counted.
@@ -92,6 +92,22 @@ class Settings(Section):
             usual = EffectsModel.default(schema, outcome) if outcome is not None else None
             return () if usual is None else (usual,)
         return tuple(_study(study, schema) for study in self.effects)
+
+    def replicating(self, studies: Sequence[str | EffectsModel]) -> Self:
+        """Return the settings with these studies as ``effects``, unless others were asked for.
+
+        The text of a formula holds no increments: a study with some of its own is given as an EffectsModel.
+
+        Examples
+        --------
+        >>> Settings().replicating(["logistic: death ~ age"]).effects
+        ('logistic: death ~ age',)
+        >>> Settings.of(effects=["linear: sbp ~ age"]).replicating(["logistic: death ~ age"]).effects
+        ('linear: sbp ~ age',)
+        """
+        if self.effects is not None or not studies:
+            return self
+        return self.model_copy(update={"effects": tuple(studies)})
 
     def rules(self, schema: Schema) -> tuple[Rule, ...]:
         """Return the rules that records should obey, the schema's first; raise InputError if one is wrong."""

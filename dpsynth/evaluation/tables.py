@@ -5,12 +5,13 @@ Every table is brought to the schema once: clipped to its bounds and rounded to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from dpsynth.errors import DataError
+from dpsynth.regression.estimates import Estimates
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
 
@@ -30,6 +31,8 @@ class Tables:
     schema : Schema
     raw : mapping of str to pandas.DataFrame
         The tables as they came, ``"synthetic"``, ``"train"`` and, if given, ``"test"``.
+    declared : tuple of Estimates
+        Private estimates of the studies that were declared before the fit. Paid for.
     """
 
     synthetic: pd.DataFrame
@@ -37,10 +40,17 @@ class Tables:
     test: pd.DataFrame | None
     schema: Schema
     raw: Mapping[str, pd.DataFrame]
+    declared: tuple[Estimates, ...] = ()
 
     @classmethod
     def of(
-        cls, synthetic: pd.DataFrame, *, train: pd.DataFrame, test: pd.DataFrame | None = None, schema: Schema
+        cls,
+        synthetic: pd.DataFrame,
+        *,
+        train: pd.DataFrame,
+        test: pd.DataFrame | None = None,
+        schema: Schema,
+        declared: Sequence[Estimates] = (),
     ) -> Tables:
         """Conform tables as they came.
 
@@ -61,7 +71,7 @@ class Tables:
         """
         raw = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
         frames = {name: _conformed(name, frame, schema) for name, frame in raw.items()}
-        return cls(frames["synthetic"], frames["train"], frames.get("test"), schema, raw)
+        return cls(frames["synthetic"], frames["train"], frames.get("test"), schema, raw, tuple(declared))
 
 
 def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -86,19 +86,31 @@ class Effect(TypedDict):
     upper: float
 
 
-class EffectRow(TypedDict):
-    """One term of a regression, fitted to both tables."""
+class Comparison(TypedDict):
+    """How an effect compares with the real one; None where one of the two is not known."""
 
-    term: str
-    real: Effect | None
-    synthetic: Effect | None
     same_sign: bool | None
     overlap: float | None
     standardised_difference: float | None
 
 
+class DeclaredEffect(Effect, Comparison):
+    """A private estimate against the real one; whether its interval holds that."""
+
+    holds_real: NotRequired[bool | None]
+
+
+class EffectRow(Comparison):
+    """One term of a regression, fitted to both tables; in a declared study, with its private estimate."""
+
+    term: str
+    real: Effect | None
+    synthetic: Effect | None
+    declared: NotRequired[DeclaredEffect | None]
+
+
 class Effects(TypedDict):
-    """A study, fitted to both tables."""
+    """A study, fitted to both tables; ``study`` is the name of a declared one."""
 
     model: str
     outcome: str
@@ -110,6 +122,7 @@ class Effects(TypedDict):
     note: NotRequired[str]
     problems: NotRequired[dict[str, str]]
     separated: NotRequired[Sequence[str]]
+    study: NotRequired[str]
 
 
 class Percentile(TypedDict):

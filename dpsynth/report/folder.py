@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.json_text import dump_json
 from dpsynth.files.storage import check_same_ledger
+from dpsynth.regression.estimates import MEASURES, Estimates
 from dpsynth.report.markdown import to_markdown
 from dpsynth.report.run_report import RunReport
 
@@ -82,6 +85,7 @@ def _of_run(folder: Path) -> RunReport:
             versions=dict(record.get("versions", {})),
             seconds=dict(record.get("seconds", {})),
             created=record.get("created"),
+            studies=tuple(_study(told) for told in record.get("studies", ())),
         )
     except (KeyError, TypeError, ValueError) as problem:
         if isinstance(problem, DataError):
@@ -104,6 +108,18 @@ def _same_story(ledger: Ledger, told: Mapping[str, Any], folder: Path) -> None:
     if not same:
         files = f"{LEDGER} and {REPORT_JSON}"
         raise DataError(f"{folder}: {files} tell different stories; one of them was changed")
+
+
+def _study(record: Mapping[str, Any]) -> Estimates:
+    """Read the estimates of one study; a file that somebody changed must not be drawn."""
+    told = Estimates.from_dict(record)
+    if told.kind not in MEASURES:
+        raise ValueError(f"the study {told.study!r} is of the unknown kind {told.kind!r}")
+    terms = len(told.terms)
+    shapes = told.values.shape == (terms,) and told.covariance.shape == (terms, terms)
+    if not (shapes and np.isfinite(told.values).all() and (np.diag(told.covariance) > 0).all()):
+        raise ValueError(f"the study {told.study!r} lacks an estimate or a variance of one of its terms")
+    return told
 
 
 def _evaluation(record: Mapping[str, Any], path: Path) -> Evaluation:

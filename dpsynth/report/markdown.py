@@ -15,6 +15,7 @@ from dpsynth.evaluation.records import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.studies import PAID, described, guidance, rows
 
 
 def to_markdown(report: RunReport) -> str:
@@ -30,6 +31,7 @@ def to_markdown(report: RunReport) -> str:
         lines += ["## What is guaranteed", "", inert(str(report.guarantee)), ""]
         lines += _excluded(report.guarantee.excluded)
         lines += ["## What it cost", "", *_ledger_table(report.summary)]
+    lines += _studies(report)
     if report.evaluation is not None:
         lines += [
             "## What it is worth",
@@ -45,6 +47,19 @@ def to_markdown(report: RunReport) -> str:
     times = {stage: f"{value:.1f} s" for stage, value in report.seconds.items()}
     lines += ["", _joined("Wall time (internal)", times), ""]
     return "\n".join(lines)
+
+
+def _studies(report: RunReport) -> list[str]:
+    if not report.studies:
+        return []
+    lines = ["## What the declared studies find", "", inert(" ".join(guidance(report))), ""]
+    status = INTERNAL if report.withheld else PAID
+    for told in report.studies:
+        lines += [f"### {inert(told.study)}", "", inert(described(told)), ""]
+        lines += [f"| term | {told.measure} | 95 % interval | p | release |", "|---|---:|---|---:|---|"]
+        lines += ["| " + " | ".join(inert(cell) for cell in (*cells, status)) + " |" for cells in rows(told)]
+        lines.append("")
+    return lines
 
 
 def _excluded(reasons: Sequence[str]) -> list[str]:

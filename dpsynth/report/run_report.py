@@ -15,13 +15,14 @@ from functools import cached_property
 from pathlib import PureWindowsPath
 from typing import Any
 
-from dpsynth.accounting.ledger.guarantee import Guarantee
+from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.json_text import finite
+from dpsynth.regression.estimates import Estimates
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
 _TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
@@ -57,7 +58,8 @@ class RunReport:
     delta : float, optional
         At which epsilon is told, in [0, 1); goes with ``ledger``.
     table : dict
-        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public.
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public; ``unreviewed`` names
+        columns with fields that were read off the records, if there are any.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
@@ -68,11 +70,14 @@ class RunReport:
         Wall time of each stage, kept to milliseconds. Internal: it depends on the number of real records.
     created : str, optional
         ISO date or time of the run.
+    studies : tuple of Estimates
+        Private estimates of the studies that were declared before the fit, with unique names.
 
     Raises
     ------
     InputError
-        If ``created`` is not an ISO date or time, or only one of ``ledger`` and ``delta`` is given.
+        If ``created`` is not an ISO date or time, only one of ``ledger`` and ``delta`` is given, or two
+        studies have one name.
     """
 
     ledger: Ledger | None = None
@@ -83,10 +88,14 @@ class RunReport:
     versions: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     created: str | None = None
+    studies: tuple[Estimates, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.ledger is None) != (self.delta is None):
             raise InputError("ledger and delta belong together, and only one of them is given")
+        names = [told.study for told in self.studies]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise InputError(f"the study {min(twice)!r} is given twice")
         # as the file has them, so that a page from memory is the page from the file
         rounded = {stage: round(value, 3) for stage, value in self.seconds.items()}
         object.__setattr__(self, "seconds", rounded)
@@ -132,11 +141,34 @@ class RunReport:
         """What the ledger allows an attacker, computed once."""
         return None if self.ledger is None else self.ledger.profile()
 
+    @property
+    def withheld(self) -> str:
+        """Why the declared studies' estimates may not be shared, as one sentence; empty where they may.
+
+        They are paid for only where a guarantee holds. Where it leaves something out they may be shared with
+        these words, as the synthetic table may; but names of terms repeat categories and steps of the schema,
+        and are kept back with whatever else shows fields that were read off the records.
+        """
+        if self.guarantee is None:
+            return "No ledger says what these estimates cost: they are not for release."
+        if not self.guarantee.private:
+            return (
+                f"{NOT_PRIVATE}: no guarantee covers these estimates; treat them as the records themselves."
+            )
+        unreviewed = self.measured.settings.get("unreviewed") or self.table.get("unreviewed")
+        if unreviewed:
+            named = f" ({', '.join(map(str, unreviewed))})" if isinstance(unreviewed, list | tuple) else ""
+            return (
+                "The terms of these estimates show fields of the schema that were read off the records and "
+                f"reviewed by nobody{named}: they are not for release."
+            )
+        return ""
+
     def released(self) -> RunReport:
         """Return what may be shared: what was paid for, is public, or comes from the synthetic table alone.
 
-        A name that repeats the name of the private table's file is left out, as are times, seeds, paths and
-        free text.
+        Declared studies are kept unless they are :attr:`withheld`. A name that repeats the name of the
+        private table's file is left out, as are times, seeds, paths and free text.
 
         Examples
         --------
@@ -163,6 +195,7 @@ class RunReport:
             evaluation=evaluation,
             seconds={},
             created=self.day,
+            studies=() if self.withheld else self.studies,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,6 +207,7 @@ class RunReport:
             "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
             "ledger": self.summary,
             "table": self.table,
+            "studies": [told.to_dict() for told in self.studies],
             "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
             "config": self.config,
             "versions": self.versions,

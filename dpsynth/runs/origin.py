@@ -11,6 +11,7 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.files.storage import check_same_ledger
+from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.reporting import new_report
@@ -30,12 +31,15 @@ class Origin:
         Of the model.
     model : dict
         The model's options, as a run's configuration has them; empty where only a ledger is known.
+    studies : tuple of Estimates
+        Private estimates of the studies that the model was fitted with.
     """
 
     ledger: Ledger
     delta: float
     schema: Schema | None = None
     model: Mapping[str, object] = field(default_factory=dict)
+    studies: tuple[Estimates, ...] = ()
 
     @classmethod
     def of_model(cls, path: str | Path) -> Origin:
@@ -55,7 +59,13 @@ class Origin:
             options["random_state"] = "given, not kept"
         own = fitted.ledger_.delta
         delta = fitted.delta_ if own is None else own
-        return cls(fitted.ledger_, delta, fitted.model_.schema, {"epsilon": fitted.epsilon, **options})
+        return cls(
+            fitted.ledger_,
+            delta,
+            fitted.model_.schema,
+            {"epsilon": fitted.epsilon, **options},
+            fitted.estimates_,
+        )
 
     @classmethod
     def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
@@ -125,4 +135,5 @@ class Origin:
             config=config,
             evaluation=evaluation,
             seconds=seconds,
+            studies=self.studies,
         )

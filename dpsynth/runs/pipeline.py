@@ -31,6 +31,7 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.tables import Tables
 from dpsynth.files import storage
 from dpsynth.files.targets import claimed
+from dpsynth.regression.estimates import Estimates
 from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
 from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport
@@ -230,7 +231,7 @@ def _carry_out(
         start = time.perf_counter()
         with _kept("the evaluation", problems):
             if sampled is not None and config.evaluate.enabled:
-                evaluation = evaluate_parts(config, sampled, train, test, stages)
+                evaluation = evaluate_parts(config, sampled, train, test, stages, model.estimates_)
                 seconds["evaluate"] = time.perf_counter() - start
                 say(f"evaluated in {seconds['evaluate']:.1f} s")
         report = new_report(
@@ -243,6 +244,7 @@ def _carry_out(
             config=_without_seed(config),
             evaluation=evaluation,
             seconds=seconds,
+            studies=model.estimates_,
         )
         write_json(report, folder / REPORT_JSON)
         write_markdown(report, folder / REPORT_MD)
@@ -373,7 +375,11 @@ def evaluate_parts(
     train: Table,
     test: Table,
     progress: Callable[[str, float], None] | None,
+    declared: tuple[Estimates, ...] = (),
 ) -> Evaluation:
-    """Evaluate a synthetic table against both parts of the real one, as a configuration says."""
-    tables = Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema)
+    """Evaluate a synthetic table against both parts of the real one, as a configuration says.
+
+    ``declared`` are the private estimates of the declared studies.
+    """
+    tables = Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
     return evaluate_tables(tables, config.evaluate, progress)

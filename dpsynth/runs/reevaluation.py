@@ -87,7 +87,8 @@ def evaluate_again(
             raise DataError(f"{folder} was made with another schema than {_schema_of(config)} is now")
         synthetic = read_table(folder / SYNTHETIC, train.schema)
         start = time.perf_counter()
-        evaluation = evaluate_parts(config, synthetic.head(EVALUATED_ROWS), train, test, stages)
+        first = synthetic.head(EVALUATED_ROWS)
+        evaluation = evaluate_parts(config, first, train, test, stages, report.studies)
         report = replace(
             report,
             table={**report.table, "synthetic_records": len(synthetic)},

@@ -9,6 +9,7 @@ from importlib import metadata
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
 from dpsynth.table.schema import Schema
 
@@ -26,28 +27,34 @@ def new_report(
     config: Mapping[str, object],
     evaluation: Evaluation | None,
     seconds: Mapping[str, float],
+    studies: tuple[Estimates, ...] = (),
 ) -> RunReport:
     """Return the report of a table made, or evaluated, today with the software at hand.
 
     ``schema`` is the one that the table was made with, ``name`` that of the data, ``config`` the run's as it
     may be shown; see :class:`RunReport` for the rest.
     """
+    table: dict[str, object] = {
+        "name": name,
+        "synthetic_records": synthetic_records,
+        "columns": len(schema),
+        "outcome": outcome,
+        "schema_sha256": schema.digest(),
+        "n_public": schema.n_public,
+    }
+    if schema.unreviewed:
+        # without an evaluation nothing else would say so
+        table["unreviewed"] = sorted(schema.unreviewed)
     return RunReport(
         ledger=ledger,
         delta=delta,
-        table={
-            "name": name,
-            "synthetic_records": synthetic_records,
-            "columns": len(schema),
-            "outcome": outcome,
-            "schema_sha256": schema.digest(),
-            "n_public": schema.n_public,
-        },
+        table=table,
         config=config,
         evaluation=evaluation,
         versions=versions(),
         seconds=seconds,
         created=datetime.now(UTC).date().isoformat(),
+        studies=studies,
     )
 
 

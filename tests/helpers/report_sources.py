@@ -12,6 +12,7 @@ import numpy as np
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.events.events import training_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
 
 DELTA = 1e-5
@@ -45,6 +46,14 @@ def bare_ledger() -> Ledger:
     ledger.post("counts", gaussian_event(3.0), sensitivity="1")
     ledger.post("fit without noise", non_private_event(), sensitivity="unbounded")
     return ledger
+
+
+def study_of(name: str = "mortality", terms: tuple[str, ...] = HOSTILE, kind: str = "logistic") -> Estimates:
+    """Private estimates of a declared study: effects that grow with the term's place, some of them clear."""
+    places = np.arange(len(terms))
+    covariance = np.diag(0.04 + 0.01 * places) + 0.001
+    formula = f"{kind}: death ~ {' + '.join(terms)}"
+    return Estimates(name, kind, formula, "death", terms, -0.4 + 0.2 * places, covariance, 1.4)
 
 
 class Numbers:
@@ -122,11 +131,37 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
     ]
     data = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": effects}
     yield Detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
+    yield compared_study(study_of("<i>mortality</i>", columns), numbers)
     yield from believable_details(columns, numbers)
     data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
     data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
     data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
     yield Detail("distances", "distances.euclidean", True, data)
+
+
+def compared_study(study: Estimates, numbers: Numbers) -> Detail:
+    """A declared study beside real and synthetic records: its estimates are public, all else is planted."""
+
+    def fitted(near: float) -> dict[str, float]:
+        return {"estimate": numbers(near), "lower": numbers(0.6 * near), "upper": numbers(1.5 * near)}
+
+    def against(place: int) -> dict[str, Any]:
+        alike = {"same_sign": bool(place % 4), "overlap": numbers(0.5), "covered": True}
+        return alike | {"standardised_difference": numbers(0.7)}
+
+    rows = [
+        {
+            "term": effect["term"],
+            "real": fitted(effect["estimate"]),
+            "synthetic": None if place == 1 else fitted(1.4),
+            "declared": None if place == 2 else effect | against(place) | {"holds_real": bool(place % 5)},
+            **(against(place + 1) if place != 1 else dict.fromkeys(against(0))),
+        }
+        for place, effect in enumerate(study.effects())
+    ]
+    data = {"study": study.study, "model": study.kind, "outcome": study.outcome, "measure": study.measure}
+    data |= {"rows": rows, "n_real": 7131, "n_synthetic": 500, "note": "", "level": 0.95}
+    return Detail("effects", "effects.declared", True, data)
 
 
 def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
@@ -191,6 +226,12 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
         yield real(utility, name, near)
     yield real(utility, "calibration_intercept_mean", 1.4)
     yield Measure(utility, "auc_undefined", None, True, "one outcome only")
+    for name, near in (
+        ("effects_overlap_mean", 0.5),
+        ("declared_overlap_mean", 0.7),
+        ("declared_covered", 0.8),
+    ):
+        yield real("Replication", name, near, "study <i>mortality</i>")
     looks = "Similarity to the training records"
     yield real(looks, "tvd_mean", 0.1)
     yield real(looks, "discriminator_auc", 0.6)
@@ -245,5 +286,6 @@ def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> 
         versions={"python": "3.11", "dpsynth": "0.1.0"},
         seconds={"fit": numbers(12.3), "evaluate": numbers(4.5)},
         created="2026-03-04T05:06:07+00:00",
+        studies=(study_of("<i>mortality</i>", names), study_of("pressure", ("age (years)",), "linear")),
     )
     return report, numbers.planted

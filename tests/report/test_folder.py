@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import report_sources as sources
 
@@ -54,8 +55,39 @@ def test_read_a_run(tmp_path):
     assert report.ledger.to_dict() == ledger.to_dict() and report.guarantee == ledger.guarantee(1e-5)
     assert report.evaluation["auc_mean"].value == 0.8 and report.day == "2026-03-04"
     assert report.seconds == {"fit": 1.5} and report.versions == {"python": "3.11"}
+    assert report.studies == ()  # as a report has it that is older than declared studies
     a_run(tmp_path, evaluation=None)
     assert load(tmp_path).evaluation is None and load(tmp_path).day is None
+
+
+def test_studies_arrive(tmp_path):
+    """Catches an estimate that is rounded, or a covariance that is lost, on the way through the file."""
+    study = sources.study_of("ward | 3", ("age (years)", "sex: M vs F"))
+    a_run(tmp_path, studies=[study.to_dict()])
+    (again,) = load(tmp_path).studies
+    assert again.to_dict() == study.to_dict() and again.terms == study.terms
+    assert np.array_equal(again.covariance, study.covariance)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "probit"}, "unknown kind 'probit'"),
+        ({"values": [0.1]}, "lacks an estimate or a variance"),
+        ({"values": [0.1, None]}, "lacks an estimate or a variance"),
+        ({"covariance": [[0.1, 0.0], [0.0, 0.0]]}, "lacks an estimate or a variance"),
+        ({"secret": 1}, "unexpected keyword"),
+    ],
+)
+def test_a_study_that_was_changed_is_refused(tmp_path, changes, words):
+    """Catches a page of a damaged study, or a traceback in its place."""
+    record = sources.study_of("mortality", ("age (years)", "sex: M vs F")).to_dict()
+    a_run(tmp_path, studies=[record | changes])
+    with pytest.raises(DataError, match=words):
+        load(tmp_path)
+    a_run(tmp_path, studies=[record, record])
+    with pytest.raises(DataError, match="given twice"):
+        load(tmp_path)
 
 
 def test_read_an_evaluation(tmp_path):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
+import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.ledger.guarantee import round_up
@@ -65,7 +68,7 @@ def test_json_is_complete_and_valid(ledger: Ledger) -> None:
     assert record["seconds"] == {"fit": 1.235}
     assert set(record) == {
         "guarantee", "private", "release", "ledger", "table", "evaluation", "config", "versions", "seconds",
-            "created",
+            "created", "studies",
     }  # fmt: skip
 
 
@@ -106,7 +109,7 @@ def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
     """Would catch a script, a picture or a link that stands in a name or in the configuration."""
     from markdown_it import MarkdownIt
 
-    evil = "<script>alert(1)</script> ![p](http://example.org/p.png)"
+    evil = "<script>alert(1)</script> ![p](http://example.org/p.png) | a"
     ledger.post(evil, gaussian_event(9.0), sensitivity=evil, detail=evil)
     ledger.exclude(evil)
     report = report_of(
@@ -114,6 +117,7 @@ def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
         table={"name": evil, "outcome": evil},
         config={"description": f"```\n{evil}\n````\n{evil}", "evaluate": {"constraints": [evil]}},
         evaluation=Evaluation((Measure(evil, evil, 0.8, True, evil),)),
+        studies=(sources.study_of(evil, (evil,)),),
     )
     text = to_markdown(report)
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
@@ -131,3 +135,65 @@ def test_a_report_is_checked():
         RunReport(created="yesterday")
     with pytest.raises(InputError, match="belong together"):
         RunReport(ledger=Ledger())
+
+
+def told(report: RunReport) -> str:
+    """What the Markdown says about declared studies; empty if nothing."""
+    _, _, rest = to_markdown(report).partition("## What the declared studies find")
+    return rest.partition("\n## ")[0]
+
+
+def test_declared_studies_are_told(ledger: Ledger) -> None:
+    """Would catch an estimate that was paid for and is nowhere, or is on the additive scale."""
+    study = sources.study_of("mortality", ("age (per 10 years)", "sex: M vs F"))
+    text = told(report_of(ledger, studies=(study,)))
+    assert "logistic: death ~ age" in text and "1.4 times as wide as without noise" in text
+    assert "can be quoted" in text and "too short" in text and "dpsynth.combine" in text
+    odds, half = np.exp(-0.4), 1.959964 * np.sqrt(0.041)
+    ends = [np.exp(-0.4 + sign * half) for sign in (-1, 1)]
+    row = f"| age (per 10 years) | {odds:.4f} | {ends[0]:.4f} to {ends[1]:.4f} | 0.048 | paid for |"
+    assert row in text.splitlines()
+    assert told(report_of(ledger)) == ""
+
+
+WITHHELD = {
+    "no noise": ("NOT PRIVATE", {}),
+    "seeded": ("NOT PRIVATE", {}),
+    "unreviewed": ("read off the records", {"table": {"unreviewed": ["age", "ward"]}}),
+    "unreviewed in the evaluation": (
+        "read off the records",
+        {"evaluation": Evaluation((), {"unreviewed": ["age", "ward"]})},
+    ),
+    "no ledger": ("No ledger", {"ledger": None, "delta": None}),
+}
+
+
+@pytest.mark.parametrize("case", WITHHELD)
+def test_studies_that_were_not_paid_for_are_kept_back(ledger: Ledger, case: str) -> None:
+    """Would catch estimates of a run without a guarantee, or names of terms read off records, released."""
+    words, changes = WITHHELD[case]
+    if case == "no noise":
+        ledger.post("without noise", non_private_event(), sensitivity="unbounded")
+    ledger.seeded = case == "seeded"
+    report = replace(report_of(ledger, studies=(sources.study_of(),)), **changes)
+    assert report.released().studies == () and words in report.withheld
+    text = told(report)
+    assert words in text and "internal: not for release |" in text
+    assert "paid for" not in text and "can be quoted" not in text
+    assert ("age, ward" in text) == case.startswith("unreviewed")
+
+
+def test_studies_of_a_guarantee_that_leaves_something_out(ledger: Ledger) -> None:
+    """Would catch estimates that are called covered where the guarantee has a hole, or that are lost."""
+    ledger.exclude("the stratified split")
+    report = report_of(ledger, studies=(sources.study_of(),))
+    assert report.released().studies == report.studies and report.withheld == ""
+    text = told(report)
+    assert "leaves something out, for these estimates as well: the stratified split" in text
+    assert "paid for" in text and "can be quoted" in text
+
+
+def test_two_studies_of_one_name_are_refused() -> None:
+    """Would catch a page on which two tables have one caption."""
+    with pytest.raises(InputError, match="the study 'mortality' is given twice"):
+        RunReport(studies=(sources.study_of(), sources.study_of()))

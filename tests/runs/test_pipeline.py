@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_sources as sources
 from cohort import SCHEMA, config, drawing_folder, folder, model
 
 from dpsynth.accounting import Ledger
@@ -168,6 +169,28 @@ def test_a_run_evaluated_again_measures_the_same(
     assert before == {path: path.read_bytes() for path in before}
 
 
+@pytest.mark.slow
+def test_estimates_of_declared_studies_go_through_a_run(
+    drawing_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch estimates that were paid for and are lost by a run, or by an evaluation of it later on."""
+    study = replace(sources.study_of("mortality", ("age",)), formula="logistic: died ~ age", outcome="died")
+    monkeypatch.setattr(DPWGANGP, "estimates_", (study,))
+    run = config()
+    done = pipeline.run(run, "out")
+    assert "## What the declared studies find" in (done.out / "report.md").read_text()
+    assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
+    assert main(["evaluate", "out", "--force"]) == 0
+    for where in ("out", "hand"):
+        report = load(drawing_folder / where)
+        assert [told.to_dict() for told in report.studies] == [study.to_dict()]
+        assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
+        (detail,) = report.evaluation.of_kind("effects")
+        assert detail.data["study"] == "mortality" and detail.internal
+        assert "Declared study mortality: private estimates" in render(report, "release")
+        assert report.released().evaluation.of_kind("effects") == ()
+
+
 def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the word that stands in the seed's place taken for a wrong option."""
     monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
@@ -274,6 +297,9 @@ def test_unreviewed_fields_are_refused_or_excluded(folder: Path) -> None:
     done = pipeline.run(config(data=data), "out")
     assert "does not cover" in str(done.report.guarantee)
     assert any("age" in reason for reason in done.report.guarantee.excluded)
+    # names of terms would show the bound, evaluated or not
+    bare = replace(done.report, evaluation=None, studies=(sources.study_of("mortality", ("age",)),))
+    assert bare.table["unreviewed"] == ["age"] and bare.released().studies == ()
 
 
 def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

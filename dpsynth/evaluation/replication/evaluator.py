@@ -1,21 +1,24 @@
 """Study replication: does a regression on the synthetic table say what it says on the real one?
 
 The same regression (logistic, linear or Cox) is fitted to both tables with the same terms
-(:mod:`~dpsynth.evaluation.replication.two_fits`), and the estimates are put side by side. Half of every
-number here is read off real records without payment: internal.
+(:mod:`~dpsynth.evaluation.replication.two_fits`), and the estimates are put side by side. Where the study was
+declared before the fit, its private estimates stand beside them
+(:mod:`~dpsynth.evaluation.replication.declared`). Half of every number here is read off real records without
+payment: internal.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.replication.contrasts import Contrast, mean, median, share
+from dpsynth.evaluation.replication.declared import Declared, compare, holds_real
 from dpsynth.evaluation.replication.likelihood import Coefficient
 from dpsynth.evaluation.replication.two_fits import Replication, replicate
 from dpsynth.evaluation.settings import Settings
@@ -52,7 +55,9 @@ def replication(
         both tables tell), ``effects_overlap_mean`` (Karr's overlap, in [0, 1]: disjoint intervals count as 0
         in the mean, while the rows of the detail keep the negative number), and
         ``effects_standardised_difference_median``; one detail of kind ``"effects"``. All internal. Names of
-        the second study end in ``[2]``, and so on.
+        the second study end in ``[2]``, and so on. Where ``tables.declared`` holds estimates of the same
+        formula, the same measures of these begin with ``declared_``, and ``declared_holds_real`` is the share
+        of their intervals that hold the real estimate.
 
     Raises
     ------
@@ -73,30 +78,46 @@ def replication(
                 progress=within(progress, number / len(studies), (number + 1) / len(studies)),
             )
         # the first study keeps its plain names
-        told = _told(result, tables.schema, "" if number == 0 else f"[{number + 1}]")
+        declared = compare(
+            tables.declared,
+            study.formula(tables.schema),
+            [row.term for row in result.rows],
+            result.real,
+            level=result.level,
+        )
+        told = _told(result, declared, tables.schema, "" if number == 0 else f"[{number + 1}]")
         findings = Findings(findings.measures + told.measures, findings.details + told.details)
     return findings
 
 
-def _told(result: Replication, schema: Schema, suffix: str) -> Findings:
+def _told(result: Replication, declared: Declared | None, schema: Schema, suffix: str) -> Findings:
     model = result.model
     ratio = model.kind != "linear"
-    data = {
+    rows = [_row(row, ratio) for row in result.rows]
+    notes, measures = result.notes(), _measures(result)
+    data: dict[str, object] = {}
+    if declared is not None:
+        data["study"] = declared.estimates.study
+        notes += tuple(filter(None, [declared.note()]))
+        measures += declared.measures(GROUP)
+        for row, private in zip(rows, declared.rows, strict=True):
+            row["declared"] = _declared(private, ratio)
+    data |= {
         "model": model.kind,
         "formula": model.formula(schema),
         "outcome": model.outcome,
         "event": str(schema.column(model.outcome).categories[-1]) if ratio else None,
         "measure": MEASURES[model.kind],
         "level": result.level,
-        "rows": [_row(row, ratio) for row in result.rows],
+        "rows": rows,
         "n_real": result.real.n,
         "n_synthetic": result.synthetic.n,
         "problems": {name: side.problem for name, side in result.sides.items() if side.problem},
         "separated": list(result.separated),
-        "note": " ".join((*result.notes(), CAUTION)),
+        "note": " ".join((*notes, CAUTION)),
     }
-    measures = (replace(measure, name=measure.name + suffix) for measure in _measures(result))
-    return Findings(tuple(measures), (Detail("effects", f"effects{suffix}", True, data),))
+    measures = tuple(replace(measure, name=measure.name + suffix) for measure in measures)
+    return Findings(measures, (Detail("effects", f"effects{suffix}", True, data),))
 
 
 def _measures(result: Replication) -> tuple[Measure, ...]:
@@ -141,6 +162,23 @@ class _Row(TypedDict):
     covered: bool | None
     overlap: float | None
     standardised_difference: float | None
+    declared: NotRequired[dict[str, float | bool | None] | None]
+
+
+def _declared(row: Contrast, ratio: bool) -> dict[str, float | bool | None] | None:
+    """The private estimate of a term, and how it compares; the latter None where no real one is known."""
+    effect = _side(row.synthetic, ratio)
+    if effect is None:
+        return None
+    return {
+        **effect,
+        "same_sign": row.same_sign,
+        "same_decision": row.same_decision,
+        "covered": row.covered,
+        "holds_real": holds_real(row),
+        "overlap": row.overlap,
+        "standardised_difference": row.standardised_difference,
+    }
 
 
 def _row(row: Contrast, ratio: bool) -> _Row:

@@ -1,7 +1,7 @@
 """The forest plot of a study: each term's estimate and interval, from real and from synthetic records.
 
-The two tables differ by marker, colour and line style, so that the plot reads without colour; it is as narrow
-as a phone.
+Beside them, or alone, stand the private estimates of a declared study. All differ by place, marker, colour
+and line style, so that the plot reads without colour; it is as narrow as a phone.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dpsynth.evaluation.records import shown
-from dpsynth.report.details import Effect, EffectRow, Effects, Of
+from dpsynth.regression.estimates import Estimates
+from dpsynth.report.details import Comparison, DeclaredEffect, Effect, EffectRow, Effects, Of
 from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
 from dpsynth.report.drawing.svg import Plot, to_plot
 
@@ -23,20 +24,36 @@ if TYPE_CHECKING:
 
 
 class _Look(NamedTuple):
-    """How one table's estimates look; ``offset`` is from the middle of their row."""
+    """How the estimates of one side look."""
 
-    offset: float
     marker: str
     colour: str
     fill: str
     dash: Dash
 
 
-Side = Literal["real", "synthetic"]
-_SIDES: dict[Side, _Look] = {
-    "real": _Look(-0.17, "o", COLOURS[0], COLOURS[0], "-"),
-    "synthetic": _Look(0.17, "D", COLOURS[1], "white", (0, (3, 1.5))),
+Side = Literal["real", "synthetic", "declared"]
+_LOOKS: dict[Side, _Look] = {
+    "real": _Look("o", COLOURS[0], COLOURS[0], "-"),
+    "synthetic": _Look("D", COLOURS[1], "white", (0, (3, 1.5))),
+    "declared": _Look("s", COLOURS[6], COLOURS[6], (0, (7, 1.2, 1.5, 1.2))),
 }
+#: what stands in a row, from top to bottom: in words, and in few where one is lacking
+Sides = Mapping[Side, tuple[str, str]]
+_TABLES: Sides = {
+    "real": ("real records", "real"),
+    "synthetic": ("synthetic records", "synthetic"),
+}
+_WITH_DECLARED: Sides = {
+    "real": ("real records", "real"),
+    "declared": ("declared: private estimates", "declared"),
+    "synthetic": ("naive: synthetic records (not valid as inference)", "naive"),
+}
+_ALONE: Sides = {"declared": ("private estimates", "private estimates")}
+#: of estimates that stand alone
+_UNCOMPARED: Comparison = {"same_sign": None, "overlap": None, "standardised_difference": None}
+#: distance of two intervals of one row; 1 is two lines of text
+_APART = 0.34
 _WIDTH = 4.5
 _LABEL_WIDTH = 22
 #: estimates this many times the inner range away from it are drawn as arrows at the edge
@@ -52,13 +69,53 @@ _TICK_ROOM = 0.11
 def plot_effects(detail: Of[Effects]) -> Plot:
     """Draw a study for a page, with its estimates in words."""
     data = detail.data
+    sides = _sides(data)
     said = "; ".join(
-        f"{row['term']}: real {in_words(row['real'])}, synthetic {in_words(row['synthetic'])}"
+        f"{row['term']}: " + ", ".join(f"{few} {in_words(row.get(side))}" for side, (_, few) in sides.items())
         for row in data["rows"]
     )
     measure = data["measure"]
     caption = f"{measure.capitalize()} of each term with its interval, on real and on synthetic records"
+    if "declared" in sides:
+        caption += " (naive: not valid as inference), and the private estimates of the declared study"
     return to_plot(lambda: draw(data), f"Forest plot, {measure}. {said}.", caption, internal=detail.internal)
+
+
+def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plot:
+    """Draw the private estimates of a declared study for a page, with intervals of ``level``."""
+    rows: list[EffectRow] = []
+    for told in estimates.effects(level):
+        private: DeclaredEffect = {
+            "estimate": told["estimate"],
+            "lower": told["lower"],
+            "upper": told["upper"],
+            **_UNCOMPARED,
+        }
+        rows.append(
+            {"term": told["term"], "real": None, "synthetic": None, "declared": private, **_UNCOMPARED}
+        )
+    data: Effects = {
+        "model": estimates.kind,
+        "outcome": estimates.outcome,
+        "measure": estimates.measure,
+        "rows": rows,
+        "n_real": 0,
+        "n_synthetic": 0,
+        "level": level,
+    }
+    said = "; ".join(f"{row['term']}: {in_words(row['declared'])}" for row in rows)
+    measure = estimates.measure
+    return to_plot(
+        lambda: draw(data, sides=_ALONE),
+        f"Forest plot of private estimates, {measure}. {said}.",
+        f"{measure.capitalize()} of each term: private estimates of the declared study {estimates.study}",
+        internal=internal,
+    )
+
+
+def _sides(data: Effects) -> Sides:
+    """What stands in a row, from top to bottom."""
+    return _WITH_DECLARED if "study" in data else _TABLES
 
 
 def in_words(effect: Effect | None) -> str:
@@ -68,16 +125,18 @@ def in_words(effect: Effect | None) -> str:
     return f"{shown(effect['estimate'])} ({shown(effect['lower'])} to {shown(effect['upper'])})"
 
 
-def draw(data: Effects, *, most: int = 40) -> Figure:
+def draw(data: Effects, *, most: int = 40, sides: Sides | None = None) -> Figure:
     """Draw a forest plot.
 
     The figure is 4.5 inches wide and as high as the number of terms needs; terms beyond the first ``most``
     are counted under the plot. Ratios have a logarithmic axis and a reference line at 1, differences a linear
-    one at 0. An interval beyond the axis ends in an arrow.
+    one at 0. An interval beyond the axis ends in an arrow. ``sides`` says what stands in a row; by default
+    both tables, and the private estimates of a declared study.
     """
+    sides = sides or _sides(data)
     with styled():
-        if any(row[key] is not None for row in data["rows"] for key in _SIDES):
-            figure = _draw(data, most)
+        if any(row.get(side) is not None for row in data["rows"] for side in sides):
+            figure = _draw(data, most, sides)
         else:
             figure = _without_estimate(data)
     for text in figure.findobj(match=lambda artist: hasattr(artist, "set_parse_math")):
@@ -85,28 +144,33 @@ def draw(data: Effects, *, most: int = 40) -> Figure:
     return figure
 
 
-def _draw(data: Effects, most: int) -> Figure:
+def _draw(data: Effects, most: int, sides: Sides) -> Figure:
     from matplotlib.figure import Figure
 
     rows, ratio = data["rows"][:most], data["measure"] != "difference"
     labels = [_wrapped(row["term"]) for row in rows]
-    heights = [max(2, label.count("\n") + 1) for label in labels]
-    # two lines of 8 points a row, and room for the axis and the legend
-    figure = Figure(figsize=(_WIDTH, 1.5 + 0.155 * sum(heights)), layout="constrained")
+    heights = [max(2, len(sides), label.count("\n") + 1) for label in labels]
+    # two lines of 8 points a row, three of three sides, and room for the axis and the legend
+    legend = 0.18 * (len(sides) - 2)
+    figure = Figure(figsize=(_WIDTH, 1.5 + legend + 0.155 * sum(heights)), layout="constrained")
     axis = figure.subplots()
     # rows are as high as their labels; a row's place is its middle
     middles = [sum(heights[:i]) / 2 + height / 4 for i, height in enumerate(heights)]
+    # what stands alone needs no dashes
+    looks = _LOOKS if len(sides) > 1 else {side: _LOOKS[side]._replace(dash="-") for side in sides}
     # what no term has is said once, in the legend
-    told = [key for key in _SIDES if any(row[key] is not None for row in data["rows"])]
-    low, high = _limits(rows, ratio)
+    told = [side for side in sides if any(row.get(side) is not None for row in data["rows"])]
+    low, high = _limits([effect for row in rows for side in sides if (effect := row.get(side))], ratio)
     if ratio:
         axis.set_xscale("log")
     axis.set_xlim(low, high)
     axis.set_ylim(sum(heights) / 2 + 0.15, -0.15)
     axis.axvline(1.0 if ratio else 0.0, color="black", linewidth=0.9)
     for middle, row in zip(middles, rows, strict=True):
-        for key in told:
-            _side(axis, middle, row[key], key, low, high)
+        for place, side in enumerate(sides):
+            if side in told:
+                offset = _APART * (place - (len(sides) - 1) / 2)
+                _side(axis, middle + offset, row.get(side), looks[side], sides[side][1], (low, high))
     axis.set_yticks(middles, labels)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="y", visible=False)
@@ -115,19 +179,21 @@ def _draw(data: Effects, most: int) -> Figure:
     per_cent, more = f"{100 * data.get('level', 0.95):g} %", len(data["rows"]) - most
     rest = f"\n({more} further terms are not drawn)" if more > 0 else ""
     axis.set_xlabel(f"{data['measure']} for {data['outcome']}, {per_cent} interval{rest}", fontsize=8.5)
-    for key, look in _SIDES.items():
-        label = f"{key} records" if key in told else f"{key} records: no estimate"
+    for side, (name, _) in sides.items():
+        look, label = looks[side], name if side in told else f"{name}: no estimate"
         _mark(axis, [], [], look, dash=look.dash, label=label)
-    legend_below(figure, axis, columns=2)
+    if len(sides) > 1:  # one needs no telling apart
+        legend_below(figure, axis, columns=2 if len(sides) == 2 else 1)
     return figure
 
 
-def _side(axis: Axes, middle: float, effect: Effect | None, key: Side, low: float, high: float) -> None:
-    look = _SIDES[key]
-    place = middle + look.offset
+def _side(
+    axis: Axes, place: float, effect: Effect | None, look: _Look, name: str, limits: tuple[float, float]
+) -> None:
+    low, high = limits
     if effect is None:
         axis.annotate(
-            f"{key}: no estimate",
+            f"{name}: no estimate",
             (0.01, place),
             xycoords=("axes fraction", "data"),
             va="center",
@@ -152,9 +218,8 @@ def _mark(
     line.set(marker=look.marker, markersize=4.5, markerfacecolor=look.fill)
 
 
-def _limits(rows: Sequence[EffectRow], ratio: bool) -> tuple[float, float]:
+def _limits(effects: Sequence[Effect], ratio: bool) -> tuple[float, float]:
     """Ends of the axis: all intervals, but for those that would press the others into a line."""
-    effects = [effect for row in rows for key in _SIDES if (effect := row[key]) is not None]
     scale = math.log if ratio else float
     points = sorted([0.0, *(scale(effect["estimate"]) for effect in effects)])
     reach = [0.0, *(scale(end) for effect in effects for end in (effect["lower"], effect["upper"]))]

@@ -31,6 +31,27 @@ _OF_GUARANTEES = {
         "from it."
     ),
 }
+# About effects of studies, whether released or measured.
+_OF_EFFECTS = {
+    "odds ratio, hazard ratio": (
+        "How many times the odds, or the rate, of an outcome grow with one unit of a term; 1 is no effect."
+    ),
+    "interval": (
+        "The range that a number could well have had with other records of the same kind; with 95 % "
+        "confidence where nothing else is said."
+    ),
+}
+# Where studies were declared.
+_OF_STUDIES = {
+    "declared study": (
+        "A regression that was named before the fit: part of the budget bought its estimates, and their "
+        "intervals hold both the sampling of the records and the noise for privacy."
+    ),
+    "naive": (
+        "Said of a regression fitted to the synthetic table as if its records had been observed: its "
+        "intervals are too short, and it is not valid as inference."
+    ),
+}
 # About numbers that are measured on real records.
 _OF_MEASURES = {
     "AUC": (
@@ -56,12 +77,9 @@ _OF_MEASURES = {
         "Nearest-neighbour accuracy against held-out minus against training records: above 0, synthetic "
         "records lie nearer to those they were made from."
     ),
-    "odds ratio, hazard ratio": (
-        "How many times the odds, or the rate, of an outcome grow with one unit of a term; 1 is no effect."
-    ),
-    "interval": (
-        "The range that a number could well have had with other records of the same kind; with 95 % "
-        "confidence where nothing else is said."
+    "overlap": (
+        "How much of two intervals is shared, as a part of each, averaged: 1 for equal intervals, 0 or less "
+        "for disjoint ones."
     ),
     "internal": (
         "Computed from real records without payment: not covered by the guarantee, and not for release."
@@ -69,9 +87,13 @@ _OF_MEASURES = {
 }
 
 
-def section(*, internal: bool) -> Section:
-    """Return one sentence on each word; a page for release needs none about numbers that it does not show."""
-    chosen = _OF_GUARANTEES | (_OF_MEASURES if internal else {})
+def section(*, internal: bool, studies: bool) -> Section:
+    """Return one sentence on each word; a page needs none about numbers that it does not show.
+
+    ``studies`` says whether the page shows estimates of declared studies.
+    """
+    chosen = _OF_GUARANTEES | (_OF_STUDIES if studies else {})
+    chosen |= (_OF_EFFECTS if internal or studies else {}) | (_OF_MEASURES if internal else {})
     words = tuple((word, Sentence(text)) for word, text in chosen.items())
     start = paragraph(
         "Read the summary first: its findings follow written rules. Bounds of the guarantee are rounded up; "

@@ -55,7 +55,8 @@ def render(report: RunReport, mode: Mode) -> str:
     internal = mode == "internal"
     if not internal:
         report = report.released()
-    parts = [*_sections(report), card.section(report), glossary.section(internal=internal)]
+    words = glossary.section(internal=internal, studies=bool(report.studies))
+    parts = [*_sections(report), card.section(report), words]
     return _template().render(
         title=report.title,
         day=report.day,
@@ -79,11 +80,15 @@ def _sections(report: RunReport) -> list[Section]:
     They know nothing of modes: a page for release is built from a report that holds nothing internal, so that
     no rule in them can let something through.
     """
-    measured = (
-        build(report.measured)
-        for build in (utility.section, replication.section, similarity.section, closeness.section, _others)
+    measured = report.measured
+    parts = (
+        utility.section(measured),
+        replication.section(report),
+        similarity.section(measured),
+        closeness.section(measured),
+        _others(measured),
     )
-    return [guarantee.section(report), risks.section(report), *filter(None, measured)]
+    return [guarantee.section(report), risks.section(report), *filter(None, parts)]
 
 
 def _others(evaluation: Evaluation) -> Section | None:

@@ -1,51 +1,174 @@
-"""The section on study replication: each regression's forest plot and its table of effects."""
+"""The section on study replication: declared studies as released, then each regression beside real records.
+
+The estimates of a declared study were paid for and stand on top, on a page for release as well; what compares
+them, or a regression fitted to the synthetic table, with real records is internal.
+"""
 
 from __future__ import annotations
 
-from dpsynth.evaluation.records import Evaluation, shown
-from dpsynth.report.details import EFFECTS, Effects, Of
-from dpsynth.report.drawing.forest import in_words, plot_effects
-from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Plots, Section, Sentence, number, paragraph
+from dpsynth.evaluation.records import shown
+from dpsynth.regression.estimates import Estimates
+from dpsynth.report.details import EFFECTS, Comparison, DeclaredEffect, EffectRow, Effects, Of
+from dpsynth.report.drawing.forest import in_words, plot_effects, plot_estimates
+from dpsynth.report.page.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Grid,
+    Heading,
+    Plots,
+    Section,
+    Sentence,
+    number,
+    paragraph,
+)
 from dpsynth.report.page.tables import column_tables, measure_tables, measures_of
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.studies import LEVEL, PAID, described, guidance, rows
+
+#: rows that are shown without unfolding
+_MOST = 15
 
 
-def section(evaluation: Evaluation) -> Section | None:
-    """Return the section; None where no study was replicated."""
+def section(report: RunReport) -> Section | None:
+    """Return the section; None where no study was declared or replicated."""
+    evaluation = report.measured
     measures = measures_of(evaluation, "replication")
-    blocks: list[Block] = []
+    compared: list[Block] = []
     for detail in EFFECTS.of(evaluation):
-        blocks += _effects(detail)
-    blocks += measure_tables(measures) + column_tables(measures, "Replication")
-    if not blocks:
-        return None
+        compared += _compared(detail)
+    compared += measure_tables(measures) + column_tables(measures, "Replication")
+    declared = _declared(report)
+    if not compared:
+        title = "What do the declared studies find?"
+        return Section("replication", title, tuple(declared)) if declared else None
     intro = paragraph(
         "The same regression is fitted to the real and to the synthetic records. A study is replicated where "
         "the effects have the same sign and their intervals overlap."
     )
-    return Section("replication", "Does a study come out the same?", (intro, *blocks))
+    if declared:
+        declared.append(Heading("Beside real records"))
+    return Section("replication", "Does a study come out the same?", (*declared, intro, *compared))
 
 
-def _effects(detail: Of[Effects]) -> list[Block]:
-    data, rows = detail.data, detail.data["rows"]
+def _declared(report: RunReport) -> list[Block]:
+    """The private estimates of each study, and what a reader may do with them."""
+    if not report.studies:
+        return []
+    internal = bool(report.withheld)
+    blocks: list[Block] = [Bullets(tuple(Sentence(text, internal) for text in guidance(report)))]
+    for estimates in report.studies:
+        blocks += _estimates(estimates, internal)
+    return blocks
+
+
+def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
+    status = Cell("", internal=True) if internal else Cell(PAID)
+    cells = tuple((Cell(term), *map(number, values), status) for term, *values in rows(estimates))
+    header = ("term", estimates.measure, f"{100 * LEVEL:g} % interval", "p", "status")
+    caption = f"Declared study {estimates.study}: private estimates"
+    return [
+        Heading(f"Declared study: {estimates.study}"),
+        paragraph(Sentence(described(estimates), internal)),
+        Plots((plot_estimates(estimates, LEVEL, internal=internal),)),
+        Grid(caption, header, cells, folded=len(cells) > _MOST),
+    ]
+
+
+def _compared(detail: Of[Effects]) -> list[Block]:
+    data, told = detail.data, detail.data["rows"]
     name = f"{data['model'].capitalize()} regression of {data['outcome']}"
+    study = data.get("study")
+    title = name if study is None else f"{name}, declared as {study}"
     fitted = f"Fitted to {data['n_real']} real and {data['n_synthetic']} synthetic records."
     note = Sentence(f"{fitted} {data.get('note', '')}".strip(), detail.internal)
-    blocks: list[Block] = [Heading(name), paragraph(note)]
-    if not any(row["real"] or row["synthetic"] for row in rows):
+    blocks: list[Block] = [Heading(title), paragraph(note)]
+    if not any(row["real"] or row["synthetic"] or row.get("declared") for row in told):
         return blocks  # the note says why; a table of nothing adds nothing
+    blocks.append(Plots((plot_effects(detail),)))
+    caption = f"{name}: effects with intervals ({detail.name})"
+    if study is None:
+        return [*blocks, _two_sides(detail, caption)]
+    return [*blocks, *_three_sides(detail, caption, f"{name}: agreement with real records ({detail.name})")]
+
+
+def _two_sides(detail: Of[Effects], caption: str) -> Grid:
+    measure = detail.data["measure"]
+    header = ("term", f"real {measure}", f"synthetic {measure}", "same sign", "overlap",
+              "standardised difference", "status")  # fmt: skip
     cells = tuple(
         (
             Cell(row["term"]),
             number(in_words(row["real"])),
             number(in_words(row["synthetic"])),
-            Cell("n/a" if row["same_sign"] is None else "yes" if row["same_sign"] else "no"),
-            number(shown(row["overlap"])),
-            number(shown(row["standardised_difference"])),
+            *_agreement(row),
             Cell("", internal=detail.internal),
         )
-        for row in rows
+        for row in detail.data["rows"]
     )
-    sizes = (f"real {data['measure']}", f"synthetic {data['measure']}")
-    header = ("term", *sizes, "same sign", "overlap", "standardised difference", "status")
-    caption = f"{name}: effects with intervals ({detail.name})"
-    return [*blocks, Plots((plot_effects(detail),)), Grid(caption, header, cells, folded=len(cells) > 15)]
+    return Grid(caption, header, cells, folded=len(cells) > _MOST)
+
+
+def _three_sides(detail: Of[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
+    """Two tables, since one of all numbers is wider than paper."""
+    measure, told = detail.data["measure"], detail.data["rows"]
+    effects = tuple(
+        (
+            Cell(row["term"]),
+            number(in_words(row["real"])),
+            number(in_words(row.get("declared"))),
+            number(in_words(row["synthetic"])),
+            Cell("", internal=detail.internal),
+        )
+        for row in told
+    )
+    compared = tuple(
+        (
+            Cell(row["term"]),
+            *_agreement(row.get("declared")),
+            Cell(_held(row.get("declared"))),
+            *_agreement(row),
+            Cell("", internal=detail.internal),
+        )
+        for row in told
+    )
+    alike = ("same sign", "overlap", "standardised difference")
+    return (
+        Grid(
+            sizes,
+            ("term", f"real {measure}", "declared", "naive: not valid as inference", "status"),
+            effects,
+            folded=len(told) > _MOST,
+        ),
+        Grid(
+            agreement,
+            (
+                "term",
+                *(f"declared: {name}" for name in alike),
+                "declared: interval holds the real estimate",
+                *(f"naive: {name}" for name in alike),
+                "status",
+            ),
+            compared,
+            folded=len(told) > _MOST,
+        ),
+    )
+
+
+def _agreement(side: Comparison | EffectRow | None) -> tuple[Cell, Cell, Cell]:
+    """Same sign, overlap and standardised difference of one side against the real one."""
+    if side is None:
+        return Cell("n/a"), number("n/a"), number("n/a")
+    return (
+        Cell(_yes_no(side["same_sign"])),
+        number(shown(side["overlap"])),
+        number(shown(side["standardised_difference"])),
+    )
+
+
+def _held(private: DeclaredEffect | None) -> str:
+    return _yes_no(None if private is None else private.get("holds_real"))
+
+
+def _yes_no(answer: bool | None) -> str:
+    return "n/a" if answer is None else "yes" if answer else "no"

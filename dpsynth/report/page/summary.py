@@ -20,6 +20,7 @@ from dpsynth.report.page.coverage import covered
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.columns import between_steps
 from dpsynth.report.verdicts.guarantee import judge_guarantee
+from dpsynth.report.verdicts.replication import judge_studies, judged
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.verdict import Verdict, get, told
 
@@ -37,7 +38,11 @@ class Box:
 def boxes(report: RunReport) -> tuple[Box, Box]:
     """Return both halves, each with its verdicts, the worst first."""
     order = {"bad": 0, "caution": 1, "good": 2}
-    verdicts = [*judge_guarantee(report.guarantee, report.profile), *judge(report.measured)]
+    verdicts = [
+        *judge_guarantee(report.guarantee, report.profile),
+        *judge_studies(report.studies, internal=bool(report.withheld)),
+        *judge(report.measured),
+    ]
     verdicts.sort(key=lambda verdict: order[verdict.severity])
 
     def about(anchor: str) -> tuple[Verdict, ...]:
@@ -172,8 +177,9 @@ def trust(report: RunReport) -> tuple[Sentence, ...]:
         "This page holds no number on how useful the table is: such numbers are measured on real "
         "records, and none of them is shown here."
     )
-    repeat = Sentence("Repeat whatever matters on real records before relying on it.")
-    return (*(told_below or [nothing]), repeat)
+    matters = "whatever else matters" if report.studies and not report.withheld else "whatever matters"
+    repeat = Sentence(f"Repeat {matters} on real records before relying on it.")
+    return (*_declared(report), *(told_below or [nothing]), repeat)
 
 
 def _prediction(evaluation: Evaluation) -> list[Sentence]:
@@ -194,14 +200,32 @@ def _prediction(evaluation: Evaluation) -> list[Sentence]:
     return sentences
 
 
+def _declared(report: RunReport) -> list[Sentence]:
+    if not report.studies:
+        return []
+    if report.withheld:
+        return [Sentence(f"Estimates of declared studies are told below. {report.withheld}", True)]
+    named = ", ".join(told.study for told in report.studies)
+    text = (
+        f"Of the studies declared beforehand ({named}), the effects told below come with intervals that hold "
+        "the noise for privacy, and can be quoted."
+    )
+    return [Sentence(text)]
+
+
 def _effects(evaluation: Evaluation) -> list[Sentence]:
     sentences = []
     for detail in EFFECTS.of(evaluation):
-        signs = [row["same_sign"] for row in detail.data["rows"] if row["same_sign"] is not None]
+        sides = [side for row in detail.data["rows"] if (side := judged(row, detail.data)) is not None]
+        signs = [side["same_sign"] for side in sides if side["same_sign"] is not None]
         if signs:
+            study = detail.data.get("study")
+            found = f"A {detail.data['model']} regression of {detail.data['outcome']} finds"
+            if study is not None:
+                found = f"The private estimates of the declared study {study} have"
             text = (
-                f"A {detail.data['model']} regression of {detail.data['outcome']} finds {sum(signs)} of "
-                f"{len(signs)} effects in the direction that they have in real records."
+                f"{found} {sum(signs)} of {len(signs)} effects in the direction that they have in real "
+                "records."
             )
             sentences.append(Sentence(text, detail.internal))
     return sentences

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.report.drawing.forest import draw
+from dpsynth.regression.estimates import Estimates
+from dpsynth.report.drawing.forest import draw, plot_effects, plot_estimates
+from dpsynth.report.drawing.svg import Plot
 
 
 def side(estimate: float, lower: float, upper: float) -> dict[str, float]:
@@ -182,3 +186,95 @@ def test_names_are_no_formulas():
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     assert buffer.getvalue()
+
+
+def declared(places=range(4)):
+    """A declared study of three sides, with intervals of their own lengths."""
+    data = detail([(f"x{k}", side(2.0, 1.0, 4.0), side(1.5, 1.2, 1.9)) for k in places])
+    for row in data["rows"]:
+        row["declared"] = side(1.8, 0.7, 4.6)
+    return data | {"study": "mortality"}
+
+
+def test_three_sides_differ_in_more_than_colour() -> None:
+    """A naive interval that is taken for the declared one, on paper or by a colour-blind reader."""
+    figure, axis = drawn(declared())
+    handles, labels = axis.get_legend_handles_labels()
+    assert labels == [
+        "real records",
+        "declared: private estimates",
+        "naive: synthetic records (not valid as inference)",
+    ]
+    for look in ("get_marker", "get_color", "get_linestyle"):
+        told = [getattr(handle, look)() for handle in handles]
+        if look != "get_linestyle":
+            assert len(set(told)) == 3, look
+    dashes = {str(handle._dash_pattern) for handle in handles}
+    assert len(dashes) == 3
+    # what is drawn in colour keeps apart in grey
+    from matplotlib.colors import to_rgb
+
+    grey = sorted(float(np.dot(to_rgb(h.get_color()), (0.299, 0.587, 0.114))) for h in handles)
+    assert grey[1] - grey[0] > 0.2
+    renderer = figure.canvas.get_renderer()
+    (legend,) = figure.legends
+    box = legend.get_window_extent(renderer)
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
+    assert not box.overlaps(axis.xaxis.label.get_window_extent(renderer))
+
+
+def test_rows_of_three_sides_keep_apart() -> None:
+    """Intervals of two terms that stand as near as those of one."""
+    _, axis = drawn(declared())
+    spans = [line for line in axis.lines if len(line.get_xdata()) == 2 and line.get_xdata()[0] > 0]
+    heights = sorted(
+        {float(line.get_ydata()[0]) for line in spans if line.get_xdata()[0] != line.get_xdata()[1]}
+    )
+    assert len(heights) == 12
+    gaps = np.diff(heights)
+    assert min(gaps[2::3]) > 2 * max(gaps[0::3]) and gaps[0::3] == pytest.approx(gaps[1::3])
+    first = [line.get_xdata()[0] for line in spans if float(line.get_ydata()[0]) == heights[1]]
+    assert first == [0.7]  # the declared interval stands between the two
+
+
+def test_a_term_without_a_private_estimate_is_said() -> None:
+    """A term of the regression that the estimates do not hold, passed over in silence."""
+    data = declared()
+    data["rows"][0]["declared"] = data["rows"][1]["synthetic"] = None
+    told = words(drawn(data)[0])
+    assert "declared: no estimate" in told and "naive: no estimate" in told
+
+
+def svg(plot: Plot) -> str:
+    return base64.b64decode(plot.uri.partition(",")[2]).decode()
+
+
+def test_private_estimates_alone() -> None:
+    """A release figure that speaks of other sides, or without its numbers in words."""
+    terms = ("age", "$x$ <b>", "sex: M vs F")
+    told = Estimates(
+        "ward <3>",
+        "cox",
+        "cox: (t, d) ~ x",
+        "d",
+        terms,
+        np.array([0.1, -0.4, 2.0]),
+        np.diag([0.01, 0.1, 1]),
+        1.3,
+    )
+    plot = plot_estimates(told, 0.95, internal=False)
+    assert not plot.internal and plot.wide and plot.caption.endswith("declared study ward <3>")
+    for row in told.effects():
+        assert f"{row['term']}: {row['estimate']:.4f}" in plot.alt.replace(",", "")
+    assert "95 % interval" in svg(plot) and "hazard ratio for d" in svg(plot)
+    for absent in ("naive", "real", "synthetic", "records", "<b>"):
+        assert absent not in svg(plot), absent
+    assert "real" not in plot.alt and "synthetic" not in plot.alt
+    assert plot_estimates(told, 0.95, internal=True).internal
+
+
+def test_three_sides_in_words() -> None:
+    """A figure whose sides a screen reader does not tell apart."""
+    plot = plot_effects(SimpleNamespace(data=declared(), internal=True, name="effects"))
+    expected = "x0: real 2.0000 (1.0000 to 4.0000), declared 1.8000 (0.7000 to 4.6000), naive 1.5000 (1.2000"
+    assert expected in plot.alt and "naive: not valid as inference" in plot.caption and plot.internal

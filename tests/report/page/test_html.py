@@ -126,6 +126,7 @@ def test_everything_is_on_the_internal_page(report, pages):
     kinds = {
         "Trade-off": 1, "AUC on held-out real records": 1, "random forest: AUC": 1, "calibration": 3,
         "Odds ratio of each term": 1, "missing: synthetic records": 3, "Difference: synthetic minus real": 1,
+        "Declared study": 2, "declared as": 1, "naive: not valid as inference": 1, "paid for": 2,
         "Nearest-neighbour accuracy against 1/2": 1, "Signs of memory": 0, "nearest training record": 1,
     }  # fmt: skip
     for phrase, least in kinds.items():
@@ -142,7 +143,9 @@ def test_each_internal_number_is_marked(report, pages):
     marked = 0
     for parts in rows:
         text = "".join(parts)
-        planted = any(f"{number:.4f}" in text for number in report[1])
+        # a released estimate may look like a planted number
+        forms = [form for number in report[1] if (form := f"{number:.4f}") not in pages["release"]]
+        planted = any(form in text for form in forms)
         if planted:
             marked += 1
             assert "badge" in text, text
@@ -195,7 +198,8 @@ def test_release_does_not_depend_on_internal_numbers(report, pages):
 def test_release_keeps_what_may_be_shared(pages):
     """Catches a release page without the synthetic table's own numbers, the ledger or the card."""
     words = "".join(Outline(pages["release"]).words)
-    for phrase in ("positive_rate_synthetic", "Synthetic table", "The ledger, entry by entry", "critic steps",
+    for phrase in ("What do the declared studies find?", "Declared study: <i>mortality</i>", "can be quoted",
+                   "positive_rate_synthetic", "Synthetic table", "The ledger, entry by entry", "critic steps",
                    "constraint_violations", "abab", "test_fraction: 0.5", "Page for release"):  # fmt: skip
         assert phrase in words, phrase
 
@@ -389,3 +393,73 @@ def test_what_may_be_shared_is_said(report, pages):
     assert "What may be shared" not in pages["release"]
     for bare in (RunReport(), replace(report[0], ledger=sources.bare_ledger())):
         assert "What may be shared" not in render(bare, "internal")
+
+
+def study_rows(html: str, name: str) -> list[list[str]]:
+    """Cells of the table of a declared study."""
+    table = html.split(f"Declared study {name}: private estimates</span></caption>")[1].split("</table>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in cells] for cells in rows[1:]]
+
+
+def test_the_release_page_has_each_declared_estimate(report, pages):
+    """Catches an estimate that was paid for and is not released, or another number in its place."""
+    for mode in MODES:
+        for study, name in zip(report[0].studies, ("&lt;i&gt;mortality&lt;/i&gt;", "pressure"), strict=True):
+            rows = study_rows(pages[mode], name)
+            assert len(rows) == len(study.terms)
+            for cells, effect in zip(rows, study.effects(0.95), strict=True):
+                assert float(cells[1]) == pytest.approx(effect["estimate"], abs=1e-4)
+                low, high = map(float, cells[2].split(" to "))
+                assert (low, high) == pytest.approx((effect["lower"], effect["upper"]), abs=1e-4)
+                assert cells[4] == "paid for"
+    outline = Outline(pages["release"])
+    (drawn,) = [a["alt"] for a in outline.of("img") if "private estimates, odds ratio" in a["alt"]]
+    for name in sources.HOSTILE:
+        assert f"{name}: " in drawn
+    assert "sample_many(m, study=...)" in "".join(outline.words)
+
+
+def test_a_release_page_of_studies_compares_nothing(report, pages):
+    """Catches the naive or the real side of a study, its verdict, or their words on a page for release."""
+    section = words(pages["release"]).split('id="replication"')[1].split("</section>")[0]
+    assert "Beside real records" not in section and "standardised" not in section and "real" not in section
+    glossary = pages["release"].split('id="glossary"')[1]
+    assert "declared study</dt>" in glossary and "overlap</dt>" not in glossary
+    assert "effects clear in real records" not in pages["release"]
+    assert "effects clear in real records" in pages["internal"]
+    without = words(render(replace(report[0], studies=()), "release"))
+    assert 'id="replication"' not in without
+    assert "declared study" not in without.casefold() and "naive" not in without
+
+
+def test_studies_that_nobody_paid_for():
+    """Catches estimates of a run without noise, or of a schema read off the records, on a release page."""
+    seeded = sources.ledger_of()
+    seeded.seeded = True
+    unreviewed = {"name": "cohort", "unreviewed": ["ward"]}
+    for ledger, table, said in (
+        (sources.bare_ledger(), {}, "NOT PRIVATE: no guarantee covers these estimates"),
+        (seeded, {}, "NOT PRIVATE: no guarantee covers these estimates"),
+        (sources.ledger_of(), unreviewed, "reviewed by nobody (ward)"),
+    ):
+        studies = (sources.study_of("mortality", ("ward: QX vs A",)),)
+        report = RunReport(ledger, 1e-5, table=table, studies=studies)
+        released, internal = render(report, "release"), render(report, "internal")
+        assert "QX" not in words(released) and "mortality" not in words(released)
+        section = internal.split('id="replication"')[1].split("</section>")[0]
+        assert said in section and "can be quoted" not in internal and "paid for" not in section
+        for part in re.findall(r"<tr><th scope=\"row\".*?</tr>|<figcaption>.*?</figcaption>", section):
+            assert "badge" in part
+        summary = internal.split('id="summary"')[1].split("<nav")[0]
+        assert re.search(r"declared effect of study mortality.*?badge", summary)
+
+
+def test_a_hole_in_the_guarantee_is_told_beside_the_studies():
+    """Catches estimates that are called quotable without a word where the ledger leaves something out."""
+    ledger = sources.ledger_of()
+    ledger.exclude("the stratified split")
+    shown = render(RunReport(ledger, 1e-5, studies=(sources.study_of(),)), "release")
+    section = shown.split('id="replication"')[1].split("</section>")[0]
+    assert "leaves something out, for these estimates as well: the stratified split" in section
+    assert "paid for" in section and "Page for release, with exceptions" in shown

@@ -85,3 +85,27 @@ def test_no_numbers_are_said_to_be_absent():
     """Catches a page for release that is silent about what it does not show."""
     text = " ".join(sentence.text for sentence in summary.trust(RunReport()))
     assert "no number on how useful" in text
+
+
+def test_declared_studies_are_told_first_and_only_as_far_as_they_may():
+    """Catches a summary that is silent about what can be quoted, or that lets it be where it cannot."""
+    report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
+    first, second, last = summary.trust(report)
+    assert "(mortality)" in first.text and "can be quoted" in first.text and not first.internal
+    assert "no number on how useful" in second.text and "whatever else matters" in last.text
+    assert [v.code for v in summary.boxes(report.released())[1].verdicts] == ["declared_effects"]
+    void = RunReport(sources.bare_ledger(), sources.DELTA, studies=(sources.study_of(),))
+    first, _, last = summary.trust(void)
+    assert "NOT PRIVATE" in first.text and "quoted" not in first.text and first.internal
+    assert "whatever matters" in last.text and summary.boxes(void)[1].verdicts[0].internal
+    assert summary.boxes(void.released())[1].verdicts == ()
+
+
+def test_the_summary_counts_the_signs_of_the_private_estimates():
+    """Catches a count over the synthetic table's fit under the name of the declared study."""
+    detail = sources.compared_study(sources.study_of(), sources.Numbers())
+    signs = [row["declared"]["same_sign"] for row in detail.data["rows"] if row["declared"]]
+    told = summary.trust(RunReport(evaluation=Evaluation((), {}, (detail,))))[0]
+    assert (
+        f"declared study mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import report_sources as sources
 
 from dpsynth.accounting import gaussian_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.regression.estimates import Estimates
 from dpsynth.report.verdicts.guarantee import judge_guarantee
+from dpsynth.report.verdicts.replication import judge_studies
 from dpsynth.report.verdicts.rules import judge
 
 
@@ -375,6 +378,92 @@ def test_no_study_is_told():
     assert [v.code for v in judge(Evaluation((), settings))] == ["no_study"]
     assert judge(Evaluation((), {"outcome": None, "effects": []})) == ()
     assert judge(Evaluation((), {"outcome": "stage"})) == ()
+
+
+CLEAR = {"estimate": 0.5, "lower": 0.3, "upper": 0.8}
+OPEN = {"estimate": 1.1, "lower": 0.4, "upper": 3.0}
+TURNED = {"estimate": 1.6, "lower": 1.2, "upper": 2.0}
+
+
+def declared_study(private, overlap=0.6, naive_agrees=False, **data):
+    """Ten terms that are clear in real records, the last ones with private effects of the other sign."""
+    rows = [
+        {
+            "term": str(place),
+            "real": CLEAR,
+            "synthetic": CLEAR,
+            "same_sign": naive_agrees,
+            "overlap": 0.01,
+            "declared": None if side is None else side | {"same_sign": side is CLEAR, "overlap": overlap},
+        }
+        for place, side in enumerate(private)
+    ]
+    made = {"study": "mortality", "model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
+    return judge(Evaluation((), {}, (Detail("effects", "effects", True, made | data),)))
+
+
+@pytest.mark.parametrize(
+    ("private", "overlap", "severity"),
+    [
+        ([CLEAR] * 9 + [OPEN], 0.6, "good"),
+        ([CLEAR] * 9 + [OPEN], 0.1, "caution"),
+        ([CLEAR] * 6 + [TURNED] * 4, 0.6, "caution"),
+        ([CLEAR] * 4 + [OPEN] * 6, 0.6, "caution"),
+        ([CLEAR] * 4 + [OPEN] * 5 + [TURNED], 0.6, "bad"),
+    ],
+)
+def test_a_declared_study_is_judged_by_its_private_estimates(private, overlap, severity):
+    """Catches a verdict about the naive fit, and an open interval that is called a wrong answer."""
+    (found,) = declared_study(private, overlap)
+    assert found.severity == severity and found.internal and "declared as mortality" in found.sentence
+    same = sum(side is CLEAR for side in private)
+    assert f"{same} have the same sign in its private estimates" in found.sentence
+    assert f"overlap by {overlap:.2f}" in found.sentence and "synthetic" not in found.sentence
+    left_open = severity == "caution" and same == 4
+    assert ("the interval leaves it open" in found.sentence) == left_open
+    # whatever the synthetic table says
+    (other,) = declared_study(private, overlap, naive_agrees=True)
+    assert other == found
+
+
+def test_a_declared_study_that_cannot_be_compared():
+    """Catches a synthetic table that is blamed, or a comparison claimed, where no term is told by both."""
+    problems = {"real": "no event is observed", "synthetic": "nothing"}
+    (found,) = declared_study([None] * 3, problems=problems)
+    assert (found.code, found.severity) == ("effects_unknown", "caution")
+    assert "no event is observed" in found.sentence and "synthetic" not in found.sentence
+    (found,) = declared_study([None] * 3, problems={"synthetic": "nothing"})
+    assert found.severity == "caution" and "no term can be told from both sides" in found.sentence
+
+
+def released_study(values, errors, kind="logistic", widening=1.4):
+    names = tuple(f"x{place}" for place in range(len(values)))
+    told = Estimates(
+        "mortality", kind, "f", "death", names, np.array(values), np.diag(np.square(errors)), widening
+    )
+    return judge_studies((told,), internal=False)[0]
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear", "cox"])
+@pytest.mark.parametrize(
+    ("values", "clear", "severity"),
+    [([0.21, -0.21, 0.1], 2, "good"), ([0.19, -0.19, 0.0], 0, "caution"), ([0.9, 0.1, 0.1], 1, "good")],
+)
+def test_clear_effects_are_counted_from_released_numbers(kind, values, clear, severity):
+    """Catches a reference of 1 for differences, or one of 0 for ratios, and praise where nothing is clear."""
+    found = released_study(values, [0.1] * 3, kind)
+    assert found.severity == severity and not found.internal and found.rests_on == ("declared[mortality]",)
+    assert f"Of 3 declared effects of study mortality, {clear} {'is' if clear == 1 else 'are'} clear" in (
+        found.sentence
+    )
+    assert "1.4 times as wide as without noise" in found.sentence
+
+
+def test_noise_that_doubles_intervals_is_no_success():
+    """Catches praise of a study whose noise costs as much as three quarters of its records."""
+    assert released_study([0.9], [0.1], widening=1.9).severity == "good"
+    found = released_study([0.9], [0.1], widening=2.1)
+    assert found.severity == "caution" and "Of 1 declared effect of" in found.sentence
 
 
 @pytest.mark.parametrize(
