@@ -47,7 +47,7 @@ class Estimates:
     outcome : str
     terms : tuple of str
         Names of the coefficients, the intercept not among them.
-    values : ndarray of shape (p,)
+    coefficients : ndarray of shape (p,)
         On the additive scale: log odds, log hazard, or the outcome's unit.
     covariance : ndarray of shape (p, p)
     widening : float
@@ -70,7 +70,7 @@ class Estimates:
     formula: str
     outcome: str
     terms: tuple[str, ...]
-    values: Floats
+    coefficients: Floats
     covariance: Floats
     widening: float
 
@@ -101,7 +101,7 @@ class Estimates:
 
         half = float(stats.norm.ppf(0.5 + inside("level", level, 0.0, 1.0) / 2))
         rows: list[Effect] = []
-        for term, value, error in zip(self.terms, self.values, self.std_errors, strict=True):
+        for term, value, error in zip(self.terms, self.coefficients, self.std_errors, strict=True):
             ends = (self._shown(float(v)) for v in (value, value - half * error, value + half * error))
             p = 2.0 * float(stats.norm.sf(abs(value) / error))
             estimate, lower, upper = ends
@@ -136,7 +136,7 @@ class Estimates:
             "formula": self.formula,
             "outcome": self.outcome,
             "terms": list(self.terms),
-            "values": self.values.tolist(),
+            "coefficients": self.coefficients.tolist(),
             "covariance": self.covariance.tolist(),
             "widening": self.widening,
         }
@@ -148,7 +148,7 @@ class Estimates:
             **{
                 **record,
                 "terms": tuple(record["terms"]),
-                "values": np.array(record["values"], dtype=float),
+                "coefficients": np.array(record["coefficients"], dtype=float),
                 "covariance": np.array(record["covariance"], dtype=float),
             }
         )

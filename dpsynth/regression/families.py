@@ -47,8 +47,14 @@ class Family(Protocol):
     def extremes(self, eta: Floats) -> Floats:
         """Residuals of every outcome that a record can have, shape (n, outcomes, J)."""
 
+    def shift(self, truth: Floats, eta: Floats, y: Floats) -> Floats:
+        """Expected residuals at ``eta`` where outcomes follow ``truth``, shape (n, J).
+
+        ``y`` tells for how long a record was seen, and nothing else.
+        """
+
     def curvature(self, eta: Floats, y: Floats) -> Floats:
-        """Information of each row, shape (n, J), never negative."""
+        """Information of each row: the slope of `shift` by the truth, shape (n, J), never negative."""
 
     def start(self, y: Floats) -> Floats:
         """Intercepts that fit outcomes without predictors, shape (J,)."""
@@ -73,6 +79,10 @@ class Logistic:
     def extremes(self, eta: Floats) -> Floats:
         """``-p`` and ``1 - p``."""
         return np.stack([-expit(eta), expit(-eta)], axis=1)
+
+    def shift(self, truth: Floats, eta: Floats, y: Floats) -> Floats:
+        """Difference of the probabilities."""
+        return np.asarray(expit(truth) - expit(eta))
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """``p (1 - p)``."""
@@ -107,6 +117,10 @@ class Linear:
         """The two bounds."""
         ends = np.array([-RESIDUAL_BOUND, RESIDUAL_BOUND]) / self.spread
         return np.broadcast_to(ends[None, :, None], (len(eta), 2, 1))
+
+    def shift(self, truth: Floats, eta: Floats, y: Floats) -> Floats:
+        """Difference of the means over the variance: what clipping takes of it is left out."""
+        return np.asarray((truth - eta) / self.spread**2)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """One over the variance."""
@@ -168,6 +182,10 @@ class PiecewiseHazards:
         fell = np.eye(self.intervals)
         none, late = -hazard * lived, fell - hazard * lived
         return np.concatenate([none, late, late + hazard * fell], axis=1)
+
+    def shift(self, truth: Floats, eta: Floats, y: Floats) -> Floats:
+        """Difference of the hazards times time."""
+        return (self._hazard(truth) - self._hazard(eta)) * self._lived(y)
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """Hazard times time."""

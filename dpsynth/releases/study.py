@@ -16,7 +16,9 @@ w^2 in place of w: taken as H it is a little conservative.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +53,8 @@ _CAPPED = 0.95
 _FLOOR = 0.01
 #: the records' information is between these parts of the draws', in every direction
 _STRETCH = (0.1, 4.0)
+#: Newton's steps from scores to coefficients, and when they are near enough
+_ROUNDS, _CLOSE = 20, 1e-6
 #: noise of a release without any, over its bound, so that its inverse exists
 _NO_NOISE = 1e-6
 
@@ -165,20 +169,21 @@ class StudyReleases:
         x, y = design.read(draws)
         share = n / len(draws)
         beta, design = mode(design, x, y, share)
-        prior, known = prior_precision(design), _Known(design, x, y, share)
+        known = _Known(design, x, y, share)
 
-        point = known.point(beta, np.eye(design.size), self.first)
-        before = known.observation(point, self.first, ledger.run(self.first.at(point), records, rng))
-        beta = beta + bounded_step(posterior([before], prior)[0] - beta)
+        first = known.point(beta, self.first)
+        read = [(first, self.first.noise_std, ledger.run(self.first.at(first), records, rng))]
+        beta, _ = known.estimate(read, beta)
 
-        point = known.point(beta, np.eye(design.size), self.second)
-        release = self.information.at(point)
-        known = known.corrected(point, ledger.run(release, records, rng), release.noise_std)
-        before = replace(before, information=known.correct(before.information))
-        last = known.observation(point, self.second, ledger.run(self.second.at(point), records, rng))
-        mean, covariance = posterior([before, last], prior)
+        second = known.point(beta, self.second)
+        release = self.information.at(second)
+        known = known.corrected(second, ledger.run(release, records, rng), release.noise_std)
+        read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
+        mean, covariance = known.estimate(read, beta)
         bare = known.correct(share * ScorePoint(design, mean, np.eye(design.size)).information(x, y))
-        estimates = estimates_of(self.first.study, design, mean, covariance, np.linalg.inv(bare + prior))
+        estimates = estimates_of(
+            self.first.study, design, mean, covariance, np.linalg.inv(bare + prior_precision(design))
+        )
         return FittedStudy(declared, design, mean, covariance, estimates)
 
 
@@ -201,9 +206,9 @@ class _Known:
             return information
         return np.asarray(self.correction @ information @ self.correction.T)
 
-    def point(self, beta: Floats, identity: Floats, release: ScoreRelease) -> ScorePoint:
+    def point(self, beta: Floats, release: ScoreRelease) -> ScorePoint:
         """Whitening, bound C and cap K at a point."""
-        plain = ScorePoint(self.design, beta, identity)
+        plain = ScorePoint(self.design, beta, np.eye(self.design.size))
         values, vectors = np.linalg.eigh(plain.information(self.x, self.y) / max(len(self.x), 1))
         values = np.maximum(values, _FLOOR * values.mean() + 1e-9)
         point = replace(plain, whitening=(vectors * values**-0.5) @ vectors.T)
@@ -218,16 +223,46 @@ class _Known:
 
     def _errors(self, point: ScorePoint, release: ScoreRelease) -> Floats:
         """Standard errors of the slopes that the release alone would give."""
-        seen = self.observation(point, release, np.zeros(self.design.size))
-        covariance = posterior([seen], prior_precision(self.design))[1]
+        read = (point, release.noise_std, np.zeros(self.design.size))
+        covariance = posterior([self.observation(*read, point.beta)], prior_precision(self.design))[1]
         return np.sqrt(np.diag(covariance))[self.design.family.baseline :]
 
-    def observation(self, point: ScorePoint, release: ScoreRelease, score: Floats) -> Observation:
-        """What a whitened score says of the coefficients."""
+    def estimate(
+        self, read: Sequence[tuple[ScorePoint, float, Floats]], beta: Floats
+    ) -> tuple[Floats, Floats]:
+        """Coefficients and covariance, from points with their noise and scores, beginning at ``beta``."""
+        prior = prior_precision(self.design)
+        for _ in range(_ROUNDS):
+            mean, covariance = posterior([self.observation(*each, beta) for each in read], prior)
+            step = bounded_step(mean - beta)
+            beta = beta + step
+            if np.abs(step).max() < _CLOSE:
+                break
+        return beta, covariance
+
+    def observation(self, point: ScorePoint, noise_std: float, score: Floats, truth: Floats) -> Observation:
+        """What a whitened score says, near ``truth``.
+
+        A score is linear in the coefficients only nearby, so what the draws expect at its own point, if
+        ``truth`` is true, is taken off: it is then a score at ``truth``.
+        """
         back = np.linalg.inv(point.whitening)
-        std = max(release.noise_std, _NO_NOISE) * point.bound
-        information = back @ self._information(point) @ back
-        return Observation(point.beta, back @ score, self.correct(information), std**2 * back @ back)
+        rows, weights, family = self.rows, point.weights(self.x)[:, None], self.design.family
+        eta, at = rows @ truth, rows @ point.beta
+        flat = rows.reshape(-1, self.design.size)
+        expected = self.share * flat.T @ (weights * family.shift(eta, at, self.y)).ravel()
+        curved = flat * (weights * family.curvature(eta, self.y)).reshape(-1, 1)
+        information = self.share * curved.T @ flat
+        corrected = self.correct(information)
+        # what the correction adds to the draws' information, it adds to what they expect
+        expected = expected + (corrected - information) @ (truth - point.beta)
+        std = max(noise_std, _NO_NOISE) * point.bound
+        return Observation(truth, back @ score - expected, corrected, std**2 * back @ back)
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Rows of the draws' design, shape (k, J, d)."""
+        return self.design.rows(self.x)
 
     def _information(self, point: ScorePoint) -> Floats:
         return self.share * replace(point, cap=np.inf).information(self.x, self.y)

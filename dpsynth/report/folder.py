@@ -116,8 +116,8 @@ def _study(record: Mapping[str, Any]) -> Estimates:
     if told.kind not in MEASURES:
         raise ValueError(f"the study {told.study!r} is of the unknown kind {told.kind!r}")
     terms = len(told.terms)
-    shapes = told.values.shape == (terms,) and told.covariance.shape == (terms, terms)
-    if not (shapes and np.isfinite(told.values).all() and (np.diag(told.covariance) > 0).all()):
+    shapes = told.coefficients.shape == (terms,) and told.covariance.shape == (terms, terms)
+    if not (shapes and np.isfinite(told.coefficients).all() and (np.diag(told.covariance) > 0).all()):
         raise ValueError(f"the study {told.study!r} lacks an estimate or a variance of one of its terms")
     return told
 

@@ -73,8 +73,8 @@ def test_studies_arrive(tmp_path):
     ("changes", "words"),
     [
         ({"kind": "probit"}, "unknown kind 'probit'"),
-        ({"values": [0.1]}, "lacks an estimate or a variance"),
-        ({"values": [0.1, None]}, "lacks an estimate or a variance"),
+        ({"coefficients": [0.1]}, "lacks an estimate or a variance"),
+        ({"coefficients": [0.1, None]}, "lacks an estimate or a variance"),
         ({"covariance": [[0.1, 0.0], [0.0, 0.0]]}, "lacks an estimate or a variance"),
         ({"secret": 1}, "unexpected keyword"),
     ],

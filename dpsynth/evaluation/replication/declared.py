@@ -115,7 +115,7 @@ def as_fit(estimates: Estimates, level: float) -> Fit:
             2.0 * float(stats.norm.sf(abs(value) / error)),
         )
         for term, value, error in zip(
-            estimates.terms, estimates.values.tolist(), estimates.std_errors.tolist(), strict=True
+            estimates.terms, estimates.coefficients.tolist(), estimates.std_errors.tolist(), strict=True
         )
     }
     return Fit(coefficients)

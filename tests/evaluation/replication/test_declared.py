@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from dpsynth.evaluation.replication.model import EffectsModel
 
 from dpsynth.evaluation import evaluate
 from dpsynth.evaluation.records import Evaluation, Findings
 from dpsynth.evaluation.replication.declared import as_fit
 from dpsynth.evaluation.replication.evaluator import replication
-from dpsynth.evaluation.replication.model import EffectsModel
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.regression.estimates import Estimates

@@ -1,0 +1,123 @@
+"""Declared studies in a fit: what they cost, what is refused, and what a user reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth import Column, Schema
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.synthesis.budget import Shares
+from dpsynth.synthesis.studies import expected_widening
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=99),
+        Column(name="urea", kind="continuous", lower=1, upper=200, scale="log"),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=800,
+)
+TEXT = "logistic: died ~ age + urea + sex"
+
+
+def cohort(n: int = 800, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age, urea = rng.integers(18, 100, n), np.exp(rng.normal(2, 0.7, n)).clip(1, 200)
+    p = 1 / (1 + np.exp(1 - 0.04 * (age - 60) - 0.5 * np.log2(urea / 8)))
+    return pd.DataFrame(
+        {
+            "age": age,
+            "urea": urea,
+            "sex": rng.choice(["F", "M"], n),
+            "died": np.where(rng.random(n) < p, "yes", "no"),
+        }
+    )
+
+
+def fitted(**given) -> dpsynth.DPWGANGP:
+    options = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "studies": [TEXT]} | given
+    return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
+
+
+@pytest.mark.parametrize("studies", [[TEXT], [TEXT, {"model": "linear: age ~ urea + sex", "name": "age"}]])
+def test_the_whole_fit_costs_what_was_asked(studies):
+    """Readings of studies that the calibration forgets, or that leave budget unused."""
+    model = fitted(studies=studies)
+    assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0
+    names = [entry.name for entry in model.ledger_.entries]
+    assert len(names) == 3 + 3 * len(studies)
+    for label in [estimates.study for estimates in model.estimates_]:
+        kinds = [name.split()[0] for name in names if name.endswith(f"of study {label}")]
+        assert kinds == ["score", "information", "score"]
+    assert {entry.sensitivity.split()[0] for entry in model.ledger_.entries[3:]} == {"1"}
+    assert model.guarantee().private
+
+
+def test_studies_leave_the_rest_in_proportion():
+    """A share of the studies that is taken from the tables alone."""
+    plain, declared = fitted(studies=[]), fitted(shares=Shares(studies=0.36))
+    for before, after in zip(plain.ledger_.entries, declared.ledger_.entries[:3], strict=True):
+        if "multiplier" in str(before.event):
+            ratio = after.event.noise_multiplier / before.event.noise_multiplier
+            assert ratio == pytest.approx(1 / np.sqrt(0.64), rel=0.02)
+
+
+def test_a_study_after_the_fit_is_refused_and_says_why():
+    """A regression that nobody paid for, answered from the draws."""
+    model = fitted()
+    assert model.study("died").terms == ("age", "urea (per doubling)", "sex: M vs F")
+    with pytest.raises(InputError, match=r"not declared before the fit .declared were: died.*never read"):
+        model.study("survival")
+
+
+def test_the_effects_are_found():
+    """Effects of another sign or size; age and urea are strong here, sex has none."""
+    told = {row["term"]: row for row in fitted(random_state=1).estimates_[0].effects()}
+    assert told["age"]["lower"] > 1.0 and told["age"]["lower"] < np.exp(0.04) < told["age"]["upper"]
+    assert told["urea (per doubling)"]["lower"] < np.exp(0.5) < told["urea (per doubling)"]["upper"]
+    assert told["sex: M vs F"]["lower"] < 1 < told["sex: M vs F"]["upper"]
+
+
+def test_more_terms_than_the_budget_can_bear_are_refused_before_anything_is_read():
+    """A study whose intervals would say nothing, found out when the budget is spent."""
+    model = dpsynth.DPWGANGP(epsilon=0.05, delta=1e-6, training_steps=0, studies=[TEXT])
+    with pytest.raises(PrivacyError, match=r"study 'died' has more terms .* at least [0-9.]+ times as wide"):
+        model.fit(cohort(), schema=SCHEMA)
+    assert not model.ledger_.entries
+
+
+def test_the_expected_widening_is_a_lower_bound_that_is_near():
+    """A width told beforehand that has nothing to do with what comes out."""
+    model = fitted(epsilon=1.0, random_state=0)
+    study = model.model_.studies[0].declared
+    scores = [
+        entry.event.noise_multiplier for entry in model.ledger_.entries if entry.name.startswith("score")
+    ]
+    whole = float(np.sum([z**-2.0 for z in scores]) / 0.8) ** -0.5
+    expected = expected_widening(study, SCHEMA, 800, whole)
+    assert 0.9 * expected < model.estimates_[0].widening < 2.5 * expected
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"prior": "none", "training_steps": 1}, "studies need a prior"),
+        ({"studies": ["died ~ bmi"]}, "'bmi' is not a column"),
+        ({"studies": ["logistic: age ~ sex"]}, "must have two categories"),
+        ({"studies": [TEXT, "died ~ age"]}, "died"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(given, said):
+    """A mistake in a declaration that is found when the budget is spent, or as a traceback."""
+    options = {"epsilon": 3.0, "training_steps": 0, "studies": [TEXT]} | given
+    model = dpsynth.DPWGANGP(**options)
+    with pytest.raises(InputError, match=said) as problem:
+        model.fit(cohort(), schema=SCHEMA)
+    assert (
+        "\n" not in str(problem.value) and not getattr(model, "ledger_", dpsynth.accounting.Ledger()).entries
+    )
