@@ -144,10 +144,10 @@ def test_a_record_that_overflows_adds_nothing():
     """Infinity from a record at the schema's bound, where draws scale the column by a tiny number."""
     frame = cohort(50)
     point = point_of(frame, bound=0.3, cap=0.2)
-    design = replace(point.design, scale=np.array([1e-300, 1.0, 1.0]))
-    point = replace(point, design=design)
-    assert np.isfinite(point.total_score(frame)[0]).all()
-    assert np.isfinite(point.total_information(frame)[0]).all()
+    for tiny in (1e-300, 1e-308, 1e-160):
+        far = replace(point, design=replace(point.design, scale=np.array([tiny, tiny, 1.0])))
+        assert np.isfinite(far.total_score(frame)[0]).all()
+        assert np.isfinite(far.total_information(frame)[0]).all()
 
 
 def test_the_split_is_the_whole_of_a_study():
