@@ -29,6 +29,7 @@ from dpsynth.synthesis.intake import confess, conformed, records_of
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
+from dpsynth.synthesis.redrawn import redrawn_tables
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
@@ -323,6 +324,59 @@ class DPWGANGP(BaseEstimator):
             If a constraint or condition is nearly impossible under the model, naming it.
         """
         return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
+
+    def sample_many(
+        self,
+        m: int,
+        n_samples: int | None = None,
+        *,
+        where: Where | None = None,
+        random_state: int | None = None,
+    ) -> list[pd.DataFrame]:
+        """``m`` synthetic tables to analyse alike and combine; post-processing, free of cost.
+
+        Each table comes from a model of its own, whose released counts are redrawn with another sample and
+        other noise (:mod:`dpsynth.synthesis.redrawn`), so that the tables differ as far as the released
+        numbers may be off. Fit the same regression to each, and give estimates and squared standard errors
+        to :func:`dpsynth.combine`. Samples of `sample` share one model's noise and do not combine.
+
+        What comes out is valid for what the measured tables express: means, shares, and associations of
+        pairs that are edges of the prior (``model_.prior.edges``). Any other association is as wrong in all
+        tables as it is in one, and combining cannot know it. The edges, the bins and a generator's weights
+        are not redrawn.
+
+        Parameters
+        ----------
+        m : int
+            Number of tables, at least 2; intervals of few tables are wide, 20 or more are better.
+        n_samples : int, optional
+            Records of each; by default ``n_``, as many as the real table has.
+        where, random_state
+            As for `sample`. Table k is the same whatever ``m`` is.
+
+        Returns
+        -------
+        list of m DataFrames, each (n_samples, columns) in the schema's dtypes
+
+        Raises
+        ------
+        InputError
+            If a condition cannot be read, no marginals were released, or the model was saved by a version
+            that did not keep the noise of its tables.
+        RejectionError
+            If a constraint or condition is nearly impossible under the model, naming it.
+
+        References
+        ----------
+        Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference with differentially private
+        synthetic data".
+        """
+        self._check_fitted()
+        whole("m", m, 2)
+        n = max(round(self.n_), 1) if n_samples is None else n_samples
+        conditions = self._conditions(n, where)
+        record = self.acceptance_ = Acceptance()
+        return list(redrawn_tables(self.model_, m, n, random_state, where=conditions, record=record))
 
     def sample_to(
         self,
