@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, papers, table
     from dpsynth.evaluation import evaluate
     from dpsynth.gan.settings import TrainingSettings
+    from dpsynth.regression.combining import combine
     from dpsynth.regression.study import Study
     from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 _HOME = {
     "DPWGANGP": "dpsynth.synthesis.synthesizer",
     "load": "dpsynth.synthesis.synthesizer",
+    "combine": "dpsynth.regression.combining",
     "evaluate": "dpsynth.evaluation",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
@@ -41,6 +43,7 @@ __all__ = [
     "TrainingSettings",
     "__version__",
     "accounting",
+    "combine",
     "datasets",
     "errors",
     "evaluate",

@@ -123,6 +123,7 @@ def test_public_names():
         "TrainingSettings",
         "__version__",
         "accounting",
+        "combine",
         "datasets",
         "errors",
         "evaluate",

@@ -51,6 +51,8 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         length of a table.
     method : {"histogram", "hierarchical"}
         "hierarchical" counts ordered grids of more than 64 cells as dyadic trees.
+    counted_in : (int, int), optional
+        Cells and values of an earlier release whose grids are kept; by default a rule on public numbers.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class MarginalsRelease(GaussianRelease[Marginals]):
     schema: Schema
     n: float
     method: Method = "histogram"
+    counted_in: tuple[int, int] | None = None
     name = "one-way marginals"
 
     def __post_init__(self) -> None:
@@ -90,7 +93,7 @@ class MarginalsRelease(GaussianRelease[Marginals]):
     @cached_property
     def sizes(self) -> tuple[int, int]:
         """Cells and values of numeric columns whose schema does not say, from public numbers."""
-        return public_sizes(self.schema, self.n, self.noise_multiplier or 0.0)
+        return self.counted_in or public_sizes(self.schema, self.n, self.noise_multiplier or 0.0)
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
@@ -181,8 +184,16 @@ class MarginalsRelease(GaussianRelease[Marginals]):
                 at += 1
             probabilities.append(counts / counts.sum())
         law = norm_sub(noisy[at], self.n) / self.n if self.panel else None
+        cells, values = self.sizes
         return Marginals(
-            self.grids, tuple(probabilities), float(self.n), self.noise_multiplier, *self.sizes, law
+            grids=self.grids,
+            probabilities=tuple(probabilities),
+            n=float(self.n),
+            noise_multiplier=self.noise_multiplier,
+            cells=cells,
+            values=values,
+            missing_law=law,
+            method=self.method,
         )
 
     def _is_tree(self, grid: Grid) -> bool:

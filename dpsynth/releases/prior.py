@@ -27,7 +27,7 @@ from dpsynth.releases.bins import Bins
 from dpsynth.releases.panels import CANDIDATES, choose, panel_of, rake
 from dpsynth.releases.projection import fit_margins, norm_sub
 from dpsynth.releases.records import Records
-from dpsynth.releases.structure import EdgesRelease, Kind
+from dpsynth.releases.structure import EdgesRelease, Family, Kind
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.table.draws import draw_conditional
 from dpsynth.table.encoder import Encoder
@@ -63,6 +63,9 @@ class Prior:
         Columns whose missing values are drawn together.
     missing_law : array, shape (len(panel) + 1,), or None
         Released probabilities of the number of missing values among them.
+    noise_std : float or None
+        Standard deviation of the noise in a cell of the tables, 0 without noise; None in models saved before
+        it was kept.
     """
 
     kind: str
@@ -72,11 +75,17 @@ class Prior:
     factors: tuple[tuple[tuple[int, ...], int, NDArray[np.float64]], ...]
     panel: tuple[int, ...] = ()
     missing_law: NDArray[np.float64] | None = None
+    noise_std: float | None = None
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs (last parent, child) of the factors."""
         return tuple((parents[-1], child) for parents, child, _ in self.factors)
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """Columns of each table, the child last."""
+        return tuple((*parents, child) for parents, child, _ in self.factors)
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
@@ -104,13 +113,17 @@ class Prior:
 
     def sample_cells(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw fine grid cells of n records, shape (n, columns): bins, then cells within them."""
-        bins = self.sample(n, rng)
+        return self.cells_of(self.sample(n, rng), rng)
+
+    def cells_of(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw a fine grid cell within each bin, independently; both of shape (n, columns)."""
+        cells = np.empty_like(bins)
         for j, (binning, p) in enumerate(zip(self.binnings, self.cells, strict=True)):
             within = np.zeros((binning.size, len(p)))
             # The small term lets a bin without released mass draw one of its own cells.
             within[binning.labels, np.arange(len(p))] = p + 1e-12
-            bins[:, j] = draw_conditional(within, bins[:, j], rng, even=False)
-        return bins
+            cells[:, j] = draw_conditional(within, bins[:, j], rng, even=False)
+        return cells
 
     def sample_points(self, n: int, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
         """Draw n encoded records, shape (n, encoder.layout.dim), groups one-hot."""
@@ -122,6 +135,7 @@ class Prior:
         meta = {
             "kind": self.kind,
             "root": self.root,
+            "noise_std": self.noise_std,
             "factors": [[list(parents), child] for parents, child, _ in self.factors],
         }
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
@@ -142,7 +156,8 @@ class Prior:
         )
         panel = tuple(meta.get("panel", ()))
         law = arrays.get("missing_law")
-        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law)
+        noise = meta.get("noise_std")
+        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law, noise)
 
 
 @dataclass(frozen=True)
@@ -239,12 +254,26 @@ class PriorReleases:
         families = ledger.run(edges.of(bins), records, rng) if edges.choices else edges.only()
         tables = self.tables.of(bins, families)
         noisy = ledger.run(tables, records, rng) if tables.count else []
-        factors = tuple(
-            (family[:-1], family[-1], _clean(table, family, bins.binnings, bins.n))
-            for family, table in zip(families, noisy, strict=True)
+        return Prior(
+            kind=edges.kind,
+            root=edges.root,
+            binnings=bins.binnings,
+            cells=marginals.probabilities,
+            factors=fit_factors(families, noisy, bins),
+            panel=panel_of(bins.grids),
+            missing_law=marginals.missing_law,
+            noise_std=self.tables.noise_std,
         )
-        panel, law = panel_of(bins.grids), marginals.missing_law
-        return Prior(edges.kind, edges.root, bins.binnings, marginals.probabilities, factors, panel, law)
+
+
+def fit_factors(
+    families: Sequence[Family], noisy: Sequence[NDArray[np.float64]], bins: Bins
+) -> tuple[tuple[tuple[int, ...], int, NDArray[np.float64]], ...]:
+    """Noisy tables as factors of a prior: made non-negative and fitted to the released one-way marginals."""
+    return tuple(
+        (family[:-1], family[-1], _clean(table, family, bins.binnings, bins.n))
+        for family, table in zip(families, noisy, strict=True)
+    )
 
 
 def _clean(

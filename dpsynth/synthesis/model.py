@@ -6,7 +6,7 @@ records is post-processing and costs nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,45 +100,57 @@ class GeneratorModel:
         rng: np.random.Generator,
         *,
         block: int = BLOCK,
+        among: int = 1,
         where: Sequence[Rule] = (),
         record: Acceptance | None = None,
+        redrawn: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """Frames that together hold ``n`` synthetic records; memory is bounded by ``block`` rows.
 
         Every record obeys the schema's constraints, and fulfils the conditions of ``where``
         (`dpsynth.synthesis.rejection`); ``record`` counts how many candidates that took.
 
+        The records of a block agree with the released marginals more closely than independent draws would.
+        With ``among`` greater than 1 they are a random part of so many times as many records that do, and
+        the greater it is, the nearer is their sampling noise to that of independent draws.
+
+        ``redrawn`` gives records of the modelled columns other values, before constraints are looked at.
+
         Raises
         ------
         RejectionError
             If a constraint or condition is nearly impossible under the model.
         """
-        count = max(-(-n // block), 1)
+        most = max(block // among, 1)
+        count = max(-(-n // most), 1)
         sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
         rules = self.schema.rules
         formulas = self.schema.formulas
         found = Acceptance() if record is None else record
-        limits = {"least": min(SMALLEST_BLOCK, block), "most": block}
 
-        def made(size: int) -> pd.DataFrame:
-            frame = self._made(size, rng)
+        def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:
+            frame = self._made(size, rng, least)
+            frame = frame if redrawn is None else redrawn(frame)
             return add_derived(frame, formulas, self.schema.columns) if formulas else frame
 
         def lawful(size: int) -> pd.DataFrame:
+            least = max(among * size, SMALLEST_BLOCK)
             if not rules or not size:
-                return made(size)
-            kept = self.encoder if self.match_marginals else None
-            frame = obeying(made, max(size, SMALLEST_BLOCK), rules, kept, rng, found, **limits)
+                return made(size, least)
+            kept = self.encoder if self.match_marginals and redrawn is None else None
+            limits = {"least": min(SMALLEST_BLOCK, block), "most": block}
+            frame = obeying(made, least, rules, kept, rng, found, **limits)
             return frame.iloc[:size]
 
         if where:
+            limits = {"least": min(SMALLEST_BLOCK, most), "most": most}
             yield from fulfilling(lawful, sizes, where, rng, found, **limits)
         else:
             yield from map(lawful, sizes)
 
-    def _made(self, size: int, rng: np.random.Generator) -> pd.DataFrame:
-        """``size`` records of the modelled columns, as the generator makes them."""
-        made = max(size, SMALLEST_BLOCK)
+    def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
+        """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
+        made = max(size, least)
         points = self.points(made, rng)
         if self.match_marginals:
             points = calibrate(points, self.encoder, rng)

@@ -31,6 +31,7 @@ from dpsynth.synthesis.intake import confess, conformed, records_of
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
+from dpsynth.synthesis.redrawn import redrawn_tables
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.synthesis.studies import check_studies, check_widening, fit_studies
 from dpsynth.table.io import write_table
@@ -338,6 +339,71 @@ class DPWGANGP(BaseEstimator):
             If a constraint or condition is nearly impossible under the model, naming it.
         """
         return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
+
+    def sample_many(
+        self,
+        m: int,
+        n_samples: int | None = None,
+        *,
+        study: str | None = None,
+        where: Where | None = None,
+        random_state: int | None = None,
+    ) -> list[pd.DataFrame]:
+        """``m`` synthetic tables to analyse alike and combine; post-processing, free of cost.
+
+        For a declared study, the released model draws the predictors of each table, and its outcome follows
+        the study's regression with coefficients drawn from what is known of them: fitting and combining gives
+        the study's private estimates back, and analyses near to it (another scale, fewer terms) are valid as
+        far as its regression is. The outcome's associations with columns that are no terms are lost.
+
+        Without a study, each table comes from a model of its own, whose released counts are redrawn with
+        another sample and other noise (:mod:`dpsynth.synthesis.redrawn`), so that the tables differ as far
+        as the released numbers may be off. Fit the same regression to each, and give estimates and squared
+        standard errors to :func:`dpsynth.combine`. Samples of `sample` share one model's noise and do not
+        combine.
+
+        What comes out without a study is valid for what the measured tables express: means, shares, and
+        associations of pairs that are edges of the prior (``model_.prior.edges``). Any other association is as wrong in all
+        tables as it is in one, and combining cannot know it. The edges, the bins and a generator's weights
+        are not redrawn.
+
+        Parameters
+        ----------
+        m : int
+            Number of tables, at least 2; intervals of few tables are wide, 20 or more are better.
+        n_samples : int, optional
+            Records of each; by default ``n_``, as many as the real table has.
+        study : str, optional
+            Name of a declared study.
+        where, random_state
+            As for `sample`. Table k is the same whatever ``m`` is.
+
+        Returns
+        -------
+        list of m DataFrames, each (n_samples, columns) in the schema's dtypes
+
+        Raises
+        ------
+        InputError
+            If a condition cannot be read, the study was not declared before the fit, no marginals were
+            released, or the model was saved by a version that did not keep the noise of its tables.
+        RejectionError
+            If a constraint or condition is nearly impossible under the model, naming it.
+
+        References
+        ----------
+        Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference with differentially private
+        synthetic data".
+        """
+        self._check_fitted()
+        whole("m", m, 2)
+        n = max(round(self.n_), 1) if n_samples is None else n_samples
+        declared = None if study is None else self.model_.study(study)
+        conditions = self._conditions(n, where)
+        record = self.acceptance_ = Acceptance()
+        return list(
+            redrawn_tables(self.model_, m, n, random_state, study=declared, where=conditions, record=record)
+        )
 
     def sample_to(
         self,

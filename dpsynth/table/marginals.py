@@ -41,6 +41,8 @@ class Marginals:
     missing_law : array, shape (k + 1,), or None
         Released probabilities of 0 to k missing values among the k columns that may be missing; None where
         they are fewer than three.
+    method : str or None
+        How they were counted; None in models saved before it was kept.
     """
 
     grids: tuple[Grid, ...]
@@ -50,11 +52,17 @@ class Marginals:
     cells: int
     values: int = 2 * MOST_CELLS
     missing_law: NDArray[np.float64] | None = None
+    method: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Column names, in the schema's order."""
         return tuple(grid.column.name for grid in self.grids)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """What the grids were made with, besides the schema: ``cells`` and ``values``."""
+        return self.cells, self.values
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays."""
@@ -63,6 +71,7 @@ class Marginals:
             "noise_multiplier": self.noise_multiplier,
             "cells": self.cells,
             "values": self.values,
+            "method": self.method,
         }
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
         if self.missing_law is not None:
@@ -82,7 +91,8 @@ class Marginals:
                     f"column {grid.column.name!r} has {p.size} saved cells, the schema's grid {grid.size}"
                 )
         law = arrays.get("missing_law")
-        return cls(grids, probabilities, float(meta["n"]), meta["noise_multiplier"], cells, values, law)
+        n, noise, method = float(meta["n"]), meta["noise_multiplier"], meta.get("method")
+        return cls(grids, probabilities, n, noise, cells, values, law, method)
 
 
 def default_cells(n: float, noise_std: float) -> int:

@@ -268,9 +268,9 @@ def test_memory_is_bounded_by_the_block(monkeypatch, rules):
     asked: list[int] = []
     whole = GeneratorModel._made
 
-    def counted(self, size, rng):
+    def counted(self, size, rng, least):
         asked.append(size)
-        return whole(self, size, rng)
+        return whole(self, size, rng, least)
 
     monkeypatch.setattr(GeneratorModel, "_made", counted)
     where = parse_where("sex = F", model.schema)

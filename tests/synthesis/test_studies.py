@@ -121,3 +121,33 @@ def test_what_is_wrong_is_said_in_a_sentence(given, said):
     assert (
         "\n" not in str(problem.value) and not getattr(model, "ledger_", dpsynth.accounting.Ledger()).entries
     )
+
+
+def combined(model: dpsynth.DPWGANGP, m: int, n: int | None = None) -> dpsynth.regression.combining.Combined:
+    import statsmodels.api as sm
+
+    fits = []
+    for table in model.sample_many(m, n, study="died", random_state=0):
+        terms = np.column_stack([table["age"], np.log2(table["urea"]), table["sex"] == "M"]).astype(float)
+        fits.append(sm.Logit((table["died"] == "yes") * 1.0, sm.add_constant(terms)).fit(disp=False))
+    return dpsynth.combine([fit.params[1:] for fit in fits], [fit.bse[1:] ** 2 for fit in fits])
+
+
+@pytest.mark.slow
+def test_combining_a_studys_tables_gives_its_estimates_back():
+    """Tables without the noise, or with the sampling counted twice: intervals of another length."""
+    model = fitted(epsilon=2.0, random_state=0)
+    told, found = model.estimates_[0], combined(model, 60, 4000)
+    assert np.abs((found.estimate - told.coefficients) / told.std_errors).max() < 0.5
+    np.testing.assert_allclose(found.std_error, told.std_errors, rtol=0.3)
+
+
+def test_tables_for_a_study_differ_and_obey_the_schema():
+    """One table m times, or values that the schema does not know."""
+    model = fitted(random_state=0)
+    first, second = model.sample_many(2, 200, study="died", random_state=3)
+    assert not first.equals(second)
+    for table in (first, second):
+        assert table.equals(SCHEMA.conform(table).frame) and len(table) == 200
+    with pytest.raises(InputError, match="not declared before the fit"):
+        model.sample_many(2, study="survival")

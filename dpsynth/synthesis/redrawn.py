@@ -1,0 +1,184 @@
+"""Tables from redrawn releases: what an analyst needs to see how far the noise for privacy may be off.
+
+All samples of one released model share its noise, so that none of them, nor all together, tells how large it
+is. Here every table comes from a model of its own, whose releases are redrawn (a parametric bootstrap, Efron
+and Tibshirani 1993, section 6.5): as many records as the real table has are drawn from the released model,
+they are counted as the real ones were, noise of the same scale is added, and the counts are cleaned and
+fitted by the same code. The tables then differ from each other as another sample of the population, read with
+other noise, would differ from this one, and `dpsynth.combine` makes an interval of that. Tables that
+know of the noise are the idea of Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference
+with differentially private synthetic data", who draw them from a Bayesian posterior.
+
+Everything here is a function of released numbers: post-processing, free of privacy cost. What is *not*
+redrawn is kept as it was released: the choice of the prior's edges and of its bins, the number of records
+where it is a noisy count, and a trained generator's weights.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import InputError
+from dpsynth.regression.outcomes import redrawn
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.marginals import MarginalsRelease, Method
+from dpsynth.releases.prior import Prior, fit_factors
+from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.study import FittedStudy
+from dpsynth.releases.tables import TablesRelease
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import Marginals
+from dpsynth.table.rules import Rule
+
+#: Evenly drawn records of the prior for each one that is taken from among them, with replacement.
+_POOL = 4
+#: Records that agree with the redrawn marginals together, for each one of a table. A table's own sampling
+#: noise falls short of that of independent records by one part in so many.
+_AMONG = 20
+
+
+def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
+    """Another model of the same population, as another sample and other noise would have given it.
+
+    Parameters
+    ----------
+    model : GeneratorModel
+        With released marginals.
+    rng : numpy Generator
+
+    Returns
+    -------
+    GeneratorModel
+        Marginals and the prior's tables are redrawn together, from one sample of records; edges, bins and a
+        generator's weights are those of ``model``.
+
+    Raises
+    ------
+    InputError
+        If the model has no released marginals, or was saved by a version that did not keep their noise.
+    """
+    marginals, prior = _measured(model)
+    frame = _records(marginals, prior, rng)
+    encoder = model.encoder
+    again = _marginals(encoder, marginals, frame, rng)
+    return dataclasses.replace(
+        model,
+        encoder=Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical),
+        prior=None if prior is None else _prior(prior, again, frame, rng),
+    )
+
+
+def redrawn_tables(
+    model: GeneratorModel,
+    m: int,
+    n: int,
+    seed: int | None,
+    *,
+    study: FittedStudy | None = None,
+    where: Sequence[Rule] = (),
+    record: Acceptance | None = None,
+) -> Iterator[pd.DataFrame]:
+    """``m`` tables of ``n`` records, each from a redrawn model of its own, or for a declared study.
+
+    The records of a table are as good as independent draws of its model: the variance that an analysis
+    computes from one table is then the variance that tables of one model have. (Tables of
+    :meth:`GeneratorModel.sample` agree with the released numbers more closely than independent records do,
+    and the rule for combining would take away more than there is.)
+
+    For a declared study the released model draws the predictors, and the outcome is drawn anew from the
+    study's regression, whose coefficients are drawn for each table from what is known of them: the posterior
+    predictive distribution of a Bayesian who holds the private estimates.
+
+    Table k depends on ``seed`` and k alone, not on ``m``. Parameters are those of
+    :meth:`GeneratorModel.blocks`.
+    """
+    if study is None:
+        _measured(model)
+    for stream in np.random.SeedSequence(seed).spawn(m):
+        rng = np.random.default_rng(stream)
+        if study is None:
+            blocks = redraw(model, rng).blocks(n, rng, among=_AMONG, where=where, record=record)
+        else:
+            beta = rng.multivariate_normal(study.beta, study.covariance)
+            answer = partial(redrawn, study.design, beta, rng=rng)
+            blocks = model.blocks(n, rng, where=where, record=record, redrawn=answer)
+        yield pd.concat(list(blocks), ignore_index=True)
+
+
+def _measured(model: GeneratorModel) -> tuple[Marginals, Prior | None]:
+    """What a model was measured to be, if its noise is known."""
+    marginals = model.encoder.marginals
+    if marginals is None:
+        raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")
+    if marginals.method is None or (model.prior is not None and model.prior.noise_std is None):
+        raise InputError(
+            "the model was saved by an earlier version of dpsynth, which did not keep what redrawing its "
+            "tables takes; sample() works as before, and a model that is fitted now can be redrawn"
+        )
+    return marginals, model.prior
+
+
+def _records(marginals: Marginals, prior: Prior | None, rng: np.random.Generator) -> pd.DataFrame:
+    """As many records as the real table has, independent draws of the released model."""
+    n = max(round(marginals.n), 1)
+    if prior is None:
+        cells = np.stack([rng.choice(len(p), size=n, p=p) for p in marginals.probabilities], axis=1)
+    else:
+        # Draws of the prior are more even than independent ones; a choice with replacement undoes that.
+        bins = prior.sample(_POOL * n, rng)
+        cells = prior.cells_of(bins[rng.integers(len(bins), size=n)], rng)
+    return _frame(marginals, cells)
+
+
+def _frame(marginals: Marginals, cells: NDArray[np.int64]) -> pd.DataFrame:
+    """Values in the middle of their cells: what is counted is the cells."""
+    middle = np.full(len(cells), 0.5)
+    return pd.DataFrame(
+        {grid.column.name: grid.decode(cells[:, j], middle) for j, grid in enumerate(marginals.grids)}
+    )
+
+
+def _marginals(
+    encoder: Encoder, marginals: Marginals, frame: pd.DataFrame, rng: np.random.Generator
+) -> Marginals:
+    release = MarginalsRelease(
+        schema=encoder.schema,
+        n=marginals.n,
+        noise_multiplier=marginals.noise_multiplier,
+        method=cast(Method, marginals.method),
+        counted_in=marginals.sizes,
+    )
+    records = FrameRecords(frame)
+    with records.opened():  # nobody's records
+        return release(records, rng)
+
+
+def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.Generator) -> Prior:
+    binnings = tuple(
+        Binning.from_labels(binning.labels, p)
+        for binning, p in zip(prior.binnings, again.probabilities, strict=True)
+    )
+    bins = Bins(again.grids, binnings, again.n)
+    tables = TablesRelease(count=len(prior.factors), noise_multiplier=None).of(bins, prior.families)
+    records = FrameRecords(frame)
+    with records.opened():
+        exact = tables.query(records) if prior.factors else []
+    std = prior.noise_std or 0.0
+    noisy = [counts + std * rng.standard_normal(counts.shape) for counts in exact]
+    return dataclasses.replace(
+        prior,
+        binnings=binnings,
+        cells=again.probabilities,
+        factors=fit_factors(prior.families, noisy, bins),
+        missing_law=again.missing_law,
+    )
