@@ -363,9 +363,9 @@ class DPWGANGP(BaseEstimator):
         combine.
 
         What comes out without a study is valid for what the measured tables express: means, shares, and
-        associations of pairs that are edges of the prior (``model_.prior.edges``). Any other association is as wrong in all
-        tables as it is in one, and combining cannot know it. The edges, the bins and a generator's weights
-        are not redrawn.
+        associations of pairs that are edges of the prior (``model_.prior.edges``). Any other association is
+        as wrong in all tables as it is in one, and combining cannot know it. The edges, the bins and a
+        generator's weights are not redrawn.
 
         Parameters
         ----------
