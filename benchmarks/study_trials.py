@@ -1,0 +1,226 @@
+"""One resample at one epsilon: the real fit, and what each method says of the same study.
+
+A method takes a `Trial` and returns `Told`. The fitted models are shared by the methods of a trial, so that
+one that combines several synthetic tables of the declared model costs no second fit: add it to `METHODS`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from study_cases import CASES, NULLS, Case
+
+import dpsynth
+from dpsynth.errors import DpsynthError, PrivacyError
+from dpsynth.evaluation.replication.design_matrix import design
+from dpsynth.evaluation.replication.likelihood import Fit, fit
+from dpsynth.evaluation.replication.separation import slope_priors
+from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.newton import mode
+from dpsynth.regression.study import Study
+from dpsynth.regression.terms import model_terms
+from dpsynth.synthesis.fitting import choose_noise, draw_up
+from dpsynth.synthesis.studies import expected_widening
+from dpsynth.table.schema import Schema
+
+#: of a normal 95 % interval
+Z = 1.959964
+FIELDS = ("values", "std_errors", "lower", "upper")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Estimates of every term with the ends of their 95 % intervals, NaN where there is none."""
+
+    values: np.ndarray
+    std_errors: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    remark: str = ""
+    widening: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """JSON-able."""
+        found: dict[str, Any] = {
+            field: [None if np.isnan(v) else float(f"{v:.8g}") for v in getattr(self, field)]
+            for field in FIELDS
+        }
+        return (
+            found
+            | ({"remark": self.remark} if self.remark else {})
+            | ({"widening": self.widening} if self.widening is not None else {})
+        )
+
+
+def told_by_fit(found: Fit, terms: Sequence[str], remark: str = "") -> Told:
+    """A maximum likelihood fit, term by term."""
+    known = [found.coefficients.get(term) for term in terms]
+    columns = [
+        np.array([np.nan if c is None else getattr(c, field) for c in known])
+        for field in ("value", "std_error", "lower", "upper")
+    ]
+    return Told(*columns, remark=found.problem or remark)
+
+
+def fitted(frame: pd.DataFrame, schema: Schema, study: Study, priors: dict[str, float] | None) -> Told:
+    """The study fitted to a table; by ridge if ``priors`` are given, or if the outcome separates."""
+    model = study.effects(schema)
+    data = design(frame, schema, model)
+    terms = [term.name for term in model_terms(schema, model)]
+    rng = np.random.default_rng(0)
+    found = fit(data, model.kind, rng=rng, priors=priors)
+    if not found.separated:
+        return told_by_fit(found, terms)
+    return told_by_fit(fit(data, model.kind, rng=rng, priors=slope_priors(data)), terms, "ridge")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A case's population.
+
+    ``values`` are the coefficients that a reader would find in it, ``target`` those that the package finds
+    with the likelihood of a declared study (residuals clipped, times grouped) and the records in memory,
+    ``exact`` what a model estimates without noise.
+    """
+
+    terms: tuple[str, ...]
+    values: np.ndarray
+    target: np.ndarray
+    exact: np.ndarray
+    records: int
+    events: float | None
+    remark: str
+    priors: dict[str, float] | None
+
+
+def _target(frame: pd.DataFrame, schema: Schema, study: Study) -> np.ndarray:
+    own = StudyDesign.of(schema, study.effects(schema), frame, study.intervals)
+    beta, own = mode(own, *own.read(frame), 1.0)
+    return own.reported(beta, np.eye(own.size))[0]
+
+
+@lru_cache
+def truth(name: str) -> Truth:
+    """The population's fit, by ridge where its outcome separates; null covariates have 0."""
+    case = CASES[name]
+    frame, schema = case.population()
+    study = case.study(nulls=False)
+    model = study.effects(schema)
+    data = design(frame, schema, model)
+    told, priors = fitted(frame, schema, study, None), None
+    if told.remark == "ridge":
+        priors = slope_priors(data)
+    elif told.remark:
+        raise RuntimeError(f"{name}: {told.remark}")
+    whole = dpsynth.DPWGANGP(epsilon=None, training_steps=0, studies=[study], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole.fit(frame, schema=schema.with_n_public(len(frame)))
+    terms = [term.name for term in model_terms(schema, model)]
+    nothing = np.zeros(0)
+    if case.nulls:
+        wider = Schema(columns=(*schema.columns, *NULLS), outcome=schema.outcome)
+        every = [term.name for term in model_terms(wider, case.study().effects(wider))]
+        nothing = np.zeros(len(every) - len(terms))
+        terms = every
+    return Truth(
+        tuple(terms),
+        np.concatenate([told.values, nothing]),  # noqa: PD011
+        np.concatenate([_target(frame, schema, study), nothing]),
+        np.concatenate([whole.estimates_[0].values, nothing]),  # noqa: PD011
+        len(data.y),
+        None if model.kind == "linear" else float((data.y > 0).mean()),
+        told.remark,
+        priors,
+    )
+
+
+def seed(*words: object) -> int:
+    """A seed of one's own for everything that is named."""
+    return zlib.crc32("|".join(map(str, words)).encode())
+
+
+class Trial:
+    """A resample, and the models that the methods need, each fitted once."""
+
+    def __init__(self, case: Case, epsilon: float, repetition: int) -> None:
+        self.case, self.epsilon, self.repetition = case, epsilon, repetition
+        # every epsilon meets the same resamples
+        rng = np.random.default_rng(seed(case.name, repetition, "resample"))
+        self.frame, self.schema = case.resample(rng)
+        self.study = case.study()
+        self.truth = truth(case.name)
+
+    def _model(self, what: str, studies: list[Study]) -> dpsynth.DPWGANGP:
+        own = seed(self.case.name, self.epsilon, self.repetition, what)
+        model = dpsynth.DPWGANGP(epsilon=self.epsilon, training_steps=0, studies=studies, random_state=own)
+        return model.fit(self.frame, schema=self.schema)
+
+    @cached_property
+    def plain(self) -> dpsynth.DPWGANGP:
+        """The whole budget for the synthetic table."""
+        return self._model("plain", [])
+
+    @cached_property
+    def declared(self) -> dpsynth.DPWGANGP:
+        """The same budget with the study declared, default shares."""
+        return self._model("declared", [self.study])
+
+    def fitted(self, frame: pd.DataFrame) -> Told:
+        """The study fitted to a table of this trial."""
+        return fitted(frame, self.schema, self.study, self.truth.priors)
+
+
+def naive(trial: Trial) -> Told:
+    """One synthetic table of n records, fitted as if it were real."""
+    own = seed(trial.case.name, trial.epsilon, trial.repetition, "sample")
+    return trial.fitted(trial.plain.sample(trial.case.n, random_state=own))
+
+
+def declared(trial: Trial) -> Told:
+    """The private estimates that the model holds."""
+    found = trial.declared.estimates_[0]
+    if found.terms != trial.truth.terms:
+        raise RuntimeError(f"terms differ: {found.terms} and {trial.truth.terms}")
+    values, errors = np.asarray(found.values), found.std_errors
+    return Told(values, errors, values - Z * errors, values + Z * errors, widening=found.widening)
+
+
+METHODS: dict[str, Callable[[Trial], Told]] = {"naive": naive, "declared": declared}
+
+
+def expected(case: Case, epsilon: float) -> float:
+    """The widening that is told beforehand, from public values alone."""
+    _, schema = case.resample(np.random.default_rng(0))
+    study = case.study()
+    options = dpsynth.DPWGANGP(epsilon=epsilon, training_steps=0, studies=[study]).validate()
+    planned = choose_noise(draw_up(schema, float(case.n), options), options, (0.0, 0.0))
+    return expected_widening(study, schema, case.n, planned.studies[0].multiplier)
+
+
+def run(case: Case, epsilon: float, repetition: int, methods: Sequence[str]) -> dict[str, Any]:
+    """One line of results; a method that the package refuses or that fails says why."""
+    from threadpoolctl import threadpool_limits
+
+    start = time.perf_counter()
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trial = Trial(case, epsilon, repetition)
+        told: dict[str, Any] = {"real": trial.fitted(trial.frame).record()}
+        for name in methods:
+            try:
+                told[name] = METHODS[name](trial).record()
+            except PrivacyError as problem:
+                told[name] = {"refused": str(problem)}
+            except (DpsynthError, np.linalg.LinAlgError) as problem:
+                told[name] = {"failed": f"{type(problem).__name__}: {problem}"}
+    seconds = round(time.perf_counter() - start, 2)
+    return {"case": case.name, "epsilon": epsilon, "repetition": repetition, "seconds": seconds, "told": told}
