@@ -135,7 +135,7 @@ def truth(name: str) -> Truth:
         tuple(terms),
         np.concatenate([told.values, nothing]),  # noqa: PD011
         np.concatenate([_target(frame, schema, study), nothing]),
-        np.concatenate([whole.estimates_[0].values, nothing]),  # noqa: PD011
+        np.concatenate([whole.estimates_[0].coefficients, nothing]),
         len(data.y),
         None if model.kind == "linear" else float((data.y > 0).mean()),
         told.remark,
@@ -174,6 +174,14 @@ class Trial:
         """The same budget with the study declared, default shares."""
         return self._model("declared", [self.study])
 
+    @cached_property
+    def tables(self) -> list[Told]:
+        """Twenty tables for the study, each fitted."""
+        own = seed(self.case.name, self.epsilon, self.repetition, "tables")
+        return [
+            self.fitted(table) for table in self.declared.sample_many(20, study="study", random_state=own)
+        ]
+
     def fitted(self, frame: pd.DataFrame) -> Told:
         """The study fitted to a table of this trial."""
         return fitted(frame, self.schema, self.study, self.truth.priors)
@@ -190,11 +198,31 @@ def declared(trial: Trial) -> Told:
     found = trial.declared.estimates_[0]
     if found.terms != trial.truth.terms:
         raise RuntimeError(f"terms differ: {found.terms} and {trial.truth.terms}")
-    values, errors = np.asarray(found.values), found.std_errors
+    values, errors = found.coefficients, found.std_errors
     return Told(values, errors, values - Z * errors, values + Z * errors, widening=found.widening)
 
 
+def combined(m: int) -> Callable[[Trial], Told]:
+    """The first m of twenty tables for the study, each fitted, and combined as an analyst does."""
+
+    def told(trial: Trial) -> Told:
+        fits = trial.tables[:m]
+        estimates, errors = (
+            np.array([getattr(fit, field) for fit in fits]) for field in ("values", "std_errors")
+        )
+        told_by_all = np.isfinite(estimates).all(axis=0)  # a term that some table cannot tell is not combined
+        values, stds, lower, upper = (np.full(len(told_by_all), np.nan) for _ in range(4))
+        found = dpsynth.combine(estimates[:, told_by_all], errors[:, told_by_all] ** 2)
+        values[told_by_all], stds[told_by_all] = found.estimate, found.std_error
+        lower[told_by_all], upper[told_by_all] = found.lower, found.upper
+        ridge = sum(fit.remark == "ridge" for fit in fits)
+        return Told(values, stds, lower, upper, remark=f"{ridge} of {m} tables by ridge" if ridge else "")
+
+    return told
+
+
 METHODS: dict[str, Callable[[Trial], Told]] = {"naive": naive, "declared": declared}
+METHODS |= {f"{m} tables": combined(m) for m in (5, 10, 20)}
 
 
 def expected(case: Case, epsilon: float) -> float:
