@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from dpsynth.errors import OwnerWarning
 
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.regression.estimates import Estimates
     from dpsynth.synthesis.fitting import Progress
 
 # A log file gets a line on training this often.
@@ -34,6 +35,13 @@ LedgerOption = Annotated[
 ForgetFlag = Annotated[
     bool,
     typer.Option("--forget-earlier", help="Leave earlier releases from this folder out; the ledger says so."),
+]
+StudyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--study",
+        help="Regression to buy estimates of, such as 'logistic: death ~ age + sex'; may be repeated.",
+    ),
 ]
 AcceptNFlag = Annotated[
     bool, typer.Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
@@ -69,6 +77,11 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 def say(line: str) -> None:
     """Print a line of the log on stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def told(estimates: Sequence[Estimates]) -> list[str]:
+    """Private estimates as tables of text, a blank line after each."""
+    return [f"{study}\n" for study in estimates]
 
 
 @contextmanager

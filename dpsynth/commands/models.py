@@ -36,6 +36,7 @@ def fit(
     ] = None,
     prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    study: console.StudyOption = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
     accept_unreviewed: Annotated[
         bool,
@@ -57,21 +58,25 @@ def fit(
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.ledger.journal import journalled
     from dpsynth.runs.preflight import require_table
+    from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP
+    from dpsynth.table.schema import Schema
 
     in_parts = data.is_dir() or scheduler is not None or workers is not None
-    given = {"prior": prior, "training_steps": steps}
+    given = {"prior": prior, "training_steps": steps, "studies": study}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
-    model.validate()
+    options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = console.earlier_ledger(ledger)
         if not in_parts:
             require_table(data)
-        opened = _in_parts(data, schema, scheduler, workers) if in_parts else _in_memory(data, schema)
+        if options.studies:
+            for line in widening_lines(options, Schema.from_yaml(schema)):
+                console.say(line)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened as (table, known),
+            opened(data, schema, scheduler, workers) as (table, known),
         ):
             with console.owner_warnings(), console.progress_bar() as draw:
                 model.fit(
@@ -83,28 +88,29 @@ def fit(
                 )
             model.save(out, replace=force)
     summary = model.ledger_.summary()
-    text = f"{summary['guarantee']}\nwrote the model to {out}"
-    console.emit({"out": str(out), **summary}, text, as_json=as_json)
+    lines = [*console.told(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
+    estimates = {"estimates": [study.to_dict() for study in model.estimates_]} if model.estimates_ else {}
+    console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
 
 
 @contextmanager
-def _in_memory(data: Path, schema: Path) -> Iterator[tuple[pd.DataFrame, Schema]]:
-    from dpsynth.datasets import open_table
+def opened(
+    data: Path, schema: Path | Schema, scheduler: str | None = None, workers: int | None = None
+) -> Iterator[tuple[pd.DataFrame | PartitionedRecords, Schema]]:
+    """Give a table and its schema: in memory, or in parts where it is a folder or workers are asked for."""
+    if not (data.is_dir() or scheduler is not None or workers is not None):
+        from dpsynth.datasets import open_table
 
-    table = open_table(data, schema)
-    yield table.frame, table.schema
-
-
-@contextmanager
-def _in_parts(
-    data: Path, schema: Path, scheduler: str | None, workers: int | None
-) -> Iterator[tuple[PartitionedRecords, Schema]]:
+        whole = open_table(data, schema)
+        yield whole.frame, whole.schema
+        return
     from dpsynth.cluster import connected
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.table.parquet import ParquetTable
     from dpsynth.table.schema import Schema
 
-    known, table = Schema.from_yaml(schema), ParquetTable(data)
+    known = schema if isinstance(schema, Schema) else Schema.from_yaml(schema)
+    table = ParquetTable(data)
     with connected(scheduler, workers=workers) as client:
         yield PartitionedRecords(table, known, client), known
 

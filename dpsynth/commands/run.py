@@ -29,6 +29,7 @@ def run_configuration(
     delta: Annotated[float | None, typer.Option("--delta", help="Probability of failure.")] = None,
     prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    study: console.StudyOption = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
     accept_unreviewed: Annotated[
         bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
@@ -56,6 +57,7 @@ def run_configuration(
         "--delta": delta,
         "--prior": prior,
         "--steps": steps,
+        "--study": study,
         "--not-private": not_private or None,
         "--accept-unreviewed": accept_unreviewed or None,
     }
@@ -115,12 +117,15 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
             "accept_unreviewed": bool(given["--accept-unreviewed"]),
         },
         "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
+        "studies": given["--study"] or [],
     }
     try:
         return RunConfig.from_dict(record).located(".")
     except ConfigError as problem:
         # the keys of the file that was not written
         said = str(problem).replace("model.training_steps", "--steps").replace("model.", "--")
+        if said.startswith("studies: "):
+            said = f"--study: {said.removeprefix('studies: ')}"
         raise ConfigError(said) from None
 
 
@@ -155,4 +160,6 @@ def _text(done: Finished) -> str:
         ]
         lines.append(f"{'; '.join(numbers)} (internal: not for release)")
     lines.append(f"wrote {', '.join(done.files)} to {done.out}")
+    if "studies" in done.report.config:
+        lines.append(f"`dpsynth study show {done.out}` prints the private estimates of the declared studies")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ import pandas as pd
 
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, InputError
+from dpsynth.table.schema import Schema
 
 
 def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
@@ -117,8 +118,24 @@ def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple
 def _parts(table: Table, in_test: np.ndarray, test_fraction: float) -> tuple[Table, Table]:
     n_public = table.schema.n_public
     n_public_test = None if n_public is None else _test_size(n_public, test_fraction)
-    n_public_train = None if n_public is None or n_public_test is None else n_public - n_public_test
-    return _part(table, ~in_test, n_public_train), _part(table, in_test, n_public_test)
+    train = _part(table, ~in_test, training_schema(table.schema, test_fraction))
+    return train, _part(table, in_test, table.schema.with_n_public(n_public_test or None))
+
+
+def training_schema(schema: Schema, test_fraction: float) -> Schema:
+    """Return the schema of a table's training part, whose public number follows from the table's.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> column = Column(name="age", kind="integer", lower=18, upper=99)
+    >>> training_schema(Schema(columns=(column,), n_public=569), 0.5).n_public
+    285
+    """
+    if schema.n_public is None:
+        return schema
+    # a public number so small that a half of it is nothing says nothing
+    return schema.with_n_public(schema.n_public - _test_size(schema.n_public, test_fraction) or None)
 
 
 def _check_fraction(test_fraction: float) -> None:
@@ -130,10 +147,8 @@ def _test_size(n: int, test_fraction: float) -> int:
     return round(test_fraction * n)
 
 
-def _part(table: Table, rows: np.ndarray, n_public: int | None) -> Table:
-    frame = table.frame.loc[rows].reset_index(drop=True)
-    # a public number so small that a half of it is nothing says nothing
-    return replace(table, frame=frame, schema=table.schema.with_n_public(n_public or None))
+def _part(table: Table, rows: np.ndarray, schema: Schema) -> Table:
+    return replace(table, frame=table.frame.loc[rows].reset_index(drop=True), schema=schema)
 
 
 def _stratified(strata: np.ndarray, n_test: int, rng: np.random.Generator) -> np.ndarray:

@@ -20,7 +20,7 @@ from dpsynth.files.atomic import read_json
 from dpsynth.files.locks import locked
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
-_KEPT = ("model.json", "model/model.json", "checkpoint.json")
+_KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
 
 
 def write_folder(

@@ -167,8 +167,9 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
         return f"{where} is required"
     message = first["msg"].removeprefix("Value error, ")
     if kind == "value_error":
-        if message.startswith("column "):
-            return message  # a column within a schema: its name says more than its position
+        # a column within a schema: its name says more than its position
+        if message.startswith(("column ", f"{where} ")):
+            return message
         return f"{where}: {message}" if where else message
     message = message[:1].lower() + message[1:]
     for before, after in (("input should be ", "must be "), ("input should have ", "must have ")):

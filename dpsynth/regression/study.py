@@ -116,6 +116,16 @@ class Study(Section):
             return cls(**given)
         raise InputError(f"a study must be a text, a mapping of keys or a Study, got {given!r:.80}")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that were given a value, as :meth:`read` takes them.
+
+        Examples
+        --------
+        >>> Study(model="death ~ age", units={"age": 10}).to_dict()
+        {'model': 'death ~ age', 'units': {'age': 10.0}}
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
     @property
     def label(self) -> str:
         """Its name, by default that of the outcome."""

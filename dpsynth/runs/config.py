@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from dpsynth.errors import ConfigError
 from dpsynth.evaluation.settings import Settings
 from dpsynth.files.atomic import write_text
 from dpsynth.files.options import Section
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
 
 
@@ -94,6 +95,9 @@ class RunConfig(Section):
         Files of one's own.
     split : SplitConfig
     model : ModelConfig
+    studies : tuple of Study
+        Regressions that part of the budget buys, each a text or a mapping with the keys of
+        :class:`~dpsynth.regression.study.Study`.
     sample : SampleConfig
     evaluate : EvaluateConfig
     description : str, optional
@@ -118,6 +122,7 @@ class RunConfig(Section):
     data: DataConfig | None = None
     split: SplitConfig = SplitConfig()
     model: ModelConfig
+    studies: tuple[Study, ...] = ()
     sample: SampleConfig = SampleConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
 
@@ -126,6 +131,11 @@ class RunConfig(Section):
             super().__init__(**fields)
         except ValidationError as problem:
             raise ConfigError(one_sentence(problem, tuple(type(self).model_fields))) from None
+
+    @field_validator("studies", mode="before")
+    @classmethod
+    def _studies(cls, given: Any) -> Any:
+        return read_studies(given)
 
     @model_validator(mode="after")
     def _one_table(self) -> RunConfig:
@@ -144,6 +154,9 @@ class RunConfig(Section):
         }
         # Left out, an epsilon of null would be a missing one.
         plain["model"] = {"epsilon": self.model.epsilon, **plain["model"]}
+        del plain["studies"]
+        if self.studies:
+            plain["studies"] = [study.to_dict() for study in self.studies]
         return plain
 
     @classmethod

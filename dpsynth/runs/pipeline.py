@@ -25,6 +25,7 @@ from dpsynth import datasets
 from dpsynth.accounting.ledger.guarantee import WARNING
 from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.datasets.split import training_schema
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluators import evaluate_tables
 from dpsynth.evaluation.records import Evaluation
@@ -39,6 +40,7 @@ from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import check_run
 from dpsynth.runs.reporting import new_report
 from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
 
@@ -144,8 +146,12 @@ def run(
         checkpoint = checkpoint_folder(out)
         _check_checkpoint(checkpoint, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
-        check_run(config, ledger)
+        schema = check_run(config, ledger)
         say = log or (lambda line: None)
+        if not resume:  # where the studies have been released
+            part = training_schema(schema, config.split.test_fraction)
+            for line in widening_lines(model.validate(), part):
+                say(line)
         named = None if ledger is None else Ledger.load(ledger)
         if resume:
             named = _continued(checkpoint, named, ledger, forget_earlier)
@@ -291,10 +297,12 @@ def build_model(config: RunConfig) -> DPWGANGP:
     """
     accept = config.data.accept_unreviewed if config.data is not None else False
     try:
-        model = DPWGANGP(**dict(config.model), accept_unreviewed=accept)
+        model = DPWGANGP(**dict(config.model), accept_unreviewed=accept, studies=config.studies)
         model.validate()
     except InputError as problem:
-        raise ConfigError(f"model: {problem}") from None
+        # studies that contradict the model are a key of their own
+        where = "" if str(problem).startswith("studies ") else "model: "
+        raise ConfigError(f"{where}{problem}") from None
     return model
 
 

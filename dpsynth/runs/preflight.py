@@ -8,11 +8,12 @@ from dpsynth import datasets
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import DataError, InputError
 from dpsynth.runs.config import RunConfig
+from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.schema import Schema, require_reviewed
 
 
 def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
-    """Check a run's schema, its evaluation's settings, its earlier ledger, and that its table is there.
+    """Check a run's schema, studies, evaluation's settings and earlier ledger, and that its table is there.
 
     Parameters
     ----------
@@ -27,8 +28,8 @@ def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
     Raises
     ------
     InputError
-        If the schema is wrong, a setting of the evaluation does not fit it (the message starts with the key
-        in the configuration), the ledger cannot be read, or the table's file is absent.
+        If the schema is wrong, a study or a setting of the evaluation does not fit it (the message starts
+        with the key in the configuration), the ledger cannot be read, or the table's file is absent.
     PrivacyError
         If the schema holds fields read off the records that nobody accepted.
 
@@ -45,6 +46,10 @@ def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
         schema = datasets.card(str(config.dataset)).table
     else:
         schema = Schema.from_yaml(Path(config.data.schema_path))
+    try:
+        check_studies(config.studies, schema)
+    except InputError as problem:
+        raise InputError(f"studies: {problem}") from None
     if config.evaluate.enabled:
         check_evaluation(config, schema)
     require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)

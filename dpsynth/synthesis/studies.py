@@ -8,13 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.errors import PrivacyError
+from dpsynth.errors import InputError, PrivacyError
 from dpsynth.regression.design import INTERVALS
 from dpsynth.regression.study import Study
 from dpsynth.regression.terms import model_terms
 from dpsynth.releases.records import Records
 from dpsynth.releases.study import SPLIT, FittedStudy, StudyReleases
+from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
 #: synthetic records that stand for the real ones in every expectation
@@ -87,6 +89,55 @@ def check_widening(
             )
         expected[study.label] = wide
     return expected
+
+
+def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
+    """What each declared study's intervals will be at least, before a record is read.
+
+    Parameters
+    ----------
+    options : FitOptions
+    schema : Schema
+        With a public number of records.
+
+    Raises
+    ------
+    InputError
+        If a study does not fit the schema, or the number of records is not public.
+    PrivacyError
+        If the budget cannot bear a study.
+    """
+    check_studies(options.studies, schema)
+    if not options.studies:
+        return {}
+    if schema.n_public is None:
+        raise InputError(
+            "schema has no n_public: how wide intervals will be depends on the number of records, which is "
+            "then counted privately, as the first reading of the fit"
+        )
+    n = float(schema.n_public)
+    releases = choose_noise(draw_up(schema.modelled, n, options), options, (0.0, 0.0))
+    return check_widening(options.studies, releases.studies, schema, n)
+
+
+def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
+    """What `planned_widening` says, one sentence a study, or why it cannot be said yet.
+
+    Raises
+    ------
+    InputError, PrivacyError
+        As `planned_widening` does, but for a private number of records.
+    """
+    check_studies(options.studies, schema)
+    if options.studies and schema.n_public is None:
+        return [
+            "studies: how wide their intervals will be depends on the number of records, which is private; a "
+            "study that the budget cannot bear is refused when they are counted, which then has been paid for"
+        ]
+    return [
+        f"study {name}: intervals at least {wide:.1f} times as wide as without noise"
+        for name, wide in planned_widening(options, schema).items()
+    ]
 
 
 def fit_studies(

@@ -33,7 +33,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.redrawn import redrawn_tables
 from dpsynth.synthesis.rejection import Acceptance
-from dpsynth.synthesis.studies import check_studies, check_widening, fit_studies
+from dpsynth.synthesis.studies import check_studies, check_widening, fit_studies, planned_widening
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Rule, Where, parse_where
@@ -173,6 +173,40 @@ class DPWGANGP(BaseEstimator):
             For an argument that is out of range or contradicts another, naming it.
         """
         return FitOptions.of(**self.get_params(deep=False))
+
+    def expected_widening(self, schema: Schema) -> dict[str, float]:
+        """How wide the declared studies' intervals will be, from public numbers: nothing is read or spent.
+
+        Parameters
+        ----------
+        schema : Schema
+            With ``n_public``: of the records that ``fit`` will be given, a training part's own.
+
+        Returns
+        -------
+        dict of str to float
+            For each study, how many times as wide as without noise its intervals will be at least. Rare
+            outcomes and correlated or heavy-tailed predictors make it more.
+
+        Raises
+        ------
+        InputError
+            If an argument of the constructor is wrong, a study does not fit the schema, or the schema has no
+            ``n_public``.
+        PrivacyError
+            If the budget cannot bear a study, as ``fit`` would say.
+
+        Examples
+        --------
+        >>> from dpsynth import Column
+        >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
+        ...                          Column(name="died", kind="binary", categories=("no", "yes"))),
+        ...                 n_public=300)
+        >>> model = DPWGANGP(epsilon=1.0, training_steps=0, studies=["died ~ age"])
+        >>> {name: round(wide, 1) for name, wide in model.expected_widening(schema).items()}
+        {'died': 1.1}
+        """
+        return planned_widening(self.validate(), schema)
 
     def fit(
         self,

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.datasets import Table, independent_split, open_table, train_test
+from dpsynth.datasets.split import training_schema
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.table import Column, Schema, write_table
 
@@ -29,6 +30,15 @@ def make(n: int, seed: int = 0, n_public: int | None = None, outcome: bool = Tru
     schema = SCHEMA.with_n_public(n_public)
     frame = schema.conform(pd.DataFrame({"i": np.arange(n), "y": y})).frame
     return Table(frame, schema if outcome else Schema(columns=schema.columns, n_public=n_public), "made")
+
+
+@pytest.mark.parametrize("split", [independent_split, train_test])
+@pytest.mark.parametrize("n_public", [None, 1, 7, 60])
+@pytest.mark.parametrize("fraction", [0.3, 0.5, 0.7])
+def test_the_training_parts_schema_is_known_beforehand(split, n_public, fraction) -> None:
+    """What is said of a run before its table is read, with another number of records than the run's."""
+    table = make(60, n_public=n_public)
+    assert split(table, fraction)[0].schema == training_schema(table.schema, fraction)
 
 
 @given(st.integers(4, 60), st.floats(0.3, 0.7), st.integers(0, 9), st.booleans())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from dpsynth import DPWGANGP
 from dpsynth.datasets import names
 from dpsynth.errors import ConfigError
 from dpsynth.files.yaml_text import load_yaml
+from dpsynth.regression.study import Study
 from dpsynth.runs.config import RunConfig
+from dpsynth.runs.pipeline import build_model
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 
@@ -62,6 +65,76 @@ def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
         }
     )
     assert RunConfig.from_dict(load_yaml(config.to_yaml())) == config
+
+
+STUDIES = """\
+dataset: flchain
+model: {epsilon: 3}
+studies:
+  - "death ~ age + log(creatinine)"
+  - model: "cox: (futime, death) ~ age"
+    name: survival
+    units: {age: 10}
+    transforms: {age: linear}
+    intervals: [365, 730.5]
+"""
+
+
+def test_studies_round_trip(tmp_path: Path) -> None:
+    """A declaration of which the saved copy, or the record in a report, has lost a part."""
+    config = RunConfig.from_dict(load_yaml(STUDIES))
+    survival = Study(
+        model="cox: (futime, death) ~ age",
+        name="survival",
+        units={"age": 10.0},
+        transforms={"age": "linear"},
+        intervals=(365.0, 730.5),
+    )
+    assert config.studies == (Study(model="death ~ age + log(creatinine)"), survival)
+    config.to_yaml(tmp_path / "again.yaml")
+    assert RunConfig.from_yaml(tmp_path / "again.yaml") == config
+    assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert config.to_dict()["studies"][0] == {"model": "death ~ age + log(creatinine)"}
+    assert "studies" not in RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 1}}).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("studies: death ~ age", "studies must be a list of studies, got 'death ~ age'"),
+        ("studies:", "studies must be a list of studies, got None"),
+        ("studies: [death ~ age, death]", "studies: study 2: model: a model is written"),
+        ("studies: [{model: death ~ age, unit: {}}]", "studies: study 1: unit is not a known key"),
+        ("studies: [{name: x}]", "studies: study 1: model is required"),
+        ("studies: [death ~ age, death ~ sex]", "studies: two studies are called 'death'"),
+        (
+            "studies: [{model: death ~ age, units: {age: 0}}]",
+            "studies: study 1: units.age must be greater than 0, got 0",
+        ),
+        ("studies: [death ~ age]\nstudies: []", "the key 'studies' is given twice"),
+        (
+            "study: death ~ age",
+            "study is not a known key (known keys: description, dataset, data, split, model",
+        ),
+    ],
+)
+def test_studies_that_are_none(text: str, words: str, tmp_path: Path) -> None:
+    """A slip that does not name the key and the study, or a text that is read letter by letter."""
+    path = tmp_path / "x.yaml"
+    path.write_text(f"dataset: a\nmodel: {{epsilon: 1}}\n{text}\n")
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        RunConfig.from_yaml(path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [{"prior": "none"}, {"marginals": "none", "numeric": "minmax"}])
+def test_studies_that_contradict_the_model(model: dict[str, object]) -> None:
+    """A fault of two keys that is laid to one section, or found after the table was read."""
+    config = RunConfig.from_dict(
+        {"dataset": "flchain", "model": {"epsilon": 3, **model}, "studies": ["death ~ age"]}
+    )
+    with pytest.raises(ConfigError, match=r"^studies need a prior"):
+        build_model(config)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +211,7 @@ def test_frozen() -> None:
 
 def test_defaults_are_the_synthesizers() -> None:
     """A default that the configuration and the class give differently."""
-    config = RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 3.0}}).model.model_dump()
+    config = RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 3.0}})
     params = DPWGANGP(epsilon=3.0).get_params()
-    assert config == {name: value for name, value in params.items() if name != "accept_unreviewed"}
+    del params["accept_unreviewed"]  # of the table, under data
+    assert {**config.model.model_dump(), "studies": config.studies} == params

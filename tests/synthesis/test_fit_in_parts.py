@@ -84,6 +84,21 @@ def test_the_same_noise_gives_the_same_bytes(prior, n_public, frame, folder, cli
     assert len(entries) == (1 if prior == "none" else 3) + (n_public is None)
 
 
+@pytest.mark.parametrize(
+    "study", ["died ~ age + crea + stage", "linear: hb ~ age", "cox: (age, died) ~ hb + log(crea)"]
+)
+def test_the_same_noise_gives_the_same_estimates(study, frame, folder, client):
+    """Scores that are not summed over all parts, or whose noise is drawn part by part."""
+    memory = estimator(studies=[study]).fit(frame, schema=SCHEMA)
+    parts = estimator(studies=[study]).fit(opened(folder, client), schema=SCHEMA)
+    a, b = memory.estimates_[0], parts.estimates_[0]
+    assert a.terms == b.terms and a.formula == b.formula
+    # sums of floats in another order
+    np.testing.assert_allclose(b.values, a.values, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-7)
+    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
+
+
 def test_noise_is_drawn_afresh_without_a_seed(folder, client):
     models = [estimator(random_state=None).fit(opened(folder, client), schema=SCHEMA) for _ in range(2)]
     a, b = (model.model_.encoder.marginals.probabilities[0] for model in models)

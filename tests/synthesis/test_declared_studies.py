@@ -1,0 +1,236 @@
+"""Studies declared at an estimator: what is refused before a record is read, and what is kept afterwards."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import dpsynth
+from dpsynth import DPWGANGP, Column, Schema, Shares, Study, TrainingSettings
+from dpsynth.accounting import Ledger
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.regression.estimates import Estimates
+from dpsynth.synthesis.fitting import choose_noise, draw_up
+from dpsynth.synthesis.studies import widening_lines
+
+SMALL = TrainingSettings(
+    critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
+)
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="crea", kind="continuous", lower=0.1, upper=20, decimals=2, scale="log", missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="months", kind="integer", lower=216, upper=1080, derived="age * 12"),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=600,
+)
+STUDIES = ["died ~ age + crea", {"model": "linear: age ~ sex", "name": "ages", "units": {}}]
+
+
+def table(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, n)
+    crea = np.where(rng.random(n) < 0.1, np.nan, np.exp(rng.normal(0, 0.5, n)).round(2))
+    died = rng.random(n) < 1 / (1 + np.exp(-(age - 60) / 15))
+    return pd.DataFrame(
+        {"age": age, "crea": crea, "sex": rng.choice(["F", "M"], n), "died": np.where(died, "yes", "no")}
+    )
+
+
+def estimator(**options):
+    return DPWGANGP(**{"epsilon": 2.0, "delta": 1e-5, "training_steps": 0, "studies": STUDIES, **options})
+
+
+def same(a: tuple[Estimates, ...], b: tuple[Estimates, ...]) -> bool:
+    return [study.to_dict() for study in a] == [study.to_dict() for study in b]
+
+
+def unread(monkeypatch) -> None:
+    """Nothing of the private table may be looked at from here on."""
+
+    def refuse(*args, **kwargs):
+        pytest.fail("the records were read")
+
+    monkeypatch.setattr("dpsynth.synthesis.synthesizer.records_of", refuse)
+
+
+WIDE = "died ~ " + " + ".join(f"x{k}" for k in range(40))
+WIDE_SCHEMA = Schema(
+    columns=(
+        *(Column(name=f"x{k}", kind="continuous", lower=0, upper=1) for k in range(40)),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    n_public=200,
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"studies": ["died ~ dose"]}, "study 'died': 'dose' is not a column"),
+        (
+            {"studies": ["logistic: age ~ sex"]},
+            "study 'age': the outcome 'age' of a logistic model must have",
+        ),
+        ({"studies": ["died ~ age", "died ~ sex"]}, "studies: two studies are called 'died'; give one"),
+        ({"studies": ["died ~ age + sex + age"]}, "study 'died': the predictor 'age' is given twice"),
+        ({"studies": ["died ~ months"]}, "study 'died': 'months' is a derived column, which is never read"),
+        (
+            {"studies": [{"model": "died ~ age", "intervals": [365]}]},
+            "study 'died': intervals are for cox models only, got a logistic model",
+        ),
+        ({"studies": "died ~ age"}, "studies must be a list of studies, got 'died ~ age'"),
+        ({"studies": ["died ~ age", 3]}, "studies: study 2: a study must be a text, a mapping of keys"),
+        ({"prior": "none"}, "studies need a prior"),
+        ({"marginals": "none", "numeric": "minmax", "training_steps": 20}, "studies need a prior"),
+        ({"preset": "healthgan", "epsilon": None}, "studies need a prior"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused_in_a_sentence_before_anything_is_read(options, message, monkeypatch):
+    """A study that fails in the middle of a fit, or a sentence that does not say which."""
+    unread(monkeypatch)
+    ledger = Ledger()
+    for refused in (
+        lambda model: model.fit(table(), schema=SCHEMA, ledger=ledger),
+        lambda model: model.expected_widening(SCHEMA),
+    ):
+        with pytest.raises(InputError) as caught:
+            refused(estimator(**options))
+        assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert not ledger.entries
+
+
+def test_too_many_terms_for_the_budget():
+    """A study whose intervals say nothing, found out after the budget was spent."""
+    model = DPWGANGP(0.3, 1e-5, training_steps=0, studies=[WIDE])
+    frame = pd.DataFrame({f"x{k}": np.linspace(0, 1, 200) for k in range(40)}).assign(
+        died=["no", "yes"] * 100
+    )
+    ledger = Ledger()
+    with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
+        model.expected_widening(WIDE_SCHEMA)
+    with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
+        model.fit(frame, schema=WIDE_SCHEMA, ledger=ledger)
+    assert not ledger.entries
+
+
+def test_a_private_count_is_the_only_thing_paid_for_when_a_study_is_refused():
+    """A refusal that cannot be known beforehand, and that costs more than the count."""
+    ledger = Ledger()
+    with pytest.raises(PrivacyError, match="more terms than the budget can bear"):
+        estimator(epsilon=0.02, delta=1e-4).fit(table(), schema=SCHEMA.with_n_public(None), ledger=ledger)
+    assert [entry.name for entry in ledger.entries] == ["number of records"]
+
+
+def test_expected_widening_is_that_of_the_planned_noise():
+    """A widening of another budget, share or number of records than the fit's."""
+    model = estimator()
+    found = model.expected_widening(SCHEMA)
+    assert list(found) == ["died", "ages"]
+    options = model.validate()
+    planned = choose_noise(draw_up(SCHEMA.modelled, 600.0, options), options, (0.0, 0.0))
+    multiplier = planned.studies[0].multiplier
+    assert found["died"] == pytest.approx(math.sqrt(1 + multiplier**2 / 0.8 * 3 / 600))
+    assert found["ages"] == pytest.approx(math.sqrt(1 + multiplier**2 / 0.8 * 2 / 600))
+    fitted = model.fit(table(), schema=SCHEMA)
+    # the event in the ledger is the one that was planned
+    scores = [entry for entry in fitted.ledger_.entries if entry.name == "score of study died"]
+    assert len(scores) == 2 and all(entry.event == planned.studies[0].first.event for entry in scores)
+    assert estimator(shares=Shares(studies=0.6)).expected_widening(SCHEMA)["died"] < found["died"]
+    assert estimator().expected_widening(SCHEMA.with_n_public(300))["died"] > found["died"]
+    assert estimator(epsilon=None).expected_widening(SCHEMA) == {"died": 1.0, "ages": 1.0}
+    assert estimator(studies=()).expected_widening(SCHEMA) == {}
+
+
+def test_widening_is_told_or_it_is_said_why_not():
+    """A number that the private count would decide, or a study that is passed over in silence."""
+    private = SCHEMA.with_n_public(None)
+    with pytest.raises(InputError, match="schema has no n_public"):
+        estimator().expected_widening(private)
+    options = estimator().validate()
+    (line,) = widening_lines(options, private)
+    assert "which is private" in line
+    lines = widening_lines(options, SCHEMA)
+    assert re.fullmatch(r"study died: intervals at least \d\.\d times as wide as without noise", lines[0])
+    assert len(lines) == 2 and widening_lines(estimator(studies=()).validate(), private) == []
+
+
+def test_a_saved_model_keeps_its_studies(tmp_path):
+    """Estimates, declarations or parameters that a file loses or changes."""
+    model = estimator(studies=[*STUDIES, {"model": "cox: (crea, died) ~ age", "name": "cox"}]).fit(
+        table(), schema=SCHEMA
+    )
+    model.save(tmp_path / "m")
+    again = dpsynth.load(tmp_path / "m")
+    assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3
+    assert str(again.study("ages")) == str(model.study("ages"))
+    assert again.studies == tuple(Study.read(given) for given in model.studies)
+    for a, b in zip(again.model_.studies, model.model_.studies, strict=True):
+        np.testing.assert_array_equal(a.beta, b.beta)
+        np.testing.assert_array_equal(a.covariance, b.covariance)
+        assert a.design.to_dict() == b.design.to_dict() and a.declared == b.declared
+    again.save(tmp_path / "n")
+    assert (tmp_path / "n/model.json").read_text() == (tmp_path / "m/model.json").read_text()
+    copied = clone(again)
+    assert copied.get_params() == again.get_params()
+
+
+def test_a_model_that_was_saved_before_there_were_studies(tmp_path):
+    """Old models that cannot be read any more."""
+    model = estimator(studies=()).fit(table(), schema=SCHEMA)
+    model.save(tmp_path / "m")
+    path = tmp_path / "m/model.json"
+    record = json.loads(path.read_text())
+    assert "studies" not in record["model"]
+    del record["params"]["studies"]
+    path.write_text(json.dumps(record))
+    assert dpsynth.load(tmp_path / "m").estimates_ == ()
+
+
+def test_a_study_asked_for_after_the_fit():
+    """A study that is read from the records later, unpaid, or a KeyError."""
+    model = estimator(studies=["died ~ age"]).fit(table(), schema=SCHEMA)
+    with pytest.raises(
+        InputError, match=r"study 'sex' was not declared before the fit \(declared were: died\)"
+    ):
+        model.study("sex")
+    with pytest.raises(InputError, match="none was declared"):
+        estimator(studies=()).fit(table(), schema=SCHEMA).study("died")
+
+
+def test_studies_stand_in_the_ledger():
+    """A reading that is not posted, or a budget that studies exceed."""
+    model = estimator().fit(table(), schema=SCHEMA)
+    names = [entry.name for entry in model.ledger_.entries if "study" in entry.name]
+    assert names == [
+        f"{what} of study {name}" for name in ("died", "ages") for what in ("score", "information", "score")
+    ]
+    assert 1.9 < model.ledger_.epsilon(1e-5) <= 2.0
+
+
+@pytest.mark.slow
+def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
+    """Estimates that were paid for before the critic's steps and are lost with them, or bought again."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    model = estimator(training_steps=40, training=SMALL)
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c", progress=stop)
+    record = json.loads((tmp_path / "c/checkpoint.json").read_text())
+    released = [Estimates.from_dict(study["estimates"]) for study in record["model"]["studies"]]
+    resumed = DPWGANGP.resume(tmp_path / "c", table())
+    assert same(resumed.estimates_, tuple(released)) and len(released) == 2
+    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
