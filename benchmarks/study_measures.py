@@ -67,10 +67,12 @@ def paired(told: Intervals, real: Intervals) -> Floats:
 
     The mean squared distance from the real fit over the mean of what the squared standard error has more than
     the real one. Around 1 where that is honest; the luck of the resamples, which both share, is not in it.
+    NaN where the intervals claim to be shorter than the real ones.
     """
     moved = (told.values - real.values) ** 2
     claimed = np.where(np.isnan(moved), np.nan, told.std_errors**2 - real.std_errors**2)
-    return np.nanmean(moved, axis=0) / np.nanmean(claimed, axis=0)
+    more = np.nanmean(claimed, axis=0)
+    return np.nanmean(moved, axis=0) / np.where(more > 0, more, np.nan)
 
 
 def excluded(told: Intervals) -> Floats:

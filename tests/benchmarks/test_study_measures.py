@@ -100,6 +100,7 @@ def test_paired_finds_noise_that_is_told_too_small():
     noise = rng.normal(size=(5000, 2)) * [0.5, 1.0]
     told = intervals(real.values + noise, np.sqrt(1.0 + 0.25))
     assert paired(told, real) == pytest.approx([1.0, 4.0], rel=0.08)
+    assert np.isnan(paired(intervals(told.values, 0.9), real)).all()
 
 
 def test_a_mean_of_nothing_is_no_number():
