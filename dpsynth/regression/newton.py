@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 SLOPE_PRIOR, INTERCEPT_PRIOR = 2.5, 10.0
 #: longest step, in standardised coefficients
 LONGEST_STEP = 3.0
-_STEPS = 30
+_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,11 @@ def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Float
     return covariance @ gain @ noise @ np.sum(each, axis=0), covariance
 
 
-def prior_precision(design: StudyDesign) -> Floats:
-    """Precision L of the prior, shape (d, d)."""
+def prior_precision(design: StudyDesign, slope: float = SLOPE_PRIOR) -> Floats:
+    """Precision L of the prior, shape (d, d), for a standard deviation of the slopes."""
     baseline = design.family.baseline
-    deviations = np.r_[np.full(baseline, INTERCEPT_PRIOR), np.full(len(design.terms), SLOPE_PRIOR)]
-    return np.diag(deviations**-2.0)
+    intercept = max(slope, INTERCEPT_PRIOR)
+    return np.diag(np.r_[np.full(baseline, intercept), np.full(len(design.terms), slope)] ** -2.0)
 
 
 def bounded_step(step: Floats) -> Floats:
@@ -95,14 +95,20 @@ def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Float
     beta[: design.family.baseline] = design.family.start(y)
     rows = design.rows(x)
     flat = rows.reshape(-1, design.size)
+    damping = 1.0
+    last = np.inf
     for _ in range(_STEPS):
         eta = rows @ beta
         if isinstance(design.family, Linear):
             design = replace(design, family=Linear(_spread(y - eta[:, 0])))
-        score = share * (flat.T @ design.family.residuals(eta, y).ravel())
+        score = share * (flat.T @ design.family.residuals(eta, y).ravel()) - prior @ beta
         curvature = share * design.family.curvature(eta, y).ravel()
-        step = np.linalg.solve((flat * curvature[:, None]).T @ flat + prior, score - prior @ beta)
-        beta = beta + bounded_step(step)
+        step = np.linalg.solve((flat * curvature[:, None]).T @ flat + prior, score)
+        # Newton's decrement falls on the way to the maximum; where a step went too far, the next are shorter
+        decrement = float(score @ step)
+        damping = min(1.0, 2.0 * damping) if decrement < last else max(damping / 4.0, 1e-3)
+        last = decrement
+        beta = beta + damping * bounded_step(step)
         if np.abs(step).max() < 1e-8:
             break
     return beta, design

@@ -10,7 +10,7 @@ every expectation. Read are
    by the noise that it holds (James and Stein 1961), so that it does no harm where noise drowns it;
 3. the score at that point.
 
-`dpsynth.regression.newton` makes coefficients of the two scores. Their sampling variance is H with weights
+`dpsynth.regression.newton` makes coefficients of the two scores, each compared with what the draws expect. Their sampling variance is H with weights
 w^2 in place of w: taken as H it is a little conservative.
 """
 
@@ -53,8 +53,12 @@ _CAPPED = 0.95
 _FLOOR = 0.01
 #: the records' information is between these parts of the draws', in every direction
 _STRETCH = (0.1, 4.0)
+#: the same for intervals, for which a standard error of the noise is taken off: unsure is wide, not narrow
+_LEAST_STRETCH = (1e-3, 4.0)
 #: Newton's steps from scores to coefficients, and when they are near enough
 _ROUNDS, _CLOSE = 20, 1e-6
+#: standard deviation of the slopes' prior in reported intervals: where nothing is known of a slope, they say so
+_WEAK = 100.0
 #: noise of a release without any, over its bound, so that its inverse exists
 _NO_NOISE = 1e-6
 
@@ -179,10 +183,14 @@ class StudyReleases:
         release = self.information.at(second)
         known = known.corrected(second, ledger.run(release, records, rng), release.noise_std)
         read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
-        mean, covariance = known.estimate(read, beta)
+        mean, _ = known.estimate(read, beta)
+        cautious = replace(known, correction=known.cautious)
+        told = [cautious.observation(*each, mean) for each in read]
+        covariance = posterior(told, prior_precision(design))[1]
+        weak = prior_precision(design, _WEAK)
         bare = known.correct(share * ScorePoint(design, mean, np.eye(design.size)).information(x, y))
         estimates = estimates_of(
-            self.first.study, design, mean, covariance, np.linalg.inv(bare + prior_precision(design))
+            self.first.study, design, mean, posterior(told, weak)[1], np.linalg.inv(bare + weak)
         )
         return FittedStudy(declared, design, mean, covariance, estimates)
 
@@ -199,6 +207,7 @@ class _Known:
     y: Floats
     share: float
     correction: Floats | None = None
+    cautious: Floats | None = None
 
     def correct(self, information: Floats) -> Floats:
         """An information of draws, not whitened, as the records have it."""
@@ -273,14 +282,21 @@ class _Known:
         difference = noisy - self.share * point.information(self.x, self.y)
         squared = float((difference**2).sum())
         noise = (noise_std * point.cap) ** 2 * size * (size + 1) / 2
-        difference = difference * (max(0.0, 1.0 - noise / squared) if squared else 0.0)
+        kept = max(0.0, 1.0 - noise / squared) if squared else 0.0
         values, vectors = np.linalg.eigh(self._information(point))
         values = np.maximum(values, _FLOOR * values.mean() + 1e-9)
         root, inverse = (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T
-        stretches, axes = np.linalg.eigh(np.eye(size) + inverse @ difference @ inverse)
-        stretch = (axes * np.sqrt(np.clip(stretches, *_STRETCH))) @ axes.T
-        whitened = root @ stretch @ inverse  # L with L H L' = H + difference
-        return replace(self, correction=np.linalg.solve(point.whitening, whitened @ point.whitening))
+        stretches, axes = np.linalg.eigh(np.eye(size) + kept * inverse @ difference @ inverse)
+        # the noise on v' N v is that of an entry on the diagonal, whatever the direction v
+        unsure = np.sqrt(kept) * noise_std * point.cap * np.einsum("ij,ij->j", axes, inverse @ inverse @ axes)
+
+        def map_of(stretches: Floats) -> Floats:
+            """The L for which ``L H L'`` has these stretches, not whitened."""
+            whitened = root @ (axes * np.sqrt(stretches)) @ axes.T @ inverse
+            return np.linalg.solve(point.whitening, whitened @ point.whitening)
+
+        likely, least = np.clip(stretches, *_STRETCH), np.clip(stretches - unsure, *_LEAST_STRETCH)
+        return replace(self, correction=map_of(likely), cautious=map_of(least))
 
 
 def estimates_of(
