@@ -390,4 +390,5 @@ def evaluate_parts(
     ``declared`` are the private estimates of the declared studies.
     """
     tables = Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
-    return evaluate_tables(tables, config.evaluate, progress)
+    studies = [study.effects(train.schema) for study in config.studies]
+    return evaluate_tables(tables, config.evaluate.replicating(studies), progress)

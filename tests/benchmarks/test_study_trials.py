@@ -94,7 +94,7 @@ def test_a_method_can_be_added_and_shares_the_fitted_model(monkeypatch):
     def doubled(trial):
         found = trial.declared.estimates_[0]
         nothing = np.zeros(2)
-        return Told(2 * np.asarray(found.values), found.std_errors, nothing, nothing)
+        return Told(2 * found.coefficients, found.std_errors, nothing, nothing)
 
     monkeypatch.setitem(METHODS, "doubled", doubled)
     told = run(MADE, 3.0, 0, ("declared", "doubled"))["told"]
