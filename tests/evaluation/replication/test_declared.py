@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from dpsynth.evaluation.replication.model import EffectsModel
+from dpsynth.regression.model import EffectsModel
 
 from dpsynth.evaluation import evaluate
 from dpsynth.evaluation.records import Evaluation, Findings
