@@ -64,11 +64,11 @@ def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Float
     return covariance @ gain @ noise @ np.sum(each, axis=0), covariance
 
 
-def prior_precision(design: StudyDesign, slope: float = SLOPE_PRIOR) -> Floats:
-    """Precision L of the prior, shape (d, d), for a standard deviation of the slopes."""
+def prior_precision(design: StudyDesign) -> Floats:
+    """Precision L of the prior, shape (d, d)."""
     baseline = design.family.baseline
-    intercept = max(slope, INTERCEPT_PRIOR)
-    return np.diag(np.r_[np.full(baseline, intercept), np.full(len(design.terms), slope)] ** -2.0)
+    deviations = np.r_[np.full(baseline, INTERCEPT_PRIOR), np.full(len(design.terms), SLOPE_PRIOR)]
+    return np.diag(deviations**-2.0)
 
 
 def bounded_step(step: Floats) -> Floats:

@@ -36,7 +36,7 @@ _FLOOR = 0.01
 #: the records' information is between these parts of the draws', in every direction
 _STRETCH = (0.1, 4.0)
 #: the same for intervals, for which a standard error of the noise is taken off: unsure is wide, not narrow
-_LEAST_STRETCH = (1e-3, 4.0)
+_LEAST_STRETCH = 0.05
 #: Newton's steps from scores to coefficients, and when they are near enough
 _ROUNDS, _CLOSE = 20, 1e-6
 #: noise of a release without any, over its bound, so that its inverse exists
@@ -153,5 +153,7 @@ class StandIn:
             whitened = root @ (axes * np.sqrt(stretches)) @ axes.T @ inverse
             return np.linalg.solve(point.whitening, whitened @ point.whitening)
 
-        likely, least = np.clip(stretches, *_STRETCH), np.clip(stretches - unsure, *_LEAST_STRETCH)
+        likely = np.clip(stretches, *_STRETCH)
+        # a standard error less, of the logarithm: it is never negative
+        least = np.maximum(likely * np.exp(-unsure / likely), _LEAST_STRETCH)
         return replace(self, correction=map_of(likely), cautious=map_of(least))

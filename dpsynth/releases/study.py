@@ -39,8 +39,6 @@ Floats = NDArray[np.float64]
 
 #: parts of a study's mu^2: first score, information, second score
 SPLIT = (0.4, 0.2, 0.4)
-#: standard deviation of the slopes' prior in reported intervals, which say so where nothing is known
-_WEAK = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +164,10 @@ class StudyReleases:
         mean, _ = stand_in.estimate(read, beta)
         cautious = replace(stand_in, correction=stand_in.cautious)
         told = [cautious.observation(*each, mean) for each in read]
-        covariance = posterior(told, prior_precision(design))[1]
-        weak = prior_precision(design, _WEAK)
+        prior = prior_precision(design)
+        covariance = posterior(told, prior)[1]
         bare = stand_in.correct(share * ScorePoint(design, mean, np.eye(design.size)).information(x, y))
-        estimates = estimates_of(
-            self.first.study, design, mean, posterior(told, weak)[1], np.linalg.inv(bare + weak)
-        )
+        estimates = estimates_of(self.first.study, design, mean, covariance, np.linalg.inv(bare + prior))
         return FittedStudy(declared, design, mean, covariance, estimates)
 
 
