@@ -35,9 +35,12 @@ def curve_of(counts, ends, noise=0.0, seed=0, **given) -> SurvivalCurve:
     return survival_curve(counts, ends, noise, np.random.default_rng(seed), **given)
 
 
-@pytest.mark.parametrize(("rate", "tolerance"), [(0.1, 0.002), (1.0, 0.003), (4.0, 0.004)])
+@pytest.mark.parametrize(("rate", "tolerance"), [(0.1, 0.002), (1.0, 0.003), (4.0, 0.008)])
 def test_without_noise_it_is_kaplan_meier_at_the_ends(rate, tolerance):
-    """Losses that are at risk to the end, or not at all; the tolerance is what grouping costs."""
+    """Losses that are at risk to the end, or not at all; the tolerance is what grouping costs.
+
+    Most in the last interval, which is long where events are early.
+    """
     times, events = times_of(3000, np.random.default_rng(0), rate)
     ends = ends_of(rate)
     exact = SurvfuncRight(times, events.astype(float))
