@@ -29,6 +29,8 @@ _EVENT, _WITHIN, _AT_END = range(ENDS)
 _REDRAWS = 1000
 #: standard deviations of noise that must be at risk in an interval for it to tell anything
 _TOLD = 2.0
+#: standard deviations of noise by which the counts' sum may be off a public number of records
+_OFF = 3.0
 
 
 def survival_curve(
@@ -55,7 +57,8 @@ def survival_curve(
     rng : numpy.random.Generator
         Of the redraws.
     total : float, optional
-        Public number of records, which takes some of the noise away.
+        Public number of records, which takes some of the noise away; left out where the counts say that it
+        is not quite theirs.
     level : float
         Of the bands, in (0, 1).
 
@@ -67,7 +70,10 @@ def survival_curve(
     Survival at 90 days: 0.79 (0.72 to 0.88)
     """
     tail = (1.0 - inside("level", level, 0.0, 1.0)) / 2.0
-    cells = _adjusted(np.asarray(counts, dtype=np.float64), total)
+    noisy = np.asarray(counts, dtype=np.float64)
+    if total is not None and abs(noisy.sum() - total) > _OFF * noise_std * np.sqrt(noisy.size):
+        total = None
+    cells = _adjusted(noisy, total)
     ends = np.asarray(times, dtype=np.float64)
     floor = np.maximum(1.0, _TOLD * noise_std * _spread(len(ends), total))
     told = np.logical_and.accumulate(at_risk(cells) >= floor)

@@ -112,6 +112,16 @@ def test_a_known_total_takes_noise_away():
     assert np.mean(far, axis=0)[1] < np.mean(far, axis=0)[0]
 
 
+def test_a_total_that_is_not_theirs_is_left_out():
+    """A public number that is a tenth off, which would add events to every interval."""
+    ends = ends_of(1.0)
+    counts = table_of(*times_of(1500, np.random.default_rng(0)), ends)
+    for noise in (0.0, 1.0):
+        bare, wrong = curve_of(counts, ends, noise), curve_of(counts, ends, noise, total=1650.0)
+        assert wrong.to_dict() == bare.to_dict()
+        assert curve_of(counts, ends, 50.0, total=1650.0).to_dict() != curve_of(counts, ends, 50.0).to_dict()
+
+
 def test_a_level_out_of_range_is_refused():
     """A level in per cent."""
     with pytest.raises(InputError, match="level"):
