@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import inside
+from dpsynth.regression.survival_curve import SurvivalCurve
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +54,8 @@ class Estimates:
     widening : float
         How many times as wide the intervals are as they would be without noise: the median over the terms, as
         the released numbers tell it.
+    survival : SurvivalCurve, optional
+        Of a survival study: of all records, whatever their predictors.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Estimates:
     coefficients: Floats
     covariance: Floats
     widening: float
+    survival: SurvivalCurve | None = None
 
     @property
     def measure(self) -> str:
@@ -126,6 +130,8 @@ class Estimates:
             "Intervals hold the sampling of the records and the noise for privacy: "
             f"{self.widening:.2g} times as wide as without noise."
         )
+        if self.survival is not None:
+            lines.append(str(self.survival))
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,16 +145,19 @@ class Estimates:
             "coefficients": self.coefficients.tolist(),
             "covariance": self.covariance.tolist(),
             "widening": self.widening,
+            "survival": None if self.survival is None else self.survival.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Estimates:
-        """Rebuild what :meth:`to_dict` described."""
+        """Rebuild what :meth:`to_dict` described; records older than survival curves have none."""
+        survival = record.get("survival")
         return cls(
             **{
                 **record,
                 "terms": tuple(record["terms"]),
                 "coefficients": np.array(record["coefficients"], dtype=float),
                 "covariance": np.array(record["covariance"], dtype=float),
+                "survival": None if survival is None else SurvivalCurve.from_dict(survival),
             }
         )

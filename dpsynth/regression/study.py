@@ -131,6 +131,11 @@ class Study(Section):
         """Its name, by default that of the outcome."""
         return ModelText.read(self.model).outcome.column if self.name is None else self.name
 
+    @property
+    def is_survival(self) -> bool:
+        """Whether its outcome is a time until an event."""
+        return ModelText.read(self.model).duration is not None
+
     def effects(self, schema: Schema) -> EffectsModel:
         """Return the regression for a schema, checked against it.
 

@@ -1,4 +1,4 @@
-"""A declared study: its regression's coefficients with a covariance, from three bounded sums.
+"""A declared study: its regression's coefficients with a covariance, from bounded sums over the records.
 
 Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
 every expectation. Read are
@@ -6,7 +6,8 @@ every expectation. Read are
 1. the score at the fit to the draws, for a step;
 2. the information at the point that this leads to, by which `dpsynth.releases.stand_in` mends the draws: with
    theirs alone a trial covered .85 for .95;
-3. the score at that point.
+3. the score at that point;
+4. of a survival study, its life table, of which `dpsynth.regression.life_table` makes a survival curve.
 
 `dpsynth.regression.newton` makes coefficients of the two scores, each compared with what the draws expect.
 The sampling variance of a score is H with weights w^2 in place of w: taken as H it is a little conservative.
@@ -23,10 +24,14 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import PrivacyError
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.life_table import survival_curve
 from dpsynth.regression.newton import mode, posterior, prior_precision
 from dpsynth.regression.study import Study
+from dpsynth.regression.survival_curve import SurvivalCurve
+from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
 from dpsynth.releases.stand_in import StandIn
@@ -39,6 +44,8 @@ Floats = NDArray[np.float64]
 
 #: parts of a study's mu^2: first score, information, second score
 SPLIT = (0.4, 0.2, 0.4)
+#: of a survival study, whose fourth reading is its life table
+SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +93,7 @@ class FittedStudy:
 
 @dataclass(frozen=True)
 class StudyReleases:
-    """The three readings of a declared study, their noise fixed together and beforehand.
+    """The readings of a declared study, their noise fixed together and beforehand.
 
     Parameters
     ----------
@@ -95,31 +102,44 @@ class StudyReleases:
     second : ScoreRelease
     multiplier : float or None
         Of one Gaussian mechanism that costs what they do together.
+    life_table : LifeTableRelease or None
+        Of a survival study.
     """
 
     first: ScoreRelease
     information: InformationRelease
     second: ScoreRelease
     multiplier: float | None
+    life_table: LifeTableRelease | None = None
 
     @classmethod
-    def plan(cls, study: str, *, noise_multiplier: float | None, stage: Stage | None = None) -> StudyReleases:
-        """All three; ``noise_multiplier`` is that of one Gaussian mechanism that costs what they do.
+    def plan(
+        cls,
+        study: str,
+        *,
+        noise_multiplier: float | None,
+        stage: Stage | None = None,
+        survival: bool = False,
+    ) -> StudyReleases:
+        """All of them; ``noise_multiplier`` is that of one Gaussian mechanism that costs what they do.
 
-        None: exact, **not private**.
+        None: exact, **not private**. ``survival`` says whether there is a life table.
         """
-        each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in SPLIT]
+        parts = SURVIVAL_SPLIT if survival else SPLIT
+        each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
         return cls(
             ScoreRelease(study=study, noise_multiplier=each[0], stage=stage),
             InformationRelease(study=study, noise_multiplier=each[1], stage=stage),
             ScoreRelease(study=study, noise_multiplier=each[2], stage=stage),
             noise_multiplier,
+            LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None,
         )
 
     @property
     def events(self) -> list[DpEvent]:
         """What they cost."""
-        return [release.event for release in (self.first, self.information, self.second)]
+        events = [release.event for release in (self.first, self.information, self.second)]
+        return events if self.life_table is None else [*events, self.life_table.event]
 
     def run(
         self,
@@ -131,7 +151,7 @@ class StudyReleases:
         n: float,
         rng: np.random.Generator,
     ) -> FittedStudy:
-        """Read the records three times, and estimate.
+        """Read the records three times, four for a survival study, and estimate.
 
         Parameters
         ----------
@@ -145,8 +165,18 @@ class StudyReleases:
         n : float
             Public or privately counted number of records.
         rng : numpy.random.Generator
-            Of the noise; secret.
+            Of the noise and of the survival curve's redraws; secret.
+
+        Raises
+        ------
+        PrivacyError
+            If no life table was planned for a survival study, or one for another.
         """
+        if (self.life_table is not None) != declared.is_survival:
+            raise PrivacyError(
+                f"study {declared.label!r} was planned {'with' if self.life_table else 'without'} a life "
+                "table; plan one for survival studies and for no others"
+            )
         design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals)
         x, y = design.read(draws)
         share = n / len(draws)
@@ -168,7 +198,33 @@ class StudyReleases:
         covariance = posterior(told, prior)[1]
         bare = stand_in.correct(share * ScorePoint(design, mean, np.eye(design.size)).information(x, y))
         estimates = estimates_of(self.first.study, design, mean, covariance, np.linalg.inv(bare + prior))
-        return FittedStudy(declared, design, mean, covariance, estimates)
+        curve = self._survival(ledger, records, declared, schema, draws, rng)
+        return FittedStudy(declared, design, mean, covariance, replace(estimates, survival=curve))
+
+    def _survival(
+        self,
+        ledger: Ledger,
+        records: Records,
+        declared: Study,
+        schema: Schema,
+        draws: pd.DataFrame,
+        rng: np.random.Generator,
+    ) -> SurvivalCurve | None:
+        """The survival curve of all records that have a time and an event, whatever predictors they lack."""
+        model = declared.effects(schema)
+        if self.life_table is None or model.duration is None:
+            return None
+        table = LifeTable.of(schema, model.duration, model.outcome, draws, declared.intervals)
+        counts = ledger.run(self.life_table.at(table), records, rng)
+        return survival_curve(
+            counts,
+            table.boundaries,
+            self.life_table.noise_std,
+            rng,
+            # a privately counted number has noise of its own, which the bands would not hold
+            total=None if schema.n_public is None else float(schema.n_public),
+            unit=schema.column(model.duration).unit or "",
+        )
 
 
 def estimates_of(

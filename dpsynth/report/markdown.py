@@ -15,7 +15,7 @@ from dpsynth.evaluation.records import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.studies import PAID, described, guidance, rows
+from dpsynth.report.studies import PAID, described, guidance, rows, surviving
 
 
 def to_markdown(report: RunReport) -> str:
@@ -59,6 +59,11 @@ def _studies(report: RunReport) -> list[str]:
         lines += [f"| term | {told.measure} | 95 % interval | p | release |", "|---|---:|---|---:|---|"]
         lines += ["| " + " | ".join(inert(cell) for cell in (*cells, status)) + " |" for cells in rows(told)]
         lines.append("")
+        if told.survival is not None:
+            lines += [inert(surviving(told.survival)), ""]
+            lines += ["| time | survival | band | release |", "|---:|---:|---|---|"]
+            lines += [f"| {' | '.join((*cells, status))} |" for cells in told.survival.rows()]
+            lines.append("")
     return lines
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dpsynth.evaluation.records import shown
 from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.run_report import RunReport
 
 #: of every interval here
@@ -50,6 +51,20 @@ def described(estimates: Estimates) -> str:
     'Declared before the fit as linear: sbp ~ age; intervals are 1.2 times as wide as without noise.'
     """
     return f"Declared before the fit as {estimates.formula}; {widened(estimates)}."
+
+
+def surviving(curve: SurvivalCurve) -> str:
+    """What a survival curve is, in one sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> surviving(SurvivalCurve(*np.array([[30], [0.9], [0.8], [0.95]]), unit="days"))
+    'Survival by time (days), whatever the predictors; bands of 95 % at each time hold sampling and noise.'
+    """
+    unit = f" ({curve.unit})" if curve.unit else ""
+    held = f"bands of {100 * curve.level:g} % at each time hold sampling and noise"
+    return f"Survival by time{unit}, whatever the predictors; {held}."
 
 
 def widened(estimates: Estimates) -> str:

@@ -25,6 +25,7 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
+from dpsynth.regression.study import Study
 from dpsynth.releases.marginals import MarginalsRelease, Method
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.structure import Kind
@@ -94,8 +95,8 @@ class Needs:
         None: no prior.
     plan : Plan, optional
         Of the critic's steps, its noise not yet chosen; None: the prior alone.
-    studies : tuple of str
-        Names of the declared studies.
+    studies : tuple of Study
+        The declared studies.
     """
 
     schema: Schema
@@ -103,7 +104,7 @@ class Needs:
     marginals: Method | None
     prior: Kind | None
     plan: Plan | None
-    studies: tuple[str, ...] = ()
+    studies: tuple[Study, ...] = ()
 
     def releases(
         self,
@@ -135,7 +136,12 @@ class Needs:
             else None,
             self.plan,
             stage,
-            tuple(StudyReleases.plan(name, noise_multiplier=study, stage=stage) for name in self.studies),
+            tuple(
+                StudyReleases.plan(
+                    declared.label, noise_multiplier=study, stage=stage, survival=declared.is_survival
+                )
+                for declared in self.studies
+            ),
         )
 
 

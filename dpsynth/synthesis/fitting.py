@@ -136,7 +136,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
         marginals="histogram" if thesis and marginals is None else marginals,
         prior=prior,
         plan=plan,
-        studies=tuple(study.label for study in options.studies),
+        studies=options.studies,
     )
     return Blueprint(needs, total_delta(schema, options), training)
 

@@ -13,7 +13,7 @@ from dpsynth.regression.design import INTERVALS
 from dpsynth.regression.study import Study
 from dpsynth.regression.terms import model_terms
 from dpsynth.releases.records import Records
-from dpsynth.releases.study import SPLIT, FittedStudy, StudyReleases
+from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
 from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
@@ -65,7 +65,8 @@ def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: 
     if model.duration is not None:
         intercepts = INTERVALS if study.intervals is None else len(study.intervals) + 1
     size = len(model_terms(schema, model)) + intercepts
-    return math.sqrt(1.0 + noise_multiplier**2 / (SPLIT[0] + SPLIT[2]) * size / n)
+    parts = SURVIVAL_SPLIT if study.is_survival else SPLIT
+    return math.sqrt(1.0 + noise_multiplier**2 / (parts[0] + parts[2]) * size / n)
 
 
 def check_widening(

@@ -13,6 +13,7 @@ from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.events.events import training_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.run_report import RunReport
 
 DELTA = 1e-5
@@ -54,6 +55,12 @@ def study_of(name: str = "mortality", terms: tuple[str, ...] = HOSTILE, kind: st
     covariance = np.diag(0.04 + 0.01 * places) + 0.001
     formula = f"{kind}: death ~ {' + '.join(terms)}"
     return Estimates(name, kind, formula, "death", terms, -0.4 + 0.2 * places, covariance, 1.4)
+
+
+#: survival of a study whose outcome is a time
+CURVE = SurvivalCurve(
+    *np.array([[90.0, 180.0, 365.0], [0.9, 0.81, 0.7], [0.85, 0.74, 0.6], [0.93, 0.86, 0.78]]), unit="days"
+)
 
 
 class Numbers:

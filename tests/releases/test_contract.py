@@ -32,6 +32,7 @@ from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.records import FrameRecords
@@ -123,6 +124,11 @@ def information(kind: str) -> InformationRelease:
     return InformationRelease(study="a", noise_multiplier=Z).at(point(kind))
 
 
+def life_table() -> LifeTableRelease:
+    intervals = LifeTable.of(SCHEMA, "lab", "died", table(300, seed=7), (2.0, 4.0))
+    return LifeTableRelease(study="a", noise_multiplier=Z).at(intervals)
+
+
 def critic() -> CriticRelease:
     plan = Plan(sampling_prob=0.1, expected_batch=30.0, steps=20, noise_multiplier=Z)
     return CriticRelease(
@@ -151,6 +157,7 @@ CASES = {
     "cox score": Case(lambda: score("cox"), 1.0, slack=0.6),
     "logistic information": Case(lambda: information("logistic"), 1.0),
     "cox information": Case(lambda: information("cox"), 1.0),
+    "life table": Case(life_table, 1.0),
     "critic": Case(critic),
 }
 GAUSSIAN = [name for name, case in CASES.items() if case.sensitivity is not None]

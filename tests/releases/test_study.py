@@ -14,7 +14,7 @@ from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.study import Study
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import ScorePoint, symmetric, triangle
-from dpsynth.releases.study import SPLIT, FittedStudy, StudyReleases
+from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -150,11 +150,12 @@ def test_a_record_that_overflows_adds_nothing():
         assert np.isfinite(far.total_information(frame)[0]).all()
 
 
-def test_the_split_is_the_whole_of_a_study():
-    """Three readings that cost more than the one mechanism that the budget thinks of."""
-    planned = StudyReleases.plan("a", noise_multiplier=2.0)
-    spent = sum(event.noise_multiplier**-2 for event in planned.events)
-    assert spent == pytest.approx(2.0**-2) and sum(SPLIT) == pytest.approx(1.0)
+@pytest.mark.parametrize(("survival", "split"), [(False, SPLIT), (True, SURVIVAL_SPLIT)])
+def test_the_split_is_the_whole_of_a_study(survival, split):
+    """Readings that cost more than the one mechanism that the budget thinks of, or one that is forgotten."""
+    planned = StudyReleases.plan("a", noise_multiplier=2.0, survival=survival)
+    spent = [event.noise_multiplier**-2 * 2.0**2 for event in planned.events]
+    assert spent == pytest.approx(split) and sum(split) == pytest.approx(1.0)
 
 
 def test_state_comes_back():

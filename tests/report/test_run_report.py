@@ -156,6 +156,18 @@ def test_declared_studies_are_told(ledger: Ledger) -> None:
     assert told(report_of(ledger)) == ""
 
 
+def test_a_survival_curve_is_told(ledger: Ledger) -> None:
+    """Would catch a curve that was paid for and is nowhere, or one of a study that nobody paid for."""
+    study = replace(sources.study_of("mortality", ("age", "sex: M vs F"), "cox"), survival=sources.CURVE)
+    text = told(report_of(ledger, studies=(study,)))
+    assert "Survival by time (days)" in text and "95 % at each time" in text
+    assert "| 180 | 0.81 | 0.74 to 0.86 | paid for |" in text.splitlines()
+    assert text.count("| paid for |") == len(study.terms) + len(sources.CURVE.times)
+    ledger.seeded = True
+    text = told(report_of(ledger, studies=(study,)))
+    assert "| 180 | 0.81 | 0.74 to 0.86 | internal: not for release |" in text and "paid for" not in text
+
+
 WITHHELD = {
     "no noise": ("NOT PRIVATE", {}),
     "seeded": ("NOT PRIVATE", {}),

@@ -9,6 +9,7 @@ import pytest
 import dpsynth
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.regression.study import Study
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.studies import expected_widening
 
@@ -56,6 +57,24 @@ def test_the_whole_fit_costs_what_was_asked(studies):
         assert kinds == ["score", "information", "score"]
     assert {entry.sensitivity.split()[0] for entry in model.ledger_.entries[3:]} == {"1"}
     assert model.guarantee().private
+
+
+def test_a_survival_study_buys_its_curve_within_its_share():
+    """A life table on top of the budget, paid for by other studies too, or a width told with all of it."""
+    survival = Study(model="cox: (urea, died) ~ age", name="urea")
+    model = fitted(studies=[TEXT, survival])
+    assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0
+    noise = {"died": [], "urea": []}
+    for entry in model.ledger_.entries[3:]:
+        noise[entry.name.split()[-1]].append(entry.event.noise_multiplier)
+    whole = [float(np.sum(np.power(each, -2.0))) for each in noise.values()]
+    assert whole[0] == pytest.approx(whole[1])
+    assert np.power(noise["urea"], -2.0) / whole[1] == pytest.approx([0.36, 0.18, 0.36, 0.1])
+    expected = np.sqrt(1 + 1 / (0.72 * whole[1]) * 6 / 800)  # five intervals and one term
+    assert expected_widening(survival, SCHEMA, 800, whole[1] ** -0.5) == pytest.approx(expected)
+    assert model.study("died").survival is None
+    curve = model.study("urea").survival
+    assert curve.times[-1] == 200.0 and ((curve.upper - curve.lower)[:10] > 0).all()
 
 
 def test_studies_leave_the_rest_in_proportion():

@@ -24,7 +24,7 @@ from dpsynth.report.page.blocks import (
 )
 from dpsynth.report.page.tables import column_tables, measure_tables, measures_of
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.studies import LEVEL, PAID, described, guidance, rows
+from dpsynth.report.studies import LEVEL, PAID, described, guidance, rows, surviving
 
 #: rows that are shown without unfolding
 _MOST = 15
@@ -71,6 +71,22 @@ def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
         Heading(f"Declared study: {estimates.study}"),
         paragraph(Sentence(described(estimates), internal)),
         Plots((plot_estimates(estimates, LEVEL, internal=internal),)),
+        Grid(caption, header, cells, folded=len(cells) > _MOST),
+        *_survival(estimates, internal),
+    ]
+
+
+def _survival(estimates: Estimates, internal: bool) -> list[Block]:
+    """Survival at the ends of the intervals of time."""
+    curve = estimates.survival
+    if curve is None:
+        return []
+    status = Cell("", internal=True) if internal else Cell(PAID)
+    cells = tuple((Cell(row[0]), *map(number, row[1:]), status) for row in curve.rows())
+    header = ("time", "survival", f"{100 * curve.level:g} % band", "status")
+    caption = f"Declared study {estimates.study}: survival"
+    return [
+        paragraph(Sentence(surviving(curve), internal)),
         Grid(caption, header, cells, folded=len(cells) > _MOST),
     ]
 

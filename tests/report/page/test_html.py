@@ -420,6 +420,22 @@ def test_the_release_page_has_each_declared_estimate(report, pages):
     assert "sample_many(m, study=...)" in "".join(outline.words)
 
 
+def test_a_survival_curve_is_on_the_page():
+    """Catches a curve that was paid for and is not released, or one that is released and nobody paid for."""
+    study = replace(sources.study_of("mortality", ("age", "sex: M vs F"), "cox"), survival=sources.CURVE)
+    report = RunReport(sources.ledger_of(), 1e-5, table={"name": "cohort"}, studies=(study,))
+    seeded = sources.ledger_of()
+    seeded.seeded = True
+    for mode in MODES:
+        table = render(report, mode).split("Declared study mortality: survival</span></caption>")[1]
+        cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", table.split("</table>")[0])
+        told = [re.sub(r"<[^>]*>", "", cell) for cell in cells]
+        assert told[4:8] == ["90", "0.90", "0.85 to 0.93", "paid for"]
+        assert len(told) == 4 + 4 * len(sources.CURVE.times)
+    unpaid = replace(report, ledger=seeded)
+    assert "0.85 to 0.93" not in render(unpaid, "release") and "0.85 to 0.93" in render(unpaid, "internal")
+
+
 def test_a_release_page_of_studies_compares_nothing(report, pages):
     """Catches the naive or the real side of a study, its verdict, or their words on a page for release."""
     section = words(pages["release"]).split('id="replication"')[1].split("</section>")[0]

@@ -1,0 +1,114 @@
+"""How many records of a survival study ended in each interval of time, and how.
+
+A record lies in exactly one cell: in the interval of its time, as ended by the event, last seen within the
+interval, or last seen at its very end; or in the cell of those whose time or event is not known. L2
+sensitivity 1 under add/remove one record. `dpsynth.regression.life_table` makes a survival curve of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import PrivacyError
+from dpsynth.regression.life_table import ENDS
+from dpsynth.regression.terms import column_values
+from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.records import Records
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+#: intervals of time, about; the declared ones come on top
+INTERVALS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class LifeTable:
+    """Which columns are counted by which intervals of time; public or made of released numbers.
+
+    Parameters
+    ----------
+    schema : Schema
+    duration, event : str
+        Column of the times, and of the event: the last of its two categories.
+    boundaries : ndarray of shape (J,)
+        Ends of the intervals, each of which its end belongs to; the last is the duration's upper bound.
+    """
+
+    schema: Schema
+    duration: str
+    event: str
+    boundaries: Floats
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        duration: str,
+        event: str,
+        draws: pd.DataFrame,
+        intervals: Sequence[float] | None = None,
+    ) -> LifeTable:
+        """Intervals in which about as many of the draws' times end each, the declared ends among theirs."""
+        times = column_values(schema, duration, draws)
+        known = times[np.isfinite(times)]
+        parts = np.arange(1, INTERVALS) / INTERVALS
+        # values of the draws, so that an interval of whole days ends on a day
+        quantiles = np.quantile(known, parts, method="inverted_cdf") if len(known) else np.empty(0)
+        last = float(schema.column(duration).upper or 1.0)
+        ends = np.unique([*quantiles, *(intervals or ())])
+        return cls(schema, duration, event, np.r_[ends[(ends > 0) & (ends < last)], last])
+
+    def counts(self, frame: pd.DataFrame) -> list[Array]:
+        """Records of a frame in each cell, shape (3 J + 1,)."""
+        times = column_values(self.schema, self.duration, frame)
+        events = column_values(self.schema, self.event, frame)
+        size = len(self.boundaries)
+        beyond = times > self.boundaries[-1]
+        interval = np.minimum(np.searchsorted(self.boundaries, times), size - 1)
+        at_end = np.where(beyond | (times == self.boundaries[interval]), 2, 1)
+        cell = ENDS * interval + np.where((events > 0) & ~beyond, 0, at_end)
+        cell = np.where(np.isnan(times) | np.isnan(events), ENDS * size, cell)
+        return [np.bincount(cell, minlength=ENDS * size + 1).astype(np.float64)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifeTableRelease(GaussianRelease[Array]):
+    """Counts of a survival study's records by interval and end, shape (3 J + 1,).
+
+    Parameters
+    ----------
+    study : str
+        Its name.
+    table : LifeTable, optional
+        The intervals; released before and given with :meth:`at`.
+    """
+
+    study: str
+    table: LifeTable | None = None
+    l2_sensitivity = 1.0
+    sensitivity = "1 (a record lies in one cell)"
+
+    @property
+    def name(self) -> str:
+        """Whose table."""
+        return f"life table of study {self.study}"
+
+    def at(self, table: LifeTable) -> LifeTableRelease:
+        """The release with these intervals; its cost is the same."""
+        return replace(self, table=table)
+
+    def query(self, records: Records) -> list[Array]:
+        """The exact counts."""
+        if self.table is None:
+            raise PrivacyError("a life table needs intervals, which are released before; give them with at()")
+        return records.sums(self.table.counts)
+
+    def finish(self, noisy: Sequence[Array]) -> Array:
+        """The noisy counts."""
+        return noisy[0]
