@@ -54,7 +54,7 @@ def described(estimates: Estimates) -> str:
 
 def widened(estimates: Estimates) -> str:
     """How much the noise widens the intervals, in words."""
-    return f"intervals are {estimates.widening:.2g} times as wide as without noise"
+    return f"intervals are {estimates.widened}"
 
 
 def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:

@@ -185,8 +185,8 @@ class DPWGANGP(BaseEstimator):
         Returns
         -------
         dict of str to float
-            For each study, how many times as wide as without noise its intervals will be at least. Rare
-            outcomes and correlated or heavy-tailed predictors make it more.
+            For each study, about how many times as wide as without noise its intervals will be, as a
+            benchmark saw it. Rare outcomes and correlated or heavy-tailed predictors make it more.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class DPWGANGP(BaseEstimator):
         ...                 n_public=300)
         >>> model = DPWGANGP(epsilon=1.0, training_steps=0, studies=["died ~ age"])
         >>> {name: round(wide, 1) for name, wide in model.expected_widening(schema).items()}
-        {'died': 1.1}
+        {'died': 2.0}
         """
         return planned_widening(self.validate(), schema)
 
