@@ -46,7 +46,7 @@ are not independent).
   in standard errors, 1 where they are honest and nothing is biased;
 - overlap: of an interval with the real one (Karr et al. 2006), 0 where they are disjoint; width: median over
   the slopes of the length over the real one's; signs: share kept among terms significant in the real fit;
-- told: the widening expected before the fit, a lower limit from public numbers alone, then the mean of what
+- told: the widening expected before the fit, from public numbers alone, then the mean of what
   the released estimates say.
 """
 

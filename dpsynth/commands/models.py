@@ -120,7 +120,7 @@ def sample(
     n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
     out: Annotated[
         Path,
-        typer.Option("--out", help=".csv or .parquet file; in parts, a folder.", show_default=False),
+        typer.Option("--out", help=".csv or .parquet file; in parts or many, a folder.", show_default=False),
     ],
     where: Annotated[
         list[str] | None,
@@ -133,6 +133,13 @@ def sample(
             "--partitions", help="Parquet files to sample into, side by side on Dask workers.", min=1
         ),
     ] = None,
+    tables: Annotated[
+        int | None,
+        typer.Option("--tables", help="Tables to draw, to analyse alike and combine.", min=2),
+    ] = None,
+    study: Annotated[
+        str | None, typer.Option("--study", help="With --tables: for this declared study, by its name.")
+    ] = None,
     scheduler: console.SchedulerOption = None,
     workers: console.WorkersOption = None,
     escape_formulas: Annotated[
@@ -142,19 +149,39 @@ def sample(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Draw synthetic records from a model, at no further cost, in bounded memory."""
+    """Draw synthetic records from a model, at no further cost, in bounded memory.
+
+    With --tables, a folder of tables whose differences tell how far the released numbers may be off.
+    """
     from dpsynth.cluster import connected
     from dpsynth.synthesis.partitioned import FIRST
-    from dpsynth.synthesis.synthesizer import DPWGANGP
+    from dpsynth.synthesis.synthesizer import DPWGANGP, TABLE
 
     in_parts = partitions is not None or scheduler is not None or workers is not None
-    if in_parts:
+    if study is not None and tables is None:
+        raise InputError("--study needs --tables, the number of tables to draw for it")
+    if in_parts and tables is not None:
+        raise InputError("--tables draws whole tables; leave out --partitions, --scheduler and --workers")
+    if tables is not None:
+        require_free_folder(out, force=force, mark=TABLE.format(1))
+    elif in_parts:
         require_free_folder(out, force=force, mark=FIRST)
     else:
         require_free_file(out, force=force)
     folder = model / "model" if (model / "model" / "model.json").exists() else model
     fitted = DPWGANGP.load(folder)
-    if in_parts:
+    if tables is not None:
+        fitted.sample_many_to(
+            out,
+            tables,
+            n,
+            study=study,
+            where=where,
+            random_state=seed,
+            escape_formulas=escape_formulas,
+            replace=force,
+        )
+    elif in_parts:
         with connected(scheduler, workers=workers) as client:
             fitted.sample_to_parts(
                 out, n, client=client, partitions=partitions, where=where, random_state=seed, replace=force
@@ -163,5 +190,9 @@ def sample(
         fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
-    lines = [guarantee, *acceptance.lines(), f"wrote {n:,} records to {out}"]
+    wrote = f"wrote {n:,} records to {out}"
+    if tables is not None:
+        result |= {"tables": tables, "study": study}
+        wrote = f"wrote {tables:,} tables of {n:,} records to {out}; analyse each, then dpsynth.combine"
+    lines = [guarantee, *acceptance.lines(), wrote]
     console.emit(result, "\n".join(lines), as_json=as_json)

@@ -88,6 +88,11 @@ class Estimates:
         """Standard errors on the additive scale, shape (p,)."""
         return np.sqrt(np.diag(self.covariance))
 
+    @property
+    def widened(self) -> str:
+        """What noise costs, in words: it makes no interval shorter, whatever was computed."""
+        return f"{max(1.0, self.widening):.1f} times as wide as without noise"
+
     def effects(self, level: float = 0.95) -> list[Effect]:
         """Every term's effect with a normal interval, on the scale of :attr:`measure`.
 
@@ -126,10 +131,7 @@ class Estimates:
         width = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.study}: {self.formula}"]
         lines += [f"{a:{width[0]}}  {b:>{width[1]}}  {c:<{width[2]}}  {d:>{width[3]}}" for a, b, c, d in rows]
-        lines.append(
-            "Intervals hold the sampling of the records and the noise for privacy: "
-            f"{self.widening:.2g} times as wide as without noise."
-        )
+        lines.append(f"Intervals hold the sampling of the records and the noise for privacy: {self.widened}.")
         if self.survival is not None:
             lines.append(str(self.survival))
         return "\n".join(lines)

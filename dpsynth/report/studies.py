@@ -69,7 +69,7 @@ def surviving(curve: SurvivalCurve) -> str:
 
 def widened(estimates: Estimates) -> str:
     """How much the noise widens the intervals, in words."""
-    return f"intervals are {estimates.widening:.2g} times as wide as without noise"
+    return f"intervals are {estimates.widened}"
 
 
 def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:

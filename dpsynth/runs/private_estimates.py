@@ -202,7 +202,7 @@ def _study_lines(study: Estimates) -> list[str]:
         p = "below .001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
         interval = f"{row['lower']:.3g} to {row['upper']:.3g}"
         lines.append(f"| {inert(row['term'])} | {row['estimate']:.3g} | {interval} | {inert(p)} |")
-    lines += ["", f"Intervals are {study.widening:.1f} times as wide as without noise.", ""]
+    lines += ["", f"Intervals are {study.widened}.", ""]
     if study.survival is not None:
         unit = f" ({study.survival.unit})" if study.survival.unit else ""
         lines += [

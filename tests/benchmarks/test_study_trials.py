@@ -106,7 +106,7 @@ def test_a_refused_study_is_told_with_its_expected_widening():
     """An expected widening that is not the fit's own."""
     line = run(MADE, 0.02, 0, ("declared",))
     refused = line["told"]["declared"]["refused"]
-    assert f"at least {expected(MADE, 0.02):.1f} times" in refused
+    assert f"about {expected(MADE, 0.02):.1f} times" in refused
     assert expected(MADE, 0.02) > expected(MADE, 3.0) > 1.0
 
 

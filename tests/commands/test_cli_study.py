@@ -66,7 +66,7 @@ def test_study_fit_and_show(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     """Files that differ from what is printed, columns that were modelled for nothing, an overspent budget."""
     assert main(fit("--study", STUDY)) == 0
     printed, said = capsys.readouterr()
-    assert said.splitlines()[0].startswith("study died: intervals at least 1.")
+    assert said.splitlines()[0].startswith("study died: intervals about 1.")
     assert "died: logistic: died ~ age + crea" in printed and "odds ratio" in printed
     assert {path.name for path in Path("st").iterdir()} == {"estimates.json", "estimates.md", "ledger.json"}
     ledger = Ledger.load("st/ledger.json")
@@ -233,7 +233,7 @@ def test_fit_and_run_buy_studies(
     ]
     assert f"{expected:.1f}" != f"{whole:.1f}"
     assert said.splitlines()[0] == (
-        f"study died: intervals at least {expected:.1f} times as wide as without noise"
+        f"study died: intervals about {expected:.1f} times as wide as without noise"
     )
     assert "`dpsynth study show r`" in printed
     assert main(["study", "show", "r"]) == 0

@@ -105,12 +105,12 @@ def test_the_effects_are_found():
 def test_more_terms_than_the_budget_can_bear_are_refused_before_anything_is_read():
     """A study whose intervals would say nothing, found out when the budget is spent."""
     model = dpsynth.DPWGANGP(epsilon=0.05, delta=1e-6, training_steps=0, studies=[TEXT])
-    with pytest.raises(PrivacyError, match=r"study 'died' has more terms .* at least [0-9.]+ times as wide"):
+    with pytest.raises(PrivacyError, match=r"study 'died' has more terms .* about [0-9.]+ times as wide"):
         model.fit(cohort(), schema=SCHEMA)
     assert not model.ledger_.entries
 
 
-def test_the_expected_widening_is_a_lower_bound_that_is_near():
+def test_the_expected_widening_is_near():
     """A width told beforehand that has nothing to do with what comes out."""
     model = fitted(epsilon=1.0, random_state=0)
     study = model.model_.studies[0].declared
@@ -119,7 +119,34 @@ def test_the_expected_widening_is_a_lower_bound_that_is_near():
     ]
     whole = float(np.sum([z**-2.0 for z in scores]) / 0.8) ** -0.5
     expected = expected_widening(study, SCHEMA, 800, whole)
-    assert 0.9 * expected < model.estimates_[0].widening < 2.5 * expected
+    assert 0.6 * expected < model.estimates_[0].widening < 1.6 * expected
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "n", "terms", "seen"),
+    [
+        (7.17, 4000, 8, 1.48),
+        (2.65, 4000, 8, 1.14),
+        (7.18, 4000, 8, 1.35),
+        (7.18, 4000, 8, 1.72),
+        (7.18, 4000, 4, 1.49),
+        (2.65, 4000, 4, 1.09),
+        (5.50, 299, 4, 3.71),
+        (2.14, 299, 4, 1.35),
+        (6.43, 1176, 8, 2.09),
+        (2.42, 1176, 8, 1.31),
+    ],
+)
+def test_the_expected_widening_is_what_a_benchmark_saw(multiplier, n, terms, seen):
+    """A lower bound that is told as an expectation: 1.07 where 1.35 to 1.72 came out.
+
+    Multipliers are those that were planned for studies of `benchmarks/study_cases.py` at epsilon 1 and 3.
+    """
+    names = [f"x{k}" for k in range(terms)]
+    columns = [Column(name=name, kind="continuous", lower=0, upper=1) for name in names]
+    schema = Schema(columns=(*columns, Column(name="died", kind="binary", categories=(0, 1))))
+    study = Study(model="died ~ " + " + ".join(names))
+    assert 0.78 < seen / expected_widening(study, schema, n, multiplier) < 1.25
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from dpsynth.regression.model import EffectsModel
 
 from dpsynth.evaluation import evaluate
 from dpsynth.evaluation.records import Evaluation, Findings
@@ -17,6 +16,7 @@ from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
