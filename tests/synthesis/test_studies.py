@@ -70,8 +70,9 @@ def test_a_survival_study_buys_its_curve_within_its_share():
     whole = [float(np.sum(np.power(each, -2.0))) for each in noise.values()]
     assert whole[0] == pytest.approx(whole[1])
     assert np.power(noise["urea"], -2.0) / whole[1] == pytest.approx([0.36, 0.18, 0.36, 0.1])
-    expected = np.sqrt(1 + 1 / (0.72 * whole[1]) * 6 / 800)  # five intervals and one term
-    assert expected_widening(survival, SCHEMA, 800, whole[1] ** -0.5) == pytest.approx(expected)
+    # six coefficients (five intervals, one term) of 800 records are as two of 800 / 3; nine tenths for them
+    alike = expected_widening(Study(model="died ~ age"), SCHEMA, 800 / 3, (0.9 * whole[1]) ** -0.5)
+    assert expected_widening(survival, SCHEMA, 800, whole[1] ** -0.5) == pytest.approx(alike)
     assert model.study("died").survival is None
     curve = model.study("urea").survival
     assert curve.times[-1] == 200.0 and ((curve.upper - curve.lower)[:10] > 0).all()
