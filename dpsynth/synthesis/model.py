@@ -68,8 +68,10 @@ class GeneratorModel:
         Raises
         ------
         InputError
-            If there is none: what was not declared before the fit was not bought.
+            If there is none, or it is no name: what was not declared before the fit was not bought.
         """
+        if not isinstance(name, str):
+            raise InputError(f"study must be the name of one declared study, got {type(name).__name__}")
         found = {study.estimates.study: study for study in self.studies}
         if name not in found:
             declared = f"declared were: {', '.join(found)}" if found else "none was declared"

@@ -8,9 +8,10 @@ import pytest
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.regression.study import Study
 from dpsynth.synthesis.budget import Shares
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.studies import expected_widening
 
 SCHEMA = Schema(
@@ -198,3 +199,26 @@ def test_tables_for_a_study_differ_and_obey_the_schema():
         assert table.equals(SCHEMA.conform(table).frame) and len(table) == 200
     with pytest.raises(InputError, match="not declared before the fit"):
         model.sample_many(2, study="survival")
+
+
+@pytest.mark.parametrize("name", [["died"], 3, None])
+def test_a_study_is_asked_for_by_its_name(name):
+    """A list of names that ends in a TypeError of Python's."""
+    with pytest.raises(InputError, match="must be the name of one declared study"):
+        fitted().study(name)
+
+
+def test_constraints_that_the_draws_break_lose_nothing(monkeypatch):
+    """A fit whose tables are paid for, and whose study then ends it because no draw obeys a rule."""
+    draw = GeneratorModel.sample
+
+    def sample(self, *given, **named):
+        if self.schema.rules:
+            raise RejectionError("constraint 'age < 60': nearly impossible")
+        return draw(self, *given, **named)
+
+    monkeypatch.setattr(GeneratorModel, "sample", sample)
+    schema = SCHEMA.model_copy(update={"constraints": ("age < 60",)})
+    model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, studies=["died ~ urea"])
+    model.fit(cohort(), schema=schema)
+    assert len(model.ledger_.entries) == 6 and model.estimates_
