@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: parts of a study's mu^2: first score, information, second score
-SPLIT = (0.4, 0.2, 0.4)
+#: parts of a study's mu^2: information, first score, second score
+SPLIT = (0.2, 0.4, 0.4)
 #: of a survival study, whose fourth reading is its life table
 SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 
@@ -96,8 +96,8 @@ class StudyReleases:
 
     Parameters
     ----------
-    first : ScoreRelease
     information : InformationRelease
+    first : ScoreRelease
     second : ScoreRelease
     multiplier : float or None
         Of one Gaussian mechanism that costs what they do together.
@@ -105,8 +105,8 @@ class StudyReleases:
         Of a survival study.
     """
 
-    first: ScoreRelease
     information: InformationRelease
+    first: ScoreRelease
     second: ScoreRelease
     multiplier: float | None
     life_table: LifeTableRelease | None = None
@@ -127,8 +127,8 @@ class StudyReleases:
         parts = SURVIVAL_SPLIT if survival else SPLIT
         each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
         return cls(
-            ScoreRelease(study=study, noise_multiplier=each[0], stage=stage),
-            InformationRelease(study=study, noise_multiplier=each[1], stage=stage),
+            InformationRelease(study=study, noise_multiplier=each[0], stage=stage),
+            ScoreRelease(study=study, noise_multiplier=each[1], stage=stage),
             ScoreRelease(study=study, noise_multiplier=each[2], stage=stage),
             noise_multiplier,
             LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None,

@@ -75,8 +75,8 @@ def test_study_fit_and_show(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         "one-way marginals",
         "prior edges",
         "prior tables",
-        "score of study died",
         "information of study died",
+        "score of study died",
         "score of study died",
     ]
     record = json.loads(Path("st/estimates.json").read_text())

@@ -94,7 +94,7 @@ def test_the_same_noise_gives_the_same_estimates(study, frame, folder, client):
     a, b = memory.estimates_[0], parts.estimates_[0]
     assert a.terms == b.terms and a.formula == b.formula
     # sums of floats in another order
-    np.testing.assert_allclose(b.values, a.values, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(b.coefficients, a.coefficients, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-7)
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
 
