@@ -79,6 +79,15 @@ def test_wrong_draws_are_put_right():
     assert (drowned.std_errors > 5 * fit.bse.iloc[1:]).all()
 
 
+def test_intervals_hold_the_noise():
+    """Intervals of the sampling alone."""
+    frame, draws = cohort(3000), cohort(5000, seed=1)
+    bare = run(frame, draws, None).estimates.std_errors
+    noisy = [run(frame, draws, 30.0, seed).estimates for seed in range(5)]
+    assert np.median([(told.std_errors / bare).min() for told in noisy]) > 1.3
+    assert all(told.widening > 1.3 for told in noisy)
+
+
 @pytest.mark.parametrize("kind", ["score", "information"])
 def test_a_record_adds_one_at_most(kind):
     """A record far out, or with an unlikely outcome, that adds more than the sensitivity."""
