@@ -53,7 +53,7 @@ are not independent).
 EXPLAINED_TERMS = """\
 mean z: bias in the interval's own standard errors. paired: mean squared distance from the real fit over what
 the squared standard errors have more than the real ones, 1 where the noise is told honestly. target: how far
-the maximum of the study's own likelihood (residuals clipped, in intervals of time; records in memory) lies from the
+the maximum of the study's own likelihood (residuals clipped, time in intervals; in memory) lies from the
 population's coefficient, and exact: how far what a model tells of the population without noise, in standard
 errors of the real fit.
 """

@@ -87,7 +87,7 @@ class Truth:
     """A case's population.
 
     ``values`` are the coefficients that a reader would find in it, ``target`` those that the package finds
-    with the likelihood of a declared study (residuals clipped, in intervals of time) and the records in memory,
+    with the likelihood of a declared study (residuals clipped, time in intervals) and the records in memory,
     ``exact`` what a model estimates without noise.
     """
 
