@@ -19,7 +19,6 @@ from dpsynth.regression.families import Family, Linear, Logistic, PiecewiseHazar
 from dpsynth.regression.model import EffectsModel
 from dpsynth.regression.terms import Term, column_values, model_terms, term_values
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +27,7 @@ INTERVALS = 5
 #: an indicator is scaled by no less than this; its category may be absent from the draws
 _LEAST_SCALE = 0.05
 #: standard deviations between a normal's 10th and 90th percentile
-_TENTHS = 2.5631
+TENTHS = 2.5631
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,21 +91,16 @@ class StudyDesign:
 
     def read(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
         """Standardised predictors (k, p) and outcomes (k,) of the k records that lack nothing."""
-        x, y = self._all(frame)
-        complete = _lacking_nothing(x, y)
+        x, y, complete = self.all(frame)
         return x[complete], y[complete]
 
-    def complete(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
-        """Which records lack nothing, shape (n,)."""
-        return _lacking_nothing(*self._all(frame))
-
-    def _all(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
+    def all(self, frame: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Predictors (n, p) and outcomes (n,) of all records, and which of them lack nothing."""
         x = (term_values(self.schema, self.terms, frame) - self.centre) / self.scale
         y = (_outcomes(self.schema, self.model, frame) - self.outcome[0]) / self.outcome[1]
         if self.model.duration is not None:
-            times = numeric_values(self.schema.column(self.model.duration), frame[self.model.duration])
-            y = lived(times, y, self.boundaries)
-        return x, y
+            y = lived(column_values(self.schema, self.model.duration, frame), y, self.boundaries)
+        return x, y, np.isfinite(y) & np.isfinite(x).all(axis=1)
 
     def rows(self, x: Floats) -> Floats:
         """Rows of the design with their intercepts, shape (k, J, d)."""
@@ -160,10 +154,6 @@ def _outcomes(schema: Schema, model: EffectsModel, frame: pd.DataFrame) -> Float
     return column_values(schema, model.outcome, frame, log=model.outcome in model.logs)
 
 
-def _lacking_nothing(x: Floats, y: Floats) -> NDArray[np.bool_]:
-    return np.isfinite(y) & np.isfinite(x).all(axis=1)
-
-
 def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
     """Centre and scale of a term's values in draws."""
     known = values[np.isfinite(values)]
@@ -173,7 +163,7 @@ def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
     if indicator:
         return mean, max(std, _LEAST_SCALE)
     low, middle, high = np.quantile(known, [0.1, 0.5, 0.9])
-    spread = float(high - low) / _TENTHS
+    spread = float(high - low) / TENTHS
     return float(middle), spread or std or 1.0
 
 

@@ -6,9 +6,10 @@ the same records are averaged by their noise. With a normal prior of precision L
 (Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior distribution", Annals of Applied
 Statistics 2, with a Cauchy of that scale)
 
-    P = L + H (H + N)^-1 H,    beta = P^-1 H (H + N)^-1 y,    covariance P^-1,
+    P = L + H' (J + N)^-1 H,    beta = P^-1 H' (J + N)^-1 y,    covariance P^-1,
 
-for y the average and N its noise. No inverse of H is taken: where terms are collinear or noise drowns the
+for y the average, H its information, N its noise, and J, the sampling variance, the information of the last
+score. No inverse of H is taken: where terms are collinear or noise drowns the
 score, the prior says how far a coefficient can be.
 """
 
@@ -20,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.design import TENTHS, StudyDesign
 from dpsynth.regression.families import Linear
 
 Floats = NDArray[np.float64]
@@ -117,4 +118,4 @@ def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Float
 def _spread(residuals: Floats) -> float:
     """Standard deviation of normal residuals, deaf to tails as their bound is."""
     low, high = np.quantile(residuals, [0.1, 0.9])
-    return float(high - low) / 2.5631 or float(residuals.std()) or 1.0
+    return float(high - low) / TENTHS or float(residuals.std()) or 1.0

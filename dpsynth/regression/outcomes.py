@@ -31,11 +31,10 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
         Synthetic records, conformed to the design's schema; it is not changed.
     rng : numpy.random.Generator
     """
-    complete = design.complete(frame)
-    x, _ = design.read(frame)
-    if not len(x):
+    x, _, complete = design.all(frame)
+    if not complete.any():
         return frame
-    drawn = design.family.draw(design.rows(x) @ beta, rng)
+    drawn = design.family.draw(design.rows(x[complete]) @ beta, rng)
     column = design.schema.column(design.model.outcome)
     if design.model.kind == "linear":
         return frame.assign(**{column.name: _number(design, column, frame, complete, drawn)})
