@@ -1,8 +1,9 @@
 """One estimate from the same analysis of several synthetic tables: the rule for fully synthetic tables.
 
 Raghunathan, Reiter and Rubin (2003), "Multiple imputation for statistical disclosure limitation", Journal of
-Official Statistics 19, section 3, with the adjustment of Reiter (2002), "Satisfying disclosure restrictions
-with synthetic data sets", Journal of Official Statistics 18, where the variance comes out negative.
+Official Statistics 19, section 3, with the full posterior in place of their moments, as Si and Reiter (2011),
+"A comparison of posterior simulation and inference by combining rules for multiple imputation", Journal of
+Statistical Theory and Practice 5, have it for synthetic tables.
 
 Each table's estimate differs from the others' because its parameters were drawn anew *and* because its
 records were drawn from them. The first is what an analyst wants to know, and the second is what each table's
@@ -19,12 +20,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import inside, positive
+from dpsynth.checks import inside
 from dpsynth.errors import InputError
+from dpsynth.regression.digits import interval_texts
 
 Floats = NDArray[np.float64]
 #: What a regression package gives for each table.
 Given = ArrayLike | pd.Series | pd.DataFrame | Sequence[pd.Series] | Sequence[pd.DataFrame]
+#: probabilities at which a law is evaluated, dense near 0, where variances are large; their weights
+_STEPS = (np.arange(1000) + 0.5) / 1000
+_PLACES, _WEIGHTS = _STEPS**3, 3.0 * _STEPS**2 / len(_STEPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +40,13 @@ class Combined:
     ----------
     terms : tuple of str
         Names of the coefficients; "1", "2", ... where none were given.
-    estimate, std_error : ndarray of shape (p,)
-        On the scale of the estimates.
-    df : ndarray of shape (p,)
-        Degrees of freedom of the t distribution behind interval and p value; infinite where ``adjusted``.
+    estimate : ndarray of shape (p,)
+    std_error : ndarray of shape (p,)
+        The standard deviation's posterior median; the interval also holds that it is uncertain.
     lower, upper : ndarray of shape (p,)
         Ends of the interval.
     p_value : ndarray of shape (p,)
         Two-sided, that the coefficient is 0.
-    adjusted : bool ndarray of shape (p,)
-        Where the variance came out negative and Reiter's adjustment stands in for it.
     level : float
         Of the interval.
     m : int
@@ -54,51 +56,35 @@ class Combined:
     terms: tuple[str, ...]
     estimate: Floats
     std_error: Floats
-    df: Floats
     lower: Floats
     upper: Floats
     p_value: Floats
-    adjusted: NDArray[np.bool_]
     level: float
     m: int
 
     def to_frame(self) -> pd.DataFrame:
         """One row a term."""
-        names = ("estimate", "std_error", "df", "lower", "upper", "p_value", "adjusted")
+        names = ("estimate", "std_error", "lower", "upper", "p_value")
         return pd.DataFrame({name: getattr(self, name) for name in names}, index=pd.Index(self.terms))
 
     def __str__(self) -> str:
         rows = [("term", "estimate", "std error", f"{100 * self.level:g} % interval", "p")]
         for k, term in enumerate(self.terms):
             p = "<.001" if self.p_value[k] < 0.001 else f"{self.p_value[k]:.3f}"
-            rows.append(
-                (
-                    term + " *" * bool(self.adjusted[k]),
-                    f"{self.estimate[k]:.3g}",
-                    f"{self.std_error[k]:.3g}",
-                    f"{self.lower[k]:.3g} to {self.upper[k]:.3g}",
-                    p.replace("0.", ".", 1),
-                )
-            )
+            told = map(float, (self.estimate[k], self.lower[k], self.upper[k]))
+            estimate, lower, upper = interval_texts(*told)
+            error = f"{self.std_error[k]:.3g}"
+            rows.append((term, estimate, error, f"{lower} to {upper}", p.replace("0.", ".", 1)))
         width = [max(len(row[k]) for row in rows) for k in range(5)]
         lines = [
             f"{a:{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}  {d:<{width[3]}}  {e:>{width[4]}}"
             for a, b, c, d, e in rows
         ]
         lines.append(f"From {self.m} synthetic tables.")
-        if self.adjusted.any():
-            lines.append("* The tables differ less than their own records explain: draw more of them.")
         return "\n".join(lines)
 
 
-def combine(
-    estimates: Given,
-    variances: Given,
-    *,
-    n_real: float | None = None,
-    n_synthetic: float | None = None,
-    level: float = 0.95,
-) -> Combined:
+def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combined:
     """Combine the same analysis of m synthetic tables, by the rule for fully synthetic ones.
 
     The rule holds for tables each of which was drawn with parameters of its own, as
@@ -114,9 +100,6 @@ def combine(
     variances : array of shape (m,), (m, p) or (m, p, p), DataFrame, or m Series or DataFrames
         Squared standard errors, or covariance matrices, of which the diagonals are read. What has names of
         terms is put into the order of the estimates.
-    n_real, n_synthetic : float, optional
-        Records of the real table and of each synthetic one; used where the variance comes out negative, and
-        taken to be equal if not given.
     level : float
         Of the intervals, in (0, 1).
 
@@ -127,63 +110,92 @@ def combine(
     Raises
     ------
     InputError
-        If there are fewer than two tables, shapes or terms do not agree, an estimate is not finite (a fit did
-        not converge), or a variance is negative or not finite; the message names the table, counted from 1.
+        If there are fewer than two tables, shapes or terms do not agree, a term is named twice, an estimate
+        is not finite (a fit did not converge), or a variance is negative or not finite; the message names the
+        table, counted from 1.
 
     Notes
     -----
     With qbar the mean of the estimates, b their variance (divisor m - 1) and ubar the mean of the tables' own
-    variances, ``T = (1 + 1/m) b - ubar`` is the variance of qbar, and the reference is a t distribution with
-    ``(m - 1) (1 - ubar / ((1 + 1/m) b))**2`` degrees of freedom. They are few where b is hardly greater than
-    ubar, and the interval is then wide, on the safe side: more tables, or more records in each, make it
-    narrower. (95 % intervals for a mean of 200 records held it in 95 % of simulations for 20 tables or more,
-    and in 98.5 % for 5.)
+    variances, a table's estimate has the variance ``tau = V + ubar``, where V is what is looked for, and
+    ``(m - 1) b / tau`` is chi-squared with m - 1 degrees of freedom. With a flat prior on log tau, cut off
+    where V would be negative, the estimand is normal around qbar with variance ``T = (1 + 1/m) tau - ubar``,
+    mixed over tau; the interval has that mixture's quantiles, computed by quadrature.
 
-    Where T is not positive, ``(n_synthetic / n_real) ubar`` takes its place, which is about the variance that
-    the real records would give by themselves (Reiter 2002). Its reference is the normal distribution: the
-    degrees of freedom tell how unsure b is, and it is a mean of variances that holds no b. It holds no noise
-    for privacy either: where ``adjusted`` is true, m is too small to say more.
+    The rule of 2003 approximates it by moments: ``T = (1 + 1/m) b - ubar`` with
+    ``(m - 1) (1 - ubar / ((1 + 1/m) b))**2`` degrees of freedom. Where b is hardly greater than ubar, T is
+    near 0 or negative, the degrees of freedom near 0, and the interval astronomic, beside a standard error
+    near 0; Reiter (2002) replaces a negative T by ``ubar n_synthetic / n_real``. The mixture has no such
+    place: its T is ``ubar / m`` at least. In simulations (10,000 each, m = 5, 10 and 20 tables, V from 0.25
+    to 50 times ubar) 95 % intervals held the truth in 94.6 to 100 %, those of 2003 and 2002 in 94.9 to
+    100 %. With V = ubar, as tables as long as the real one have it without noise, the median width was 1.92,
+    1.37 and 1.18 times that of a known V, and one in a hundred was wider than 4.0, 2.5 and 1.9 times; by the
+    older rule 3.75, 2.06 and 1.44 times, and one in a hundred beyond a billion times.
 
     References
     ----------
-    Raghunathan, Reiter and Rubin (2003), section 3; Reiter (2002), section 2.
+    Raghunathan, Reiter and Rubin (2003), section 3; Si and Reiter (2011); Reiter (2002), "Satisfying
+    disclosure restrictions with synthetic data sets", Journal of Official Statistics 18, section 2.
 
     Examples
     --------
     >>> told = combine([0.8, 1.3, 1.1, 0.7, 1.6], [0.02, 0.03, 0.02, 0.02, 0.03])
     >>> print(told)
     term  estimate  std error  95 % interval     p
-    1          1.1      0.371  -0.105 to 2.3  .062
+    1         1.10      0.411  0.02 to 2.18   .048
     From 5 synthetic tables.
-    >>> told.df.round(2), bool(told.adjusted[0])
-    (array([2.9]), False)
     """
-    from scipy import stats
-
-    half = 0.5 + inside("level", level, 0.0, 1.0) / 2
-    if (n_real is None) != (n_synthetic is None):
-        raise InputError("n_real and n_synthetic belong together: give both, or neither")
-    ratio = 1.0
-    if n_real is not None:
-        ratio = positive("n_synthetic", n_synthetic) / positive("n_real", n_real)
+    outside = 1.0 - inside("level", level, 0.0, 1.0)
     q, names = _estimates(estimates)
     terms = tuple(str(k + 1) for k in range(q.shape[1])) if names is None else tuple(map(str, names))
     u = _variances(variances, q.shape, names)
     _refuse(u, (u < 0) | ~np.isfinite(u), terms, "a variance that is negative or not finite", "give squares")
 
     m = len(q)
-    qbar, ubar = q.mean(axis=0), u.mean(axis=0)
-    between = (1.0 + 1.0 / m) * q.var(axis=0, ddof=1)
-    adjusted = between <= ubar
-    variance = np.where(adjusted, ratio * ubar, between - ubar)
-    own = np.divide(ubar, between, out=np.zeros_like(ubar), where=~adjusted)
-    df = np.where(adjusted, np.inf, (m - 1) * (1.0 - own) ** 2)
-    error = np.sqrt(variance)
-    width = stats.t.ppf(half, df) * error
+    qbar = q.mean(axis=0)
+    laws = [_law(b, ubar, m) for b, ubar in zip(q.var(axis=0, ddof=1), u.mean(axis=0), strict=True)]
+    width = np.array([_half_width(deviations, outside) for deviations in laws])
+    p_value = np.array([_beyond(abs(centre), law) for centre, law in zip(qbar, laws, strict=True)])
+    error = np.array([float(np.interp(0.5, _PLACES, law)) for law in laws])
+    return Combined(terms, qbar, error, qbar - width, qbar + width, p_value, level, m)
+
+
+def _law(between: float, own: float, m: int) -> Floats:
+    """Standard deviations of the normal laws that are mixed, at the quantiles `_PLACES` of 1 / tau."""
+    from scipy.stats import chi2
+
+    # (m - 1) b / tau is chi-squared, and below this, since tau is ubar at least
+    most = (m - 1) * between / own if own > 0 else np.inf
+    held = chi2.cdf(most, m - 1)
+    if held < 1e-100:  # a power of the chi-squared itself
+        tau = own * _PLACES ** (-2.0 / (m - 1))
+    else:
+        tau = (m - 1) * between / chi2.ppf(held * _PLACES, m - 1)
+    return np.asarray(np.sqrt(np.maximum((1.0 + 1.0 / m) * tau - own, 0.0)))
+
+
+def _beyond(distance: float, deviations: Floats) -> float:
+    """Probability of the mixture farther from its centre than this, to either side."""
+    from scipy.special import erfc
+
     # 0 / 0 is no evidence at all
-    away = np.divide(np.abs(qbar), error, out=np.where(qbar == 0, 0.0, np.inf), where=error > 0)
-    p_value = 2.0 * stats.t.sf(away, df)
-    return Combined(terms, qbar, error, df, qbar - width, qbar + width, p_value, adjusted, level, m)
+    away = np.divide(distance, deviations, out=np.full_like(deviations, np.inf), where=deviations > 0)
+    return float(_WEIGHTS @ erfc(away / np.sqrt(2.0))) if distance > 0 else 1.0
+
+
+def _half_width(deviations: Floats, outside: float) -> float:
+    """Distance beyond which the mixture has this probability."""
+    from scipy.optimize import brentq
+
+    scale = float(np.median(deviations))
+    if scale == 0:
+        return 0.0
+    reach = 1.0
+    while _beyond(reach * scale, deviations) > outside:
+        reach *= 2.0
+    return scale * float(
+        brentq(lambda way: _beyond(way * scale, deviations) - outside, 0.0, reach, xtol=1e-9)
+    )
 
 
 def _estimates(given: Given) -> tuple[Floats, list[Hashable] | None]:
@@ -228,6 +240,9 @@ def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Flo
     tables = list(given) if isinstance(given, Iterable) else []
     if tables and all(isinstance(table, pd.Series | pd.DataFrame) for table in tables):
         order = list(tables[0].index) if names is None else names
+        twice = next((term for k, term in enumerate(order) if str(term) in map(str, order[:k])), None)
+        if twice is not None:
+            raise InputError(f"{name} name the term {twice} twice; give each coefficient a name of its own")
         for number, table in enumerate(tables, start=1):
             for axis in table.axes:
                 if sorted(map(str, axis)) != sorted(map(str, order)):
