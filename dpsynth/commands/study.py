@@ -75,7 +75,7 @@ def fit_studies(
         )
     except InputError as problem:
         # the only share that can be given here
-        raise InputError(str(problem).replace("studies must be", "--share must be")) from None
+        raise InputError(str(problem).replace("shares.studies", "--share")) from None
     options = model.validate()
     in_parts = data.is_dir() or scheduler is not None or workers is not None
     with claimed(out, force=force, mark=alone.ESTIMATES):

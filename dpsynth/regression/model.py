@@ -8,6 +8,7 @@ record.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,9 @@ from dpsynth.errors import InputError
 from dpsynth.regression.logarithm import smallest_positive
 from dpsynth.regression.model_text import Entry, Kind, ModelText, check_kind
 from dpsynth.table.schema import Column, Schema
+
+#: parts of a column's declared range that a coefficient may be for
+_LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class EffectsModel:
         dpsynth.errors.SchemaError: 'dose' is not a column (columns: days, x, death)
         """
         written = ModelText.read(text)
+        _refuse_operators(written, schema)
         outcome, entries = written.outcome, written.predictors
         kind = written.kind or _kind_for(schema.column(outcome.column))
         if kind is None:
@@ -173,7 +178,7 @@ class EffectsModel:
         ------
         InputError
             If a column is not one of the schema's, is named twice, is of a kind that the model cannot take,
-            or has no logarithm where one is asked for.
+            has no logarithm where one is asked for, or has a unit out of all proportion to its range.
         """
         outcome = schema.column(self.outcome)
         if self.kind == "linear":
@@ -222,6 +227,26 @@ class EffectsModel:
                     "outcome of a linear model"
                 )
             smallest_positive(column)
+        for name, increment in self.units.items():
+            column = schema.column(name)
+            span, step = float(column.upper or 0.0) - float(column.lower or 0.0), increment
+            if name in self.logs:
+                span, step = math.log(float(column.upper or 0.0) / smallest_positive(column)), math.log(step)
+            if not _LEAST_UNIT * span <= step <= _MOST_UNIT * span:
+                raise InputError(
+                    f"units.{name} is out of all proportion to the declared range {column.lower:g} to "
+                    f"{column.upper:g} of {name!r}, got {increment:g}; give a step that a reader can think of"
+                )
+
+
+def _refuse_operators(written: ModelText, schema: Schema) -> None:
+    """Refuse what other languages of formulas would read as an interaction, a power or a nesting."""
+    for entry in written.predictors or ():
+        if entry.column not in schema.names and (found := re.search(r"[*:^|/%]", entry.column)):
+            raise InputError(
+                f"{entry.column!r} is no column, and {found[0]!r} is not read: a model has no interactions "
+                "and no powers; declare the product as a derived column of the schema, and name that"
+            )
 
 
 def _kind_for(outcome: Column) -> Kind | None:

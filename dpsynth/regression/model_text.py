@@ -122,7 +122,8 @@ def _right_side(text: str) -> tuple[Entry, ...] | None:
         entry = _entry(name)
         if entry is None:
             raise InputError(
-                f"the right side of a model is 'column + log(column)' or '.', got {text.strip()!r}"
+                f"the right side of a model is 'column + log(column)' or '.', got {text.strip()!r}; "
+                "interactions and other functions are not read"
             )
         found.append(entry)
     return tuple(found)

@@ -19,6 +19,7 @@ from dpsynth.files.yaml_text import one_sentence
 from dpsynth.regression.model import EffectsModel
 from dpsynth.regression.model_text import ModelText
 from dpsynth.regression.terms import MAX_TERMS, model_terms
+from dpsynth.table.derived import inputs_of
 from dpsynth.table.schema import Schema
 
 
@@ -142,7 +143,8 @@ class Study(Section):
         Raises
         ------
         InputError
-            If a column is not one of the schema's, derived, or not of the right kind; if ``units`` or
+            If a column is not one of the schema's or not of the right kind; if the outcome or the duration is
+            derived, or a predictor is computed from them; if ``units`` or
             ``transforms`` name something else than a numeric predictor, or contradict the text; if there is
             no term or there are more than ``MAX_TERMS``; if ``intervals`` do not fit.
         """
@@ -166,10 +168,19 @@ class Study(Section):
         return replace(model, logs={*model.logs, *asked}, units=self.units)
 
     def _check(self, model: EffectsModel, schema: Schema) -> None:
-        predictors = [column.name for column in model.columns(schema)]
-        for name in (model.outcome, model.duration, *predictors):
-            if name is not None and schema.column(name).derived is not None:
-                raise InputError(f"{name!r} is a derived column, which is never read; name its inputs")
+        told = {name for name in (model.outcome, model.duration) if name is not None}
+        for name in told:
+            if schema.column(name).derived is not None:
+                raise InputError(
+                    f"{name!r} is a derived column, which can only be a predictor; declare it without a "
+                    "formula, as a column of the table"
+                )
+        for column in model.columns(schema):
+            used = sorted(inputs_of(column.name, schema.formulas) & told)
+            if used:
+                raise InputError(
+                    f"{column.name!r} is computed from {used[0]!r}, which the model explains; leave it out"
+                )
         model.check(schema)
         size = len(model_terms(schema, model))
         if not 1 <= size <= MAX_TERMS:

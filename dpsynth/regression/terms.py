@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsynth.regression.logarithm import logarithms
 from dpsynth.regression.model import EffectsModel
+from dpsynth.table.derived import derived_values
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import numeric_values
 
@@ -125,10 +126,14 @@ def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool =
     Parameters
     ----------
     frame : pandas.DataFrame of n rows
-        Conformed to ``schema``; other columns are not needed.
+        Conformed to ``schema``; other columns are not needed, but for the inputs of a derived column that the
+        frame lacks.
     """
     column = schema.column(name)
-    numbers = numeric_values(column, frame[name])
+    if column.derived is not None and name not in frame.columns:
+        numbers = derived_values(name, frame, schema.formulas, schema.columns)
+    else:
+        numbers = numeric_values(column, frame[name])
     return logarithms(column, numbers) if log else numbers
 
 

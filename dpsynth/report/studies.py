@@ -6,7 +6,7 @@ with intervals that hold both errors; page and Markdown say it in the same words
 
 from __future__ import annotations
 
-from dpsynth.evaluation.records import shown
+from dpsynth.regression.digits import interval_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.run_report import RunReport
@@ -41,7 +41,7 @@ def guidance(report: RunReport) -> tuple[str, ...]:
 
 
 def described(estimates: Estimates) -> str:
-    """What was fitted and what its noise costs, in one sentence.
+    """What was fitted, what its noise costs, and what else a reader of the intervals should know.
 
     Examples
     --------
@@ -50,7 +50,8 @@ def described(estimates: Estimates) -> str:
     >>> described(told)
     'Declared before the fit as linear: sbp ~ age; intervals are 1.2 times as wide as without noise.'
     """
-    return f"Declared before the fit as {estimates.formula}; {widened(estimates)}."
+    first = f"Declared before the fit as {estimates.formula}; {widened(estimates)}."
+    return " ".join((first, *estimates.remarks))
 
 
 def surviving(curve: SurvivalCurve) -> str:
@@ -79,14 +80,11 @@ def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:
     --------
     >>> import numpy as np
     >>> rows(Estimates("m", "linear", "linear: sbp ~ age", "sbp", ("age",), np.ones(1), np.eye(1), 1.2))
-    [('age', '1.0000', '-0.9600 to 2.9600', '0.317')]
+    [('age', '1.00', '-0.96 to 2.96', '0.317')]
     """
-    return [
-        (
-            effect["term"],
-            shown(effect["estimate"]),
-            f"{shown(effect['lower'])} to {shown(effect['upper'])}",
-            "< 0.001" if effect["p_value"] < 0.001 else f"{effect['p_value']:.3f}",
-        )
-        for effect in estimates.effects(LEVEL)
-    ]
+    found = []
+    for effect in estimates.effects(LEVEL):
+        estimate, lower, upper = interval_texts(effect["estimate"], effect["lower"], effect["upper"])
+        p = "< 0.001" if effect["p_value"] < 0.001 else f"{effect['p_value']:.3f}"
+        found.append((effect["term"], estimate, f"{lower} to {upper}", p))
+    return found

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.calibration.search import calibrate
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 
-#: A share of the whole.
-Share = Annotated[float, Field(gt=0, lt=1)]
-
-
 @options_record
 class Shares:
     """Fractions of mu^2; training receives what the others leave.
@@ -59,14 +55,17 @@ class Shares:
         If one lies outside (0, 1) or they leave nothing for training.
     """
 
-    count: Share = 0.02
-    marginals: Share = 0.2
-    selection: Share = 0.05
-    tables: Share = 0.6
-    studies: Share = 0.3
+    count: float = 0.02
+    marginals: float = 0.2
+    selection: float = 0.05
+    tables: float = 0.6
+    studies: float = 0.3
 
     @model_validator(mode="after")
     def _leave_something(self) -> Self:
+        for name, share in vars(self).items():
+            if not 0 < share < 1:
+                raise ValueError(f"shares.{name} must be greater than 0 and less than 1, got {share:g}")
         total = self.count + self.marginals + self.selection + self.tables
         if total >= 1:
             raise ValueError(f"shares must add to less than 1, got {total:g}")

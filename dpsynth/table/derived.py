@@ -241,6 +241,31 @@ def add_derived(
     return pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
 
 
+def derived_values(
+    name: str, frame: pd.DataFrame, derived: Sequence[tuple[Column, Formula]], columns: Sequence[Column]
+) -> Floats:
+    """Values of one derived column in a conformed frame of the others, shape (n,).
+
+    NaN where an input is missing or there is no value: never an error, which would tell of a record. Whatever
+    the frame holds under its name is not read.
+    """
+    known, of = {column.name: column for column in columns}, {column.name: entry for column, entry in derived}
+    inputs = {
+        part: derived_values(part, frame, derived, columns)
+        if part in of
+        else _numbers(known[part], frame[part])
+        for part in of[name].inputs
+    }
+    return snapped(known[name], of[name].values(inputs))
+
+
+def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
+    """The columns that a derived column needs, those that these need among them."""
+    of = {column.name: formula for column, formula in derived}
+    found = set(of[name].inputs) if name in of else set()
+    return found.union(*(inputs_of(part, derived) for part in found))
+
+
 def snapped(column: Column, values: Floats) -> Floats:
     """Numbers within a numeric column's bounds, at the nearest declared step; NaN stays."""
     assert column.lower is not None and column.upper is not None

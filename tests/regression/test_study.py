@@ -27,6 +27,7 @@ SCHEMA = Schema(
         Column(name="one", kind="categorical", categories=("only",)),
         Column(name="ward", kind="categorical", categories=tuple(f"w{k}" for k in range(300))),
         Column(name="twice", kind="integer", lower=36, upper=198, derived="2 * age"),
+        Column(name="half", kind="continuous", lower=9, upper=50, decimals=1, derived="twice / 4"),
     )
 )
 
@@ -113,6 +114,10 @@ def test_a_study_inside_another_record() -> None:
         ({"model": "death ~ age", "units": {"age": "10"}}, "units.age must be a valid number, got '10'"),
         ({"model": "death ~ age", "units": {"age": True}}, "units.age must be a valid number, got True"),
         ({"model": "death ~ age", "units": {"age": float("inf")}}, "units.age must be a finite number"),
+        ({"model": "death ~ age", "units": {"age": -1}}, "units.age must be greater than 0, got -1"),
+        ({"model": "death ~ age", "units": {"age": float("nan")}}, "units.age must be a finite number"),
+        ("death ~ (age + sex) * sex", "or '.', got '(age + sex) * sex'; interactions and other"),
+        ("death ~ I(age**2)", "got 'I(age**2)'; interactions and other functions are not"),
         ({"model": "death ~ age", "transforms": {"age": "sqrt"}}, "transforms.age must be 'log' or 'linear'"),
         ({"model": "death ~ age", "name": ""}, "name: must be one line of text"),
         ({"model": "death ~ age", "name": "a\nb"}, "name: must be one line of text"),
@@ -138,6 +143,13 @@ COX = "cox: (days, death) ~ age"
     [
         ({"model": "death ~ dose"}, "study 'death': 'dose' is not a column"),
         ({"model": "dead ~ age", "name": "main"}, "study 'main': 'dead' is not a column"),
+        ({"model": "death ~ age*sex"}, "'age*sex' is no column, and '*' is not read: a model has no inter"),
+        ({"model": "death ~ age + age:sex"}, "'age:sex' is no column, and ':' is not read: a model has no"),
+        ({"model": "death ~ age^2"}, "'age^2' is no column, and '^' is not read: a model has no"),
+        ({"model": "death ~ age", "units": {"age": 1e-12}}, "units.age is out of all proportion"),
+        ({"model": "death ~ age", "units": {"age": 1e300}}, "declared range 18 to 99 of 'age', got 1e+300"),
+        ({"model": "death ~ crp", "units": {"crp": 1 + 1e-12}}, "units.crp is out of all proportion"),
+        ({"model": "death ~ crp", "units": {"crp": 1e300}}, "units.crp is out of all proportion"),
         ({"model": "ward ~ age"}, "no model fits the outcome 'ward'"),
         ({"model": "death ~ death"}, "'death' is the outcome and cannot be a predictor"),
         (
@@ -152,9 +164,10 @@ COX = "cox: (days, death) ~ age"
         ({"model": "death ~ age", "units": {"crp": 10}}, "units name 'crp', which is not"),
         ({"model": "death ~ age", "units": {"dose": 10}}, "'dose' is not a column"),
         ({"model": "death ~ crp", "units": {"crp": 1}}, "'crp' enters as its logarithm"),
-        ({"model": "twice ~ sex"}, "'twice' is a derived column, which is never read"),
-        ({"model": "death ~ twice"}, "'twice' is a derived column, which is never read"),
-        ({"model": "cox: (twice, death) ~ sex"}, "'twice' is a derived column, which is never read"),
+        ({"model": "twice ~ sex"}, "'twice' is a derived column, which can only be a predictor; declare it"),
+        ({"model": "cox: (twice, death) ~ sex"}, "'twice' is a derived column, which can only be a"),
+        ({"model": "age ~ twice"}, "'twice' is computed from 'age', which the model explains; leave it out"),
+        ({"model": "age ~ sex + half"}, "'half' is computed from 'age', which the model explains"),
         ({"model": "death ~ one"}, "the model must have from 1 to 200 terms, got 0"),
         ({"model": "death ~ ward"}, "the model must have from 1 to 200 terms, got 299"),
         ({"model": "death ~ age", "intervals": [365]}, "intervals are for cox models only, got a logistic"),
@@ -169,6 +182,13 @@ def test_studies_that_do_not_fit_the_schema(given, message) -> None:
         study.effects(SCHEMA)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert str(caught.value).startswith(f"study {study.label!r}: ")
+
+
+def test_a_column_may_be_called_like_an_interaction() -> None:
+    """A name with a sign in it that is no longer read."""
+    schema = Schema(columns=(*SCHEMA.columns, Column(name="age*sex", kind="integer", lower=0, upper=99)))
+    for text in ("death ~ age*sex", "death ~ `age*sex`"):
+        assert model_terms(schema, Study(model=text).effects(schema))[0].name == "age*sex"
 
 
 def test_as_many_terms_as_may_be(monkeypatch) -> None:

@@ -151,7 +151,7 @@ def test_declared_studies_are_told(ledger: Ledger) -> None:
     assert "can be quoted" in text and "too short" in text and "dpsynth.combine" in text
     odds, half = np.exp(-0.4), 1.959964 * np.sqrt(0.041)
     ends = [np.exp(-0.4 + sign * half) for sign in (-1, 1)]
-    row = f"| age (per 10 years) | {odds:.4f} | {ends[0]:.4f} to {ends[1]:.4f} | 0.048 | paid for |"
+    row = f"| age (per 10 years) | {odds:.3f} | {ends[0]:.3f} to {ends[1]:.3f} | 0.048 | paid for |"
     assert row in text.splitlines()
     assert told(report_of(ledger)) == ""
 

@@ -151,7 +151,10 @@ def test_studies_that_contradict_the_model(model: dict[str, object]) -> None:
             "model.prior must be 'auto', 'tan', 'tree' or 'none', got 'forest'",
         ),
         ("dataset: a\nmodel: {epsilon: 1, training: {lr: 3}}", "model.training: lr is not a known key"),
-        ("dataset: a\nmodel: {epsilon: 1, shares: {count: 2}}", "model.shares: count must be less than 1"),
+        (
+            "dataset: a\nmodel: {epsilon: 1, shares: {count: 2}}",
+            "model.shares: shares.count must be greater than 0 and less than 1, got 2",
+        ),
         ("dataset: a\nmodel: {eps: 3}", "model.eps is not a known key"),
         ("dataset: a\nmodel: 3", "model must be a mapping of keys, got 3"),
         ("dataset: a\nmodle: {}", "modle is not a known key (known keys: description, dataset, data, split"),

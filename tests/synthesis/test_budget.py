@@ -63,6 +63,13 @@ def test_shares_that_do_not_add_up_are_refused(shares):
         Shares(**shares)
 
 
+@pytest.mark.parametrize(("share", "said"), [(0, "0"), (1, "1"), (-0.5, "-0.5")])
+def test_a_share_is_named_as_users_write_it(share, said):
+    """Catches 'studies must be greater than 0', which reads as if studies were missing."""
+    with pytest.raises(InputError, match=rf"^shares\.studies must be .* got {said}$"):
+        Shares(studies=share)
+
+
 def plan(**changes):
     given = {"epsilon": 2.94, "delta": 9.8e-7, "prior": "tan", "steps": 200, "sampling_prob": 0.25}
     return planned(**{**given, **changes})

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dpsynth.evaluation.records import shown
+from dpsynth.regression.digits import interval_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.report.details import Comparison, DeclaredEffect, Effect, EffectRow, Effects, Of
 from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
@@ -122,7 +122,8 @@ def in_words(effect: Effect | None) -> str:
     """An estimate with its interval, as people read it."""
     if effect is None:
         return "n/a"
-    return f"{shown(effect['estimate'])} ({shown(effect['lower'])} to {shown(effect['upper'])})"
+    estimate, lower, upper = interval_texts(effect["estimate"], effect["lower"], effect["upper"])
+    return f"{estimate} ({lower} to {upper})"
 
 
 def draw(data: Effects, *, most: int = 40, sides: Sides | None = None) -> Figure:

@@ -10,6 +10,7 @@ from dpsynth.evaluation.records import shown
 from dpsynth.regression.estimates import Estimates
 from dpsynth.report.details import EFFECTS, Comparison, DeclaredEffect, EffectRow, Effects, Of
 from dpsynth.report.drawing.forest import in_words, plot_effects, plot_estimates
+from dpsynth.report.drawing.survival import plot_survival
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
@@ -87,6 +88,7 @@ def _survival(estimates: Estimates, internal: bool) -> list[Block]:
     caption = f"Declared study {estimates.study}: survival"
     return [
         paragraph(Sentence(surviving(curve), internal)),
+        Plots((plot_survival(curve, estimates.study, internal=internal),)),
         Grid(caption, header, cells, folded=len(cells) > _MOST),
     ]
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from dpsynth.regression.digits import interval_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.report.drawing.forest import draw, plot_effects, plot_estimates
 from dpsynth.report.drawing.svg import Plot
@@ -265,7 +266,8 @@ def test_private_estimates_alone() -> None:
     plot = plot_estimates(told, 0.95, internal=False)
     assert not plot.internal and plot.wide and plot.caption.endswith("declared study ward <3>")
     for row in told.effects():
-        assert f"{row['term']}: {row['estimate']:.4f}" in plot.alt.replace(",", "")
+        ends = interval_texts(row["estimate"], row["lower"], row["upper"])
+        assert f"{row['term']}: {ends[0]} ({ends[1]} to {ends[2]})" in plot.alt
     assert "95 % interval" in svg(plot) and "hazard ratio for d" in svg(plot)
     for absent in ("naive", "real", "synthetic", "records", "<b>"):
         assert absent not in svg(plot), absent
@@ -276,5 +278,5 @@ def test_private_estimates_alone() -> None:
 def test_three_sides_in_words() -> None:
     """A figure whose sides a screen reader does not tell apart."""
     plot = plot_effects(SimpleNamespace(data=declared(), internal=True, name="effects"))
-    expected = "x0: real 2.0000 (1.0000 to 4.0000), declared 1.8000 (0.7000 to 4.6000), naive 1.5000 (1.2000"
+    expected = "x0: real 2.00 (1.00 to 4.00), declared 1.80 (0.70 to 4.60), naive 1.50 (1.20"
     assert expected in plot.alt and "naive: not valid as inference" in plot.caption and plot.internal

@@ -1,0 +1,55 @@
+"""An effect with its interval as people read it: as many decimals as the interval's width deserves."""
+
+from __future__ import annotations
+
+import math
+
+#: significant digits of a number that stands alone
+_ALONE = 3
+#: decimals beyond which, and size from which, a number is written with an exponent
+_MOST_DECIMALS, _LARGE = 6, 1e7
+#: ends this many times apart have no digits in common
+_APART = 1000.0
+
+
+def interval_texts(estimate: float, lower: float, upper: float) -> tuple[str, str, str]:
+    """Estimate and ends of its interval, all with the same decimals.
+
+    The largest has three digits at least, twice the interval's shorter side two, and where both ends have one
+    sign, the one near 0 has one. Where they are too far apart for that, each number has three digits of its
+    own. What is no number is "n/a".
+
+    Examples
+    --------
+    >>> interval_texts(1.0040, 0.9979, 1.0101)
+    ('1.004', '0.998', '1.010')
+    >>> interval_texts(14.21, 3.71, 54.4), interval_texts(251234.0, 245000.0, 257468.0)
+    (('14.2', '3.7', '54.4'), ('251,234', '245,000', '257,468'))
+    >>> interval_texts(1.0, 1e-4, 1e4), interval_texts(0.3, 0.1, float("inf"))
+    (('1', '0.0001', '1e+04'), ('0.300', '0.100', '∞'))
+    """
+    decimals = _decimals(estimate, lower, upper)
+    return _text(estimate, decimals), _text(lower, decimals), _text(upper, decimals)
+
+
+def _decimals(estimate: float, lower: float, upper: float) -> int | None:
+    """How many decimals all three deserve; None where there is no such number."""
+    finite = [abs(v) for v in (estimate, lower, upper) if math.isfinite(v)]
+    sides = [side for side in (estimate - lower, upper - estimate) if math.isfinite(side) and side > 0]
+    if not sides or max(finite) >= _LARGE:
+        return None
+    decimals = max(0, 2 - math.floor(math.log10(max(finite))), 1 - math.floor(math.log10(2.0 * min(sides))))
+    if lower > 0 or upper < 0:
+        if max(finite) > _APART * min(finite):
+            return None
+        # an end that is not zero is not written as zero
+        decimals = max(decimals, -math.floor(math.log10(min(finite))))
+    return decimals if decimals <= _MOST_DECIMALS else None
+
+
+def _text(value: float, decimals: int | None) -> str:
+    if math.isnan(value):
+        return "n/a"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:z.{_ALONE}g}" if decimals is None else f"{value:z,.{decimals}f}"
