@@ -6,7 +6,7 @@ survival one an interval of time) times residuals ``r_j`` that the outcome and t
 
 * logistic: ``r = y - p``;
 * linear: ``r = clip((y - eta) / s, -B, B) / s``, Huber's (1964, "Robust estimation of a location
-  parameter"), with the residual's standard deviation s;
+  parameter"), with the residual's scale s (proposal 2 there);
 * piecewise exponential survival (Friedman 1982, "Piecewise exponential models for survival data with
   covariates", Annals of Statistics 10): in interval j of time a record has the hazard ``exp(eta_j)`` a length
   of the interval, ``eta_j = alpha_j + x beta``, so that beta is Cox's log hazard ratio; ``r_j`` is 1 for an

@@ -3,20 +3,35 @@
 Records that lack a value of the model keep the outcome that they have. When a record of a survival model is
 last seen, in case it has no event before, is drawn from the Kaplan-Meier estimate of the synthetic records'
 own ends of observation, apart from the predictors.
+
+The residuals of a linear model are those of the synthetic records themselves around the line that fits them,
+each given to some record: a skewed outcome stays skewed. One that would leave the column's bounds is cut, and
+residuals to the other side are shrunk there, so that the mean stays on the line. (Normal residuals that are
+merely cut flatten it: over 20 fits to 2,000 records of a lognormal outcome at epsilon 3, the slopes of 20
+tables combined were 0.89 times the declared study's in the median, and are 1.00 and 1.01 times.)
 """
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.logarithm import logarithms
+from dpsynth.regression.newton import mode
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast, round_frame
 from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
+
+#: records a coefficient from which the residuals' law is read off them; normal with fewer
+_RECORDS = 10
+#: share of the records beyond which it is said that the line itself leaves the bounds
+_FEW = 0.005
 
 
 def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -31,14 +46,15 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
         Synthetic records, conformed to the design's schema; it is not changed.
     rng : numpy.random.Generator
     """
-    x, _, complete = design.all(frame)
+    x, y, complete = design.all(frame)
     if not complete.any():
         return frame
-    drawn = design.family.draw(design.rows(x[complete]) @ beta, rng)
     column = design.schema.column(design.model.outcome)
+    eta = design.rows(x[complete]) @ beta
     if design.model.kind == "linear":
+        drawn = _around(design, x[complete], y[complete], eta, rng)
         return frame.assign(**{column.name: _number(design, column, frame, complete, drawn)})
-    events = drawn
+    drawn = events = design.family.draw(eta, rng)
     changed = {}
     if design.model.duration is not None:
         duration = design.schema.column(design.model.duration)
@@ -48,6 +64,49 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
     categories = np.array(column.categories, dtype=object)
     codes[complete] = categories[events.astype(np.int64)]
     return frame.assign(**changed, **{column.name: cast(column, codes, frame.index)})
+
+
+def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.random.Generator) -> Floats:
+    """Standardised outcomes around the line, within the column's bounds and on the line in the mean."""
+    if len(y) < _RECORDS * design.size:
+        return design.family.draw(eta, rng)
+    fitted, _ = mode(design, x, y, 1.0)
+    residuals = y - design.rows(x)[:, 0] @ fitted
+    middle, low, high = eta[:, 0] + residuals.mean(), *_bounds(design)
+    residuals = (residuals - residuals.mean()) * np.sqrt(len(y) / (len(y) - design.size))
+    outside = float(((middle < low) | (middle > high)).mean())
+    if outside > _FEW:
+        warnings.warn(
+            f"the regression of {design.model.outcome!r} leaves the column's declared bounds in about "
+            f"{100 * outside:.0f} % of the synthetic records, which are cut to them: effects in these tables "
+            "are smaller than the study's",
+            stacklevel=2,
+        )
+    room = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)
+    drawn = rng.choice(residuals, len(middle))
+    below, above = (_mean_cut(part, end) for part, end in zip((-residuals, residuals), room, strict=True))
+    # what is cut on one side is taken off the other
+    own = np.where(drawn < 0, below, above)
+    kept = np.divide(np.minimum(below, above), own, out=np.zeros_like(own), where=own > 0)
+    return np.asarray(np.clip(middle, low, high) + kept * np.clip(drawn, -room[0], room[1]))
+
+
+def _mean_cut(distances: Floats, room: Floats) -> Floats:
+    """Mean of ``min(max(distance, 0), room)`` over the distances, for each room."""
+    ordered = np.sort(np.maximum(distances, 0.0))
+    sums = np.r_[0.0, np.cumsum(ordered)]
+    within = np.searchsorted(ordered, room)
+    return np.asarray((sums[within] + (len(ordered) - within) * room) / len(ordered))
+
+
+def _bounds(design: StudyDesign) -> tuple[float, float]:
+    """The outcome's public bounds as the regression has it."""
+    column = design.schema.column(design.model.outcome)
+    ends = np.array([column.lower, column.upper], dtype=np.float64)
+    if column.name in design.model.logs:
+        ends = logarithms(column, ends)
+    low, high = (ends - design.outcome[0]) / design.outcome[1]
+    return float(low), float(high)
 
 
 def _number(

@@ -9,7 +9,8 @@ import statsmodels.api as sm
 
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.families import Linear
-from dpsynth.regression.outcomes import redrawn
+from dpsynth.regression.newton import mode
+from dpsynth.regression.outcomes import _mean_cut, redrawn
 from dpsynth.regression.study import Study
 from dpsynth.table.schema import Column, Schema
 
@@ -107,3 +108,55 @@ def test_a_table_without_complete_records_stays_as_it_is():
     frame = table(20).assign(x=np.nan)
     design = StudyDesign.of(SCHEMA, Study(model="died ~ x").effects(SCHEMA), table(100))
     pd.testing.assert_frame_equal(redrawn(design, np.zeros(2), frame, np.random.default_rng(0)), frame)
+
+
+WIDE = Column(name="stay", kind="continuous", lower=0, upper=60, decimals=2)
+
+
+def skewed(n: int, seed: int, upper: float = 60.0) -> tuple[pd.DataFrame, StudyDesign]:
+    """A lognormal outcome near its lower bound, and its design."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, 10, n).round(1)
+    stay = np.exp(0.15 * (age - 5) + rng.normal(0, 0.9, n)).clip(0, upper)
+    columns = (Column(name="age", kind="continuous", lower=0, upper=10, decimals=1), WIDE)
+    schema = Schema(columns=columns).conform(pd.DataFrame({"age": age, "stay": stay}))
+    design = StudyDesign.of(
+        Schema(columns=columns), Study(model="stay ~ age").effects(Schema(columns=columns)), schema.frame
+    )
+    return schema.frame, mode(design, *design.read(schema.frame), 1.0)[1]
+
+
+@pytest.mark.parametrize(("place", "slope"), [(0.2, 0.4), (0.4, 0.4), (0.4, -0.4), (0.1, 0.0)])
+def test_bounds_and_skew_do_not_flatten_a_slope(place, slope):
+    """Residuals cut at a bound, or normal ones in place of a long tail."""
+    frame, design = skewed(40_000, 0)
+    beta = np.array([place, slope])
+    new = redrawn(design, beta, frame, np.random.default_rng(1))
+    assert new["stay"].between(0, 60).all()
+    fit = sm.OLS(new["stay"], sm.add_constant(frame["age"])).fit(cov_type="HC1")
+    expected = design.reported(beta, np.eye(2))[0][0]
+    assert abs(fit.params["age"] - expected) < 3.5 * fit.bse["age"]
+    assert (new["stay"] - fit.fittedvalues).skew() > 1.5
+
+
+def test_a_line_that_leaves_the_bounds_is_told():
+    """Effects that are smaller than the study's, and nobody is told."""
+    frame, design = skewed(5000, 1)
+    with pytest.warns(UserWarning, match="'stay' leaves the column's declared bounds in about [0-9]+ %"):
+        redrawn(design, np.array([-1.0, 1.5]), frame, np.random.default_rng(0))
+
+
+def test_the_mean_of_what_is_cut():
+    """Sums of the wrong part, by the mean over all of them."""
+    rng = np.random.default_rng(0)
+    distances, room = rng.normal(size=501), np.abs(rng.normal(size=40)) * np.tile([0.0, 1.0], 20)
+    expected = [np.minimum(np.maximum(distances, 0), end).mean() for end in room]
+    np.testing.assert_allclose(_mean_cut(distances, room), expected)
+
+
+def test_few_records_have_normal_residuals():
+    """A law of residuals read off hardly more records than there are coefficients."""
+    frame, design = skewed(5000, 2)
+    few = frame.head(12)
+    new = redrawn(design, np.array([1.0, 0.5]), few, np.random.default_rng(0))
+    assert len(new) == 12 and new["stay"].between(0, 60).all() and new["stay"].nunique() > 6
