@@ -215,6 +215,12 @@ _EVERY = (
     Case("breast_cancer 569", breast_cancer, f"diagnosis ~ {_NUCLEI}", 569),
     Case("breast_cancer 284", breast_cancer, f"diagnosis ~ {_NUCLEI}", 284),
     Case(
+        "breast_cancer 569, apart",
+        breast_cancer,
+        "diagnosis ~ mean_texture + mean_smoothness + mean_symmetry",
+        569,
+    ),
+    Case(
         "mimic3_heart_failure",
         mimic3_heart_failure,
         "death ~ age + gender + renal_failure + heart_rate + systolic + leucocytes + urea + anion_gap",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import inside
+from dpsynth.regression.digits import interval_texts
 from dpsynth.regression.survival_curve import SurvivalCurve
 
 Floats = NDArray[np.float64]
@@ -56,6 +57,8 @@ class Estimates:
         the released numbers tell it.
     survival : SurvivalCurve, optional
         Of a survival study: of all records, whatever their predictors.
+    remarks : tuple of str
+        What a reader of the intervals should know.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Estimates:
     covariance: Floats
     widening: float
     survival: SurvivalCurve | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def measure(self) -> str:
@@ -125,13 +129,13 @@ class Estimates:
         rows = [("term", self.measure, "95 % interval", "p")]
         for row in self.effects():
             p = "<.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
-            rows.append(
-                (row["term"], f"{row['estimate']:.3g}", f"{row['lower']:.3g} to {row['upper']:.3g}", p)
-            )
+            estimate, lower, upper = interval_texts(row["estimate"], row["lower"], row["upper"])
+            rows.append((row["term"], estimate, f"{lower} to {upper}", p))
         width = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.study}: {self.formula}"]
         lines += [f"{a:{width[0]}}  {b:>{width[1]}}  {c:<{width[2]}}  {d:>{width[3]}}" for a, b, c, d in rows]
         lines.append(f"Intervals hold the sampling of the records and the noise for privacy: {self.widened}.")
+        lines.extend(self.remarks)
         if self.survival is not None:
             lines.append(str(self.survival))
         return "\n".join(lines)
@@ -148,11 +152,12 @@ class Estimates:
             "covariance": self.covariance.tolist(),
             "widening": self.widening,
             "survival": None if self.survival is None else self.survival.to_dict(),
+            "remarks": list(self.remarks),
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Estimates:
-        """Rebuild what :meth:`to_dict` described; records older than survival curves have none."""
+        """Rebuild what :meth:`to_dict` described; records older than curves and remarks have none."""
         survival = record.get("survival")
         return cls(
             **{
@@ -161,5 +166,6 @@ class Estimates:
                 "coefficients": np.array(record["coefficients"], dtype=float),
                 "covariance": np.array(record["covariance"], dtype=float),
                 "survival": None if survival is None else SurvivalCurve.from_dict(survival),
+                "remarks": tuple(record.get("remarks", ())),
             }
         )

@@ -2,15 +2,16 @@
 
 A score ``U`` at a point b, with information H, says ``U + H b = H beta + error``: near the maximum the score
 is linear. The error is the records' sampling, of variance H, and the noise, of variance N. Several scores of
-the same records are averaged by their noise. With a normal prior of precision L on standardised coefficients
-(Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior distribution", Annals of Applied
-Statistics 2, with a Cauchy of that scale)
+the same records are averaged by their noise. With a normal prior of precision L
 
     P = L + H' (J + N)^-1 H,    beta = P^-1 H' (J + N)^-1 y,    covariance P^-1,
 
 for y the average, H its information, N its noise, and J, the sampling variance, the information of the last
-score. No inverse of H is taken: where terms are collinear or noise drowns the
-score, the prior says how far a coefficient can be.
+score. No inverse of H is taken: where terms are collinear or noise drowns the score, the prior says how far a
+coefficient can be: a standard deviation of any combination of the predictors moves eta by a normal number of
+standard deviation 2.5 (the scale of Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior
+distribution", Annals of Applied Statistics 2, who give it to each predictor by itself: too little for
+collinear ones, of which only the differences tell).
 """
 
 from __future__ import annotations
@@ -20,18 +21,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import chi2
 
-from dpsynth.regression.design import TENTHS, StudyDesign
-from dpsynth.regression.families import Linear
+from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.families import RESIDUAL_BOUND, Linear
 
 Floats = NDArray[np.float64]
 
-#: standard deviations of the priors: of a slope, in the unit of eta a standard deviation of its term, and of
-#: an intercept
+#: standard deviations of the priors: of a slope, in the unit of eta a standard deviation of its combination
+#: of predictors, and of an intercept
 SLOPE_PRIOR, INTERCEPT_PRIOR = 2.5, 10.0
+#: variance below which a combination of predictors is taken to be that of none
+_LEAST_SPREAD = 1e-3
 #: longest step, in standardised coefficients
 LONGEST_STEP = 3.0
 _STEPS = 100
+#: mean square of a standard normal number that is clipped at the residuals' bound
+_BOUNDED_SQUARE = float(chi2.cdf(RESIDUAL_BOUND**2, 3) + RESIDUAL_BOUND**2 * chi2.sf(RESIDUAL_BOUND**2, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +72,13 @@ def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Float
     return covariance @ gain @ noise @ np.sum(each, axis=0), covariance
 
 
-def prior_precision(design: StudyDesign) -> Floats:
-    """Precision L of the prior, shape (d, d)."""
-    baseline = design.family.baseline
-    deviations = np.r_[np.full(baseline, INTERCEPT_PRIOR), np.full(len(design.terms), SLOPE_PRIOR)]
-    return np.diag(deviations**-2.0)
+def prior_precision(design: StudyDesign, x: Floats) -> Floats:
+    """Precision L of the prior, shape (d, d), for predictors ``x`` of shape (k, p)."""
+    j, p = design.family.baseline, len(design.terms)
+    spread = np.cov(x.T).reshape(p, p) if len(x) > 1 else np.eye(p)
+    precision = np.eye(design.size) / INTERCEPT_PRIOR**2
+    precision[j:, j:] = (spread + _LEAST_SPREAD * np.eye(p)) / SLOPE_PRIOR**2
+    return precision
 
 
 def bounded_step(step: Floats) -> Floats:
@@ -89,7 +98,7 @@ def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Float
     share : float
         How many records each of them counts for.
     """
-    prior = prior_precision(design)
+    prior = prior_precision(design, x)
     beta = np.zeros(design.size)
     if not len(x):
         return beta, design
@@ -115,7 +124,24 @@ def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Float
     return beta, design
 
 
+def least_squares(design: StudyDesign, x: Floats, y: Floats) -> Floats:
+    """Coefficients of least squares, shape (d,), for a linear model."""
+    return np.asarray(np.linalg.lstsq(design.rows(x)[:, 0], y, rcond=None)[0])
+
+
 def _spread(residuals: Floats) -> float:
-    """Standard deviation of normal residuals, deaf to tails as their bound is."""
-    low, high = np.quantile(residuals, [0.1, 0.9])
-    return float(high - low) / TENTHS or float(residuals.std()) or 1.0
+    """The scale s at which bounded residuals have the mean square of normal ones (Huber 1964, proposal 2).
+
+    A score's variance is then what its information says, whatever the residuals' law: standard errors for an
+    outcome in two heaps are those of least squares.
+    """
+    size = np.abs(residuals)
+    widest = float(np.sqrt((size**2).mean()))
+
+    def excess(s: float) -> float:
+        return float((np.minimum(size / s, RESIDUAL_BOUND) ** 2).mean()) - _BOUNDED_SQUARE
+
+    least = 1e-6 * widest
+    if not least or excess(least) <= 0:  # nearly all of them are 0
+        return widest or 1.0
+    return float(brentq(excess, least, 1.01 * widest, rtol=1e-10))

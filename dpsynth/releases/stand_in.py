@@ -4,10 +4,8 @@ Whatever a study needs to know of the records on average, their information, wha
 how long the intervals of a bound would be, comes from draws of the released prior and is free. Their pairs of
 columns are those of a tree with noise. Where they are wrong, so is every expectation: a trial with correlated
 predictors covered .5 for .95. So the records' information is bought, once and first, and the draws'
-predictors are mapped, by an affine map, to the mean and covariance that it tells. The *difference* to what
-the draws had is shrunk by the noise that it holds (James and Stein 1961), so that it does no harm where noise
-drowns it; and for intervals a standard error of that noise is taken off the covariance besides, in every
-direction: unsure is wide.
+predictors are mapped, by an affine map, to the mean and covariance that it tells, as far as its noise lets
+tell it from what the draws had (`dpsynth.releases.comparison`); for intervals, to those of its lower end.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.newton import Observation, bounded_step, posterior, prior_precision
+from dpsynth.releases.comparison import compared, roots
 from dpsynth.releases.score import ScorePoint, ScoreRelease
 
 Floats = NDArray[np.float64]
@@ -34,14 +33,10 @@ _BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 _CAPPED = 0.95
 #: whitening lifts no eigenvalue below this part of their mean: near it, terms are collinear
 _FLOOR = 0.01
-#: a move stretches the draws' covariance by no less and no more, in every direction
-_STRETCH = (0.1, 4.0)
 #: moves until the draws' information is the records'
 _MOVES = 4
-#: how far, in logarithms, the draws' covariance may be off where noise drowns the records'
-_DOUBT = 0.5
-#: what is left of a covariance at least where noise is taken off it
-_LEAST = 0.3
+#: a term takes part in a combination if its coefficient is more than this of the largest
+_TAKES_PART = 1 / 3
 #: Newton's steps from scores to coefficients, and when they are near enough
 _ROUNDS, _CLOSE = 20, 1e-6
 #: noise of a release without any, over its bound, so that its inverse exists
@@ -87,16 +82,15 @@ class StandIn:
     def _errors(self, point: ScorePoint, release: ScoreRelease) -> Floats:
         """Standard errors of the slopes that the release alone would give."""
         read = (point, release.noise_std, np.zeros(self.design.size))
-        covariance = posterior([self.observation(*read, point.beta)], prior_precision(self.design))[1]
+        covariance = posterior([self.observation(*read, point.beta)], self.prior)[1]
         return np.sqrt(np.diag(covariance))[self.design.family.baseline :]
 
     def estimate(
         self, read: Sequence[tuple[ScorePoint, float, Floats]], beta: Floats
     ) -> tuple[Floats, Floats]:
         """Coefficients and covariance, from points with their noise and scores, beginning at ``beta``."""
-        prior = prior_precision(self.design)
         for _ in range(_ROUNDS):
-            mean, covariance = posterior([self.observation(*each, beta) for each in read], prior)
+            mean, covariance = posterior([self.observation(*each, beta) for each in read], self.prior)
             step = bounded_step(mean - beta)
             beta = beta + step
             if np.abs(step).max() < _CLOSE:
@@ -123,37 +117,33 @@ class StandIn:
         """Rows of the draws' design, shape (k, J, d)."""
         return self.design.rows(self.x)
 
-    def mended(self, point: ScorePoint, noisy: Floats, noise_std: float) -> tuple[StandIn, StandIn]:
+    @cached_property
+    def prior(self) -> Floats:
+        """Precision of the coefficients' prior, shape (d, d)."""
+        return prior_precision(self.design, self.x)
+
+    def mended(self, point: ScorePoint, noisy: Floats, noise_std: float) -> Mended:
         """The draws moved so that their information is that of the records, and the same for intervals.
 
         The predictors are mapped to the mean and covariance that the information has, as a law of weights
-        ``v``, by the affine map that moves them least (optimal transport between normal laws).
+        ``v``.
         """
         back = np.linalg.inv(point.whitening)
-        own = self.share * point.information(self.x, self.y)
-        squared = float(((noisy - own) ** 2).sum())
-        size = len(noisy)
-        noise = (noise_std * point.cap) ** 2 * size * (size + 1) / 2
-        kept = max(0.0, 1.0 - noise / squared) if squared else 0.0
-        target = self._moments(back @ (own + kept * (noisy - own)) @ back)
+        found = compared(self.share * point.information(self.x, self.y), noisy, noise_std * point.cap)
+        mass, mean, wanted = self._moments(back @ found.estimate @ back)
         moved = self
         for _ in range(_MOVES):
-            mass, mean, spread = self._moments(
+            _, centre, spread = self._moments(
                 back @ (moved.share * point.information(moved.x, moved.y)) @ back
             )
-            root, inverse = _roots(spread)
-            stretches, axes = np.linalg.eigh(inverse @ target[2] @ inverse)
-            along = (axes * np.sqrt(np.clip(stretches, *_STRETCH))) @ axes.T
-            moved = replace(moved, x=target[1] + (moved.x - mean) @ (root @ along @ inverse).T)
-        # the noise on v' N v is that of an entry of the diagonal, whatever the direction v
-        mass, mean, spread = self._moments(back @ (moved.share * point.information(moved.x, moved.y)) @ back)
-        root, inverse = _roots(spread)
-        lengths = (back[:, self.design.family.baseline :] @ inverse) ** 2
-        relative = noise_std * point.cap * lengths.sum(axis=0) / mass
-        unsure = np.sqrt(kept) * relative + (1.0 - kept) * np.minimum(relative, _DOUBT)
-        # a standard error less, of the logarithm: it is never negative
-        narrow = root * np.sqrt(np.maximum(np.exp(-unsure), _LEAST)) @ inverse
-        return moved, replace(moved, x=mean + (moved.x - mean) @ narrow.T)
+            moved = replace(moved, x=mean + (moved.x - centre) @ _transport(spread, wanted).T)
+        least, _, narrow = self._moments(back @ found.lower @ back)
+        # an affine map changes no mass: what is less of it is less of the covariance
+        cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
+        hidden = np.abs(point.whitening @ found.hidden)[self.design.family.baseline :]
+        terms = (hidden > _TAKES_PART * hidden.max(axis=0)).any(axis=1)
+        names = tuple(term.name for term, part in zip(self.design.terms, terms, strict=True) if part)
+        return Mended(moved, cautious, names, found.blind)
 
     def _moments(self, information: Floats) -> tuple[float, Floats, Floats]:
         """Mass, mean and covariance of the predictors in the law that an information is of."""
@@ -163,8 +153,45 @@ class StandIn:
         return mass, mean, information[j:, j:] / mass - np.outer(mean, mean)
 
 
-def _roots(covariance: Floats) -> tuple[Floats, Floats]:
-    """Square root of a covariance and its inverse."""
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 1e-6 * max(float(values.mean()), 1e-12))
-    return (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """Draws that were compared with the records.
+
+    Attributes
+    ----------
+    stand_in : StandIn
+    cautious : StandIn
+        The same, for intervals.
+    hidden : tuple of str
+        Terms of which the noise hides how much the records know.
+    blind : bool
+        Whether noise hides if there are any.
+    """
+
+    stand_in: StandIn
+    cautious: StandIn
+    hidden: tuple[str, ...]
+    blind: bool
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the intervals should know."""
+        said = []
+        if self.hidden:
+            said.append(
+                f"Noise hides how much the records know of {' and '.join(self.hidden)}: predictors that go "
+                "together so closely cannot be told apart with this budget."
+            )
+        if self.blind:
+            said.append(
+                "Noise hides whether predictors go together closely: where some do, these intervals are too "
+                "short."
+            )
+        return tuple(said)
+
+
+def _transport(spread: Floats, wanted: Floats) -> Floats:
+    """The map that takes one covariance to another and moves normal draws least (optimal transport)."""
+    root, inverse = roots(spread)
+    squares, axes = np.linalg.eigh(root @ wanted @ root)
+    return np.asarray(inverse @ (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T @ inverse)

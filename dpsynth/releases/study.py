@@ -26,8 +26,9 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import PrivacyError
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.families import Linear
 from dpsynth.regression.life_table import survival_curve
-from dpsynth.regression.newton import mode, posterior, prior_precision
+from dpsynth.regression.newton import least_squares, mode, posterior
 from dpsynth.regression.study import Study
 from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
@@ -45,6 +46,11 @@ Floats = NDArray[np.float64]
 SPLIT = (0.2, 0.4, 0.4)
 #: of a survival study, whose fourth reading is its life table
 SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
+
+
+#: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a word; an
+#: outcome without a tail has less than half of it, and one with has several times as much
+_APART = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,13 +185,15 @@ class StudyReleases:
         design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals)
         x, y = design.read(draws)
         share = n / len(draws)
-        beta, design = mode(design, x, y, share)
+        start, design = mode(design, x, y, share)
+        beta = start
         stand_in = StandIn(design, x, y, share)
 
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
         there = replace(there, cap=stand_in.cap(there))
         release = self.information.at(there)
-        stand_in, cautious = stand_in.mended(there, ledger.run(release, records, rng), release.noise_std)
+        mended = stand_in.mended(there, ledger.run(release, records, rng), release.noise_std)
+        stand_in, cautious = mended.stand_in, mended.cautious
 
         first = stand_in.point(beta, self.first)
         read = [(first, self.first.noise_std, ledger.run(self.first.at(first), records, rng))]
@@ -194,12 +202,15 @@ class StudyReleases:
         read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
         mean, _ = stand_in.estimate(read, beta)
         told = [cautious.observation(*each, mean) for each in read]
-        prior = prior_precision(design)
-        covariance = posterior(told, prior)[1]
+        covariance = posterior(told, cautious.prior)[1]
         bare = share * ScorePoint(design, mean, np.eye(design.size)).information(stand_in.x, y)
-        estimates = estimates_of(self.first.study, design, mean, covariance, np.linalg.inv(bare + prior))
+        estimates = estimates_of(
+            self.first.study, design, mean, covariance, np.linalg.inv(bare + stand_in.prior)
+        )
         curve = self._survival(ledger, records, declared, schema, draws, rng)
-        return FittedStudy(declared, design, mean, covariance, replace(estimates, survival=curve))
+        remarks = (*mended.remarks, *_clipped(design, x, y, start, covariance))
+        estimates = replace(estimates, survival=curve, remarks=remarks)
+        return FittedStudy(declared, design, mean, covariance, estimates)
 
     def _survival(
         self,
@@ -225,6 +236,19 @@ class StudyReleases:
             total=None if schema.n_public is None else float(schema.n_public),
             unit=schema.column(model.duration).unit or "",
         )
+
+
+def _clipped(design: StudyDesign, x: Floats, y: Floats, start: Floats, covariance: Floats) -> tuple[str, ...]:
+    """What bounded residuals do to a linear model: seen in draws, where both fits are free."""
+    if not isinstance(design.family, Linear) or not len(x):
+        return ()
+    apart = np.abs(least_squares(design, x, y) - start) / np.sqrt(np.diag(covariance))
+    if apart.max() < _APART:
+        return ()
+    return (
+        f"{design.model.outcome} has a long tail: these are effects on its middle, and those of least "
+        "squares are others; a logarithm shortens the tail.",
+    )
 
 
 def estimates_of(

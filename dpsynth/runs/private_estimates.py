@@ -19,10 +19,12 @@ from dpsynth.files.json_text import dump_json
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml
+from dpsynth.regression.digits import interval_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.derived import inputs_of
 from dpsynth.table.schema import Schema
 
 #: files of the folder
@@ -72,6 +74,7 @@ def study_schema(schema: Schema, studies: Sequence[Study]) -> Schema:
     models = [study.effects(schema) for study in studies]
     wanted = {name for model in models for name in (model.outcome, model.duration) if name is not None}
     wanted |= {column.name for model in models for column in model.columns(schema)}
+    wanted = wanted.union(*(inputs_of(name, schema.formulas) for name in wanted))
     chosen = [name for name in schema.names if name in wanted]
     outcomes = [model.outcome for model in models if not schema.column(model.outcome).is_numeric]
     fields = dict(schema.select(chosen))
@@ -200,9 +203,9 @@ def _study_lines(study: Estimates) -> list[str]:
     lines += [f"| term | {study.measure} | 95 % interval | p |", "|---|---:|---|---:|"]
     for row in study.effects():
         p = "below .001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
-        interval = f"{row['lower']:.3g} to {row['upper']:.3g}"
-        lines.append(f"| {inert(row['term'])} | {row['estimate']:.3g} | {interval} | {inert(p)} |")
-    lines += ["", f"Intervals are {study.widened}.", ""]
+        estimate, lower, upper = interval_texts(row["estimate"], row["lower"], row["upper"])
+        lines.append(f"| {inert(row['term'])} | {estimate} | {lower} to {upper} | {inert(p)} |")
+    lines += ["", inert(" ".join((f"Intervals are {study.widened}.", *study.remarks))), ""]
     if study.survival is not None:
         unit = f" ({study.survival.unit})" if study.survival.unit else ""
         lines += [

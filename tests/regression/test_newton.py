@@ -8,7 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 from dpsynth.regression.design import StudyDesign
-from dpsynth.regression.newton import SLOPE_PRIOR, Observation, mode, posterior, prior_precision
+from dpsynth.regression.newton import SLOPE_PRIOR, Observation, _spread, mode, posterior, prior_precision
 from dpsynth.regression.study import Study
 from dpsynth.table.schema import Column, Schema
 
@@ -93,6 +93,43 @@ def test_the_mode_of_a_linear_study_is_near_least_squares():
     fit = sm.OLS(frame["days"], sm.add_constant(terms)).fit()
     np.testing.assert_allclose(design.reported(beta, np.eye(4))[0], fit.params.iloc[1:], atol=3 * 0.1)
     assert design.family.spread * design.outcome[1] == pytest.approx(np.sqrt(fit.scale), rel=0.02)
+
+
+LAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "two heaps": lambda rng, n: rng.choice([-1.0, 1.0], n) + 0.05 * rng.normal(size=n),
+    "uneven heaps": lambda rng, n: np.where(rng.random(n) < 0.3, 1.4, -0.6) + 0.05 * rng.normal(size=n),
+    "long tails": lambda rng, n: rng.standard_t(3, n),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_standard_errors_of_a_linear_study_are_honest(law):
+    """A spread that takes any outcome for normal: a fifth too short for two heaps, and so every interval."""
+    schema = Schema(columns=(Column(name="x", kind="continuous", lower=-5, upper=5), SCHEMA.column("days")))
+    away = []
+    for k in range(300):
+        rng = np.random.default_rng([2, k])
+        x = rng.normal(size=200).clip(-5, 5)
+        frame = pd.DataFrame({"x": x, "days": 50 + 2 * x + 4 * LAWS[law](rng, 200)})
+        design = StudyDesign.of(schema, Study(model="days ~ x").effects(schema), frame)
+        x, y = design.read(frame)
+        beta, design = mode(design, x, y, 1.0)
+        rows = design.rows(x)[:, 0]
+        covariance = design.family.spread**2 * np.linalg.inv(rows.T @ rows)
+        slope, told = design.reported(beta, covariance)
+        away.append((slope[0] - 2) / np.sqrt(told[0, 0]))
+    # a chi-squared of 300 degrees over 300 has a standard deviation of 0.08; the old spread gave 1.6 in heaps
+    assert np.mean(np.square(away)) == pytest.approx(1.0, abs=0.3)
+    assert 0.915 <= np.mean(np.abs(away) < 1.96) <= 0.985
+
+
+def test_a_spread_of_residuals_that_are_nearly_all_zero():
+    """A search that finds no scale, or a division by zero."""
+    assert _spread(np.zeros(9)) == 1.0
+    assert 0 < _spread(np.r_[np.zeros(99), 1.0]) <= 1.0
+    assert _spread(np.full(50, -2.0)) == pytest.approx(2.0, rel=0.01)
+    assert _spread(1e6 * np.random.default_rng(0).normal(size=10**5)) == pytest.approx(1e6, rel=0.01)
 
 
 def test_the_mode_of_a_survival_study_is_cox():
@@ -180,4 +217,18 @@ def test_no_record_is_enough():
     x, y = design.read(frame)
     beta, _ = mode(design, x, np.zeros(len(y)), 1.0)
     assert np.isfinite(beta).all() and beta[0] < -2
-    assert np.diag(prior_precision(design))[1] == pytest.approx(1 / SLOPE_PRIOR**2)
+    assert np.isfinite(prior_precision(design, x[:1])).all()
+
+
+def test_the_prior_is_of_combinations_of_predictors():
+    """A prior on each coefficient by itself: it claims that effects of collinear predictors are small."""
+    frame = cohort(400)
+    design = design_of("died ~ age + group", frame)
+    x = design.read(frame)[0]
+    x[:, 1] = x[:, 0] + 0.1 * x[:, 1]
+    size, j = x.shape[1], design.family.baseline
+    covariance = np.linalg.inv(prior_precision(design, x))[j:, j:]
+    # eta of every principal component has the standard deviation of the prior
+    values, vectors = np.linalg.eigh(np.cov(x.T))
+    spread = np.sqrt(values * np.diag(vectors.T @ covariance @ vectors))
+    np.testing.assert_allclose(spread, SLOPE_PRIOR * np.ones(size), rtol=0.15)

@@ -88,6 +88,29 @@ def test_intervals_hold_the_noise():
     assert all(told.widening > 1.3 for told in noisy)
 
 
+def test_collinear_terms_are_told():
+    """Draws that cannot say how closely predictors go together: intervals too short by far, and no word."""
+    frame, truth = cohort(4000, correlation=0.9998), np.array([0.5, 0.3])
+    found = [run(frame, cohort(5000, seed=1, correlation=0.9), 3.0, seed).estimates for seed in range(9)]
+    z = [np.abs(told.coefficients[:2] - truth) / told.std_errors[:2] for told in found]
+    assert np.median(z) < 2.0
+    assert all("records know of x and z:" in told.remarks[0] for told in found)
+    apart = [run(cohort(4000), cohort(5000, seed=1), 3.0, seed).estimates for seed in range(9)]
+    assert not any(told.remarks for told in apart)
+    assert "short" in run(cohort(300), cohort(5000, seed=1), 100.0).estimates.remarks[-1]
+
+
+def test_a_long_tail_is_told():
+    """Effects on the middle of a skewed outcome that are read as those of least squares, and no word."""
+    study, told = Study(model="linear: x ~ z + sex"), []
+    for tail in (False, True):
+        frame, draws = cohort(2000, correlation=0.5), cohort(5000, seed=1, correlation=0.5)
+        if tail:
+            frame["x"], draws["x"] = np.exp(1.5 * frame["x"]), np.exp(1.5 * draws["x"])
+        told.append(run(frame, draws, 10.0, study=study).estimates.remarks)
+    assert told[0] == () and "x has a long tail" in told[1][0]
+
+
 @pytest.mark.parametrize("kind", ["score", "information"])
 def test_a_record_adds_one_at_most(kind):
     """A record far out, or with an unlikely outcome, that adds more than the sensitivity."""

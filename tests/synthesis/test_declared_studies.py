@@ -16,6 +16,7 @@ from dpsynth import DPWGANGP, Column, Schema, Shares, Study, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.regression.estimates import Estimates
+from dpsynth.runs.private_estimates import study_schema
 from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.studies import widening_lines
 
@@ -83,7 +84,7 @@ WIDE_SCHEMA = Schema(
         ),
         ({"studies": ["died ~ age", "died ~ sex"]}, "studies: two studies are called 'died'; give one"),
         ({"studies": ["died ~ age + sex + age"]}, "study 'died': the predictor 'age' is given twice"),
-        ({"studies": ["died ~ months"]}, "study 'died': 'months' is a derived column, which is never read"),
+        ({"studies": ["months ~ sex"]}, "study 'months': 'months' is a derived column, which can only be a"),
         (
             {"studies": [{"model": "died ~ age", "intervals": [365]}]},
             "study 'died': intervals are for cox models only, got a logistic model",
@@ -234,3 +235,29 @@ def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
     resumed = DPWGANGP.resume(tmp_path / "c", table())
     assert same(resumed.estimates_, tuple(released)) and len(released) == 2
     assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+
+
+def test_a_derived_predictor_is_computed_and_never_read():
+    """What the private table holds under a derived column's name, or another effect than its input has."""
+    frame = table()
+    garbage = frame.assign(months=np.arange(len(frame)))
+    tried = (("died ~ months", frame), ("died ~ months", garbage), ("died ~ age", frame))
+    fits = [estimator(studies=[text], random_state=0).fit(given, schema=SCHEMA) for text, given in tried]
+    computed, read, own = (fit.estimates_[0] for fit in fits)
+    assert computed.to_dict() == read.to_dict() and computed.terms == ("months (per 10)",)
+    # the same study in another unit: 10 months are 10 / 12 years
+    np.testing.assert_allclose(computed.coefficients, own.coefficients * 10 / 12, rtol=1e-6)
+    again, _ = fits[0].sample_many(2, 300, study="died", random_state=1)
+    assert (again["months"] == 12 * again["age"]).all()
+
+
+def test_a_derived_predictor_without_a_value_is_no_error():
+    """A message that tells of a private record whose input is missing."""
+    ratio = Column(
+        name="ratio", kind="continuous", lower=0, upper=900, decimals=1, derived="age / crea", missing=True
+    )
+    schema = Schema(columns=(*SCHEMA.columns[:3], ratio, SCHEMA.columns[4]), outcome="died", n_public=600)
+    model = estimator(studies=["died ~ ratio"], random_state=0).fit(table(), schema=schema)
+    assert np.isfinite(model.estimates_[0].std_errors).all()
+    part = study_schema(schema, [Study(model="died ~ ratio")])
+    assert part.names == ("age", "crea", "ratio", "died") and part.column("ratio").derived is not None
