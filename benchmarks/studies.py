@@ -45,8 +45,8 @@ are not independent).
 - coverage: share of 95 % intervals that hold the population's coefficient; z²: mean squared distance from it
   in standard errors, 1 where they are honest and nothing is biased;
 - overlap: of an interval with the real one (Karr et al. 2006), 0 where they are disjoint; width: median over
-  the slopes of the length over the real one's, of which the median over repetitions, and in brackets what 9 in
-  10 are below; signs: share kept among terms significant in the real fit;
+  the slopes of the length over the real one's, of which the median over repetitions, and in brackets what 9
+  in 10 are below; signs: share kept among terms significant in the real fit;
 - told: the widening expected before the fit, from public numbers alone, then the median of what
   the released estimates say.
 """

@@ -88,7 +88,10 @@ def survival_curve(
     differences = np.quantile(again - _product(expected, floor, told), [tail, 1.0 - tail], axis=0)
     upper, lower = np.maximum(found - differences[0], found), np.minimum(found - differences[1], found)
     lower = np.where(told, lower, 0.0)
-    return SurvivalCurve(ends, _monotone(found), _least(lower), _most(upper), level, unit)
+    # survival is no more than before, so an upper end holds for all that follows: a tail of few, whose own
+    # end is near 1, says nothing of the years before it
+    curve = _monotone(found)
+    return SurvivalCurve(ends, curve, _least(lower), np.maximum(_least(upper), curve), level, unit)
 
 
 def at_risk(cells: Floats) -> Floats:
@@ -134,7 +137,7 @@ def _expected(cells: Floats) -> Floats:
 
 
 def _least(values: Floats) -> Floats:
-    """The highest curve below that never increases, in [0, 1]: a lower band that holds what it held."""
+    """The highest curve below that never increases, in [0, 1]."""
     return np.clip(np.minimum.accumulate(values), 0.0, 1.0)
 
 

@@ -112,6 +112,14 @@ def test_a_known_total_takes_noise_away():
     assert np.mean(far, axis=0)[1] < np.mean(far, axis=0)[0]
 
 
+def test_a_tail_of_few_does_not_lift_the_band_before_it():
+    """An upper end that stays high for years because of the few who are at risk in the last ones."""
+    early = [60.0, 0.0, 0.0] * 8
+    plain = curve_of([*early, 0, 0, 1150, 0], np.arange(1.0, 10.0), 20.0)
+    longer = curve_of([*early, 0, 900, 0, *[0.0] * 12, 0, 0, 250, 0], np.arange(1.0, 15.0), 20.0)
+    np.testing.assert_allclose(longer.upper[:8], plain.upper[:8], atol=0.03)
+
+
 def test_a_total_that_is_not_theirs_is_left_out():
     """A public number that is a tenth off, which would add events to every interval."""
     ends = ends_of(1.0)
