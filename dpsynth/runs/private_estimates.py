@@ -162,8 +162,8 @@ def read_model(folder: str | Path) -> DPWGANGP:
     home = next((path for path in (folder, folder / "model") if (path / "model.json").is_file()), None)
     if home is None and (folder / ESTIMATES).is_file():
         raise InputError(
-            f"{folder} holds estimates alone: a rehearsal draws its tables from the model beside which a study "
-            "was fitted, so name the folder of a fit or a run"
+            f"{folder} holds estimates alone, and a rehearsal draws its tables from a fitted model: name the "
+            "folder of a fit or a run"
         )
     if home is None:
         raise InputError(f"{folder} holds neither {ESTIMATES} nor a model: name the folder of a fit or a run")

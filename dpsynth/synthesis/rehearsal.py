@@ -40,8 +40,8 @@ Floats = NDArray[np.float64]
 
 #: what a reader should know
 _SCOPE = (
-    "Rehearsals are of tables such as this with this budget: drawn from what was released, read with fresh noise.",
-    "They cannot see what the synthetic draws have wrong: predictors that go together more than the released",
+    "Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.",
+    "They cannot see what synthetic draws have wrong: predictors that go together more closely than the released",
     "information let see, or a regression that does not hold.",
 )
 #: of the intervals that are counted, and how many standard errors they go to each side
@@ -82,8 +82,8 @@ class Rehearsal:
     age (per 10 years)        1.65  94 %     1.10  -0.12   1.02
     95 % intervals held the truth in 94 % of 200 rehearsals.
     A term whose intervals are honest holds it in 92 to 98 %, as chance has it.
-    Rehearsals are of tables such as this with this budget: drawn from what was released, read with fresh noise.
-    They cannot see what the synthetic draws have wrong: predictors that go together more than the released
+    Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.
+    They cannot see what synthetic draws have wrong: predictors that go together more closely than the released
     information let see, or a regression that does not hold.
     """
 
@@ -207,7 +207,7 @@ def _readings(study: FittedStudy) -> Readings:
     if study.readings is None:
         raise InputError(
             f"study {study.estimates.study!r} was fitted by an earlier version of dpsynth, which did not "
-            "keep the noise of its readings; its estimates stand, and a study that is fitted now can be rehearsed"
+            "keep the noise of its readings; its estimates stand, and one that is fitted now can be rehearsed"
         )
     return study.readings
 
