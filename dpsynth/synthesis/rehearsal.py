@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 #: what a reader should know
 _SCOPE = (
     "Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.",
-    "They cannot see what synthetic draws have wrong: predictors that go together more closely than the released",
+    "They cannot see what synthetic draws have wrong: predictors that go together more than the released",
     "information let see, or a regression that does not hold.",
 )
 #: of the intervals that are counted, and how many standard errors they go to each side
@@ -83,7 +83,7 @@ class Rehearsal:
     95 % intervals held the truth in 94 % of 200 rehearsals.
     A term whose intervals are honest holds it in 92 to 98 %, as chance has it.
     Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.
-    They cannot see what synthetic draws have wrong: predictors that go together more closely than the released
+    They cannot see what synthetic draws have wrong: predictors that go together more than the released
     information let see, or a regression that does not hold.
     """
 
