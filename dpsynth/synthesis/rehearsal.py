@@ -47,6 +47,8 @@ _SCOPE = (
 #: of the intervals that are counted, and how many standard errors they go to each side
 _LEVEL = 0.95
 _HALF = float(stats.norm.ppf(0.5 + _LEVEL / 2))
+#: intervals that are so many times as long or as short as the released ones are others
+_OTHER_WIDTH = 2.0
 #: draws that stand for the records in a rehearsal, of those that a fit has
 _STAND_IN = 10_000
 #: records a coefficient from which a linear model's residuals are read off the draws; normal with fewer
@@ -115,6 +117,21 @@ class Rehearsal:
             f"rehearsals{terms}."
         )
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Where rehearsals are not like the study itself."""
+        names = [
+            term
+            for term, width in zip(self.estimates.terms, self.width, strict=True)
+            if not 1 / _OTHER_WIDTH < width < _OTHER_WIDTH
+        ]
+        if not names:
+            return ()
+        return (
+            f"Intervals of {' and '.join(names)} were of quite another length in rehearsals than the released "
+            "ones, of which their share says little.",
+        )
+
     def __str__(self) -> str:
         rows = [("term", self.estimates.measure, "held", "mean z²", "bias", "width")]
         numbers = zip(self.held, self.squared, self.bias, self.width, strict=True)
@@ -129,7 +146,7 @@ class Rehearsal:
             lines.append("  ".join([f"{first:{wide[0]}}", *cells]))
         low, high = (f"{100 * end:.0f}" for end in self.chance)
         honest = f"A term whose intervals are honest holds it in {low} to {high} %, as chance has it."
-        return "\n".join([*lines, self.sentence, honest, *_SCOPE])
+        return "\n".join([*lines, self.sentence, honest, *self.remarks, *_SCOPE])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record; ``coefficients`` are those that the tables were made from."""
@@ -145,6 +162,7 @@ class Rehearsal:
             "share": self.share,
             "chance": list(self.chance),
             "sentence": self.sentence,
+            "remarks": list(self.remarks),
         }
 
 

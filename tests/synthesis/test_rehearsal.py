@@ -13,7 +13,7 @@ from scipy import stats
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema
 from dpsynth.errors import InputError
-from dpsynth.synthesis.rehearsal import Population
+from dpsynth.synthesis.rehearsal import Population, Rehearsal
 
 SCHEMA = Schema(
     columns=(
@@ -124,6 +124,17 @@ def test_a_saved_model_rehearses_the_same_and_spends_nothing(tmp_path):
     record = found.to_dict()
     assert json.loads(json.dumps(record)) == record and record["sentence"] in str(found)
     assert record["share"] == pytest.approx(np.mean(record["held"]))
+
+
+def test_intervals_of_another_length_are_named():
+    """A share of short intervals that is read as one of the long interval that was released."""
+    (estimates,) = (one for one in fitted().estimates_ if one.study == "died")
+    numbers = np.full((3, 3), 1.0)
+    plain = Rehearsal(estimates, 10, *numbers, np.array([1.2, 0.8, 1.0]))
+    assert plain.remarks == () and plain.chance == (0.8, 1.0)
+    other = Rehearsal(estimates, 10, *numbers, np.array([1.0, 0.1, 1.0]))
+    assert other.remarks[0].startswith("Intervals of urea (per doubling) were of quite another length")
+    assert other.remarks[0] in str(other) and other.remarks[0] in other.to_dict()["remarks"]
 
 
 def test_a_study_that_was_saved_before_readings_were_kept(tmp_path):
