@@ -128,8 +128,8 @@ class Rehearsal:
         if not names:
             return ()
         return (
-            f"Intervals of {' and '.join(names)} were of quite another length in rehearsals than the released "
-            "ones, of which their share says little.",
+            f"Intervals of {' and '.join(names)} were of quite another length in rehearsals than the "
+            "released ones, of which their share says little.",
         )
 
     def __str__(self) -> str:
