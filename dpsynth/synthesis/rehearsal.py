@@ -112,19 +112,14 @@ class Rehearsal:
     def sentence(self) -> str:
         """What came out, in words."""
         terms = ", all terms together" if len(self.held) > 1 else ""
-        return (
-            f"95 % intervals held the truth in {100 * self.share:.0f} % of {self.repetitions} "
-            f"rehearsals{terms}."
-        )
+        share = f"{100 * self.share:.0f} %"
+        return f"95 % intervals held the truth in {share} of {self.repetitions} rehearsals{terms}."
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Where rehearsals are not like the study itself."""
-        names = [
-            term
-            for term, width in zip(self.estimates.terms, self.width, strict=True)
-            if not 1 / _OTHER_WIDTH < width < _OTHER_WIDTH
-        ]
+        widths = zip(self.estimates.terms, self.width, strict=True)
+        names = [term for term, width in widths if not 1 / _OTHER_WIDTH < width < _OTHER_WIDTH]
         if not names:
             return ()
         return (
