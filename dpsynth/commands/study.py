@@ -105,12 +105,25 @@ def show_studies(
         typer.Argument(help="Of `dpsynth study fit`, of a model or of a run.", show_default=False),
     ],
     name: Annotated[str | None, typer.Option("--name", help="Of one study; all by default.")] = None,
+    rehearse: Annotated[
+        int | None,
+        typer.Option(
+            "--rehearse",
+            help="Also draw so many tables from what was released, and count what the intervals hold.",
+            min=1,
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of --rehearse.", min=0)] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Print the private estimates that were bought before; reads no table and costs nothing."""
-    from dpsynth.runs.private_estimates import read_estimates
+    """Print the private estimates that were bought before; reads no table and costs nothing.
 
-    found, guarantee = read_estimates(folder)
+    With --rehearse, for a model or a run: whether the intervals are honest for a table such as this.
+    """
+    from dpsynth.runs.private_estimates import read_estimates, read_model
+
+    model = None if rehearse is None else read_model(folder)
+    found, guarantee = read_estimates(folder) if model is None else (model.estimates_, model.guarantee())
     if name is not None:
         declared = ", ".join(estimates.study for estimates in found)
         found = tuple(estimates for estimates in found if estimates.study == name)
@@ -118,12 +131,17 @@ def show_studies(
             raise InputError(
                 f"study {name!r} was not declared before the fit of {folder} (declared were: {declared})"
             )
-    result = {
+    result: dict[str, object] = {
         "estimates": [estimates.to_dict() for estimates in found],
         "effects": {estimates.study: estimates.effects() for estimates in found},
         "guarantee": guarantee.to_dict(),
     }
-    console.emit(result, "\n".join([*console.told(found), str(guarantee)]), as_json=as_json)
+    lines = [*console.told(found), str(guarantee)]
+    if model is not None and rehearse is not None:
+        done = [model.rehearse(each.study, repetitions=rehearse, random_state=seed) for each in found]
+        result["rehearsals"] = [each.to_dict() for each in done]
+        lines += ["", "rehearsed:", *map(str, done)]
+    console.emit(result, "\n".join(lines), as_json=as_json)
 
 
 def _declared(texts: list[str] | None, file: Path | None) -> tuple[Study, ...]:

@@ -140,12 +140,15 @@ def _ends(
     times = numeric_values(duration, frame[duration.name])[complete]
     outcome = design.schema.column(design.model.outcome)
     censored = numeric_values(outcome, frame[outcome.name])[complete] == 0
-    last_seen = _last_seen(times, censored, rng)
-    return np.minimum(event_times, last_seen), (event_times <= last_seen).astype(np.float64)
+    ends_seen = last_seen(times, censored, rng)
+    return np.minimum(event_times, ends_seen), (event_times <= ends_seen).astype(np.float64)
 
 
-def _last_seen(times: Floats, censored: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
-    """Ends of observation from their Kaplan-Meier estimate: an event hides when it would have been."""
+def last_seen(times: Floats, censored: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+    """Ends of observation from their Kaplan-Meier estimate: an event hides when it would have been.
+
+    As many as there are ``times``, shape (n,), apart from whose they were.
+    """
     order = np.argsort(times, kind="stable")
     at_risk = len(times) - np.arange(len(times))
     seen = np.cumprod(1.0 - censored[order] / at_risk)

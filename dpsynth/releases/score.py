@@ -64,9 +64,12 @@ class ScorePoint:
         squares = np.einsum("koi,kij,koj->ko", extremes, _gram(rows), extremes, optimize=True)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0).max(axis=1)))
 
-    def weights(self, x: Floats) -> Floats:
-        """``min(1, C / reach)``, shape (k,); 0 for a record whose reach is no number."""
-        reach = self.reach(x)
+    def weights(self, x: Floats, reach: Floats | None = None) -> Floats:
+        """``min(1, C / reach)``, shape (k,); 0 for a record whose reach is no number.
+
+        ``reach`` is that of ``x``, if it is known already.
+        """
+        reach = self.reach(x) if reach is None else reach
         with np.errstate(divide="ignore"):
             return np.where(np.isfinite(reach), np.minimum(1.0, self.bound / reach), 0.0)
 

@@ -70,7 +70,7 @@ class StandIn:
         reach = point.reach(self.x)
         bounds = np.unique(np.quantile(reach[np.isfinite(reach)], _BOUNDS)) if len(reach) else np.ones(1)
         tried = [replace(point, bound=max(float(bound), 1e-12)) for bound in bounds]
-        errors = np.array([self._errors(choice, release) for choice in tried])
+        errors = np.array([self._errors(choice, release, reach) for choice in tried])
         relative = (errors / errors.min(axis=0)).mean(axis=1)
         return tried[int(np.flatnonzero(relative <= _SLACK * relative.min())[-1])]
 
@@ -79,32 +79,42 @@ class StandIn:
         norms = point.norms(self.x, self.y)
         return max(float(np.quantile(norms, _CAPPED)), 1e-12) if len(norms) else 1.0
 
-    def _errors(self, point: ScorePoint, release: ScoreRelease) -> Floats:
+    def _errors(self, point: ScorePoint, release: ScoreRelease, reach: Floats) -> Floats:
         """Standard errors of the slopes that the release alone would give."""
         read = (point, release.noise_std, np.zeros(self.design.size))
-        covariance = posterior([self.observation(*read, point.beta)], self.prior)[1]
+        covariance = posterior([self.observation(*read, point.beta, reach)], self.prior)[1]
         return np.sqrt(np.diag(covariance))[self.design.family.baseline :]
 
     def estimate(
         self, read: Sequence[tuple[ScorePoint, float, Floats]], beta: Floats
     ) -> tuple[Floats, Floats]:
         """Coefficients and covariance, from points with their noise and scores, beginning at ``beta``."""
+        reaches = [each[0].reach(self.x) for each in read]
         for _ in range(_ROUNDS):
-            mean, covariance = posterior([self.observation(*each, beta) for each in read], self.prior)
+            told = [self.observation(*each, beta, reach) for each, reach in zip(read, reaches, strict=True)]
+            mean, covariance = posterior(told, self.prior)
             step = bounded_step(mean - beta)
             beta = beta + step
             if np.abs(step).max() < _CLOSE:
                 break
         return beta, covariance
 
-    def observation(self, point: ScorePoint, noise_std: float, score: Floats, truth: Floats) -> Observation:
+    def observation(
+        self,
+        point: ScorePoint,
+        noise_std: float,
+        score: Floats,
+        truth: Floats,
+        reach: Floats | None = None,
+    ) -> Observation:
         """What a whitened score says, near ``truth``.
 
         A score is linear in the coefficients only nearby, so what the draws expect at its own point, if
-        ``truth`` is true, is taken off: it is then a score at ``truth``.
+        ``truth`` is true, is taken off: it is then a score at ``truth``. ``reach`` is that of the draws at
+        the point, if it is known.
         """
         back = np.linalg.inv(point.whitening)
-        weights, family = point.weights(self.x)[:, None], self.design.family
+        weights, family = point.weights(self.x, reach)[:, None], self.design.family
         eta, at = self.rows @ truth, self.rows @ point.beta
         flat = self.rows.reshape(-1, self.design.size)
         expected = self.share * flat.T @ (weights * family.shift(eta, at, self.y)).ravel()
@@ -131,19 +141,21 @@ class StandIn:
         back = np.linalg.inv(point.whitening)
         found = compared(self.share * point.information(self.x, self.y), noisy, noise_std * point.cap)
         mass, mean, wanted = self._moments(back @ found.estimate @ back)
-        moved = self
+        moved, mending = self, AffineMap.none(self.x.shape[1])
         for _ in range(_MOVES):
             _, centre, spread = self._moments(
                 back @ (moved.share * point.information(moved.x, moved.y)) @ back
             )
-            moved = replace(moved, x=mean + (moved.x - centre) @ _transport(spread, wanted).T)
+            transport = _transport(spread, wanted).T
+            moved = replace(moved, x=mean + (moved.x - centre) @ transport)
+            mending = AffineMap(mending.matrix @ transport, mean + (mending.shift - centre) @ transport)
         least, _, narrow = self._moments(back @ found.lower @ back)
         # an affine map changes no mass: what is less of it is less of the covariance
         cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
         hidden = np.abs(point.whitening @ found.hidden)[self.design.family.baseline :]
         terms = (hidden > _TAKES_PART * hidden.max(axis=0)).any(axis=1)
         names = tuple(term.name for term, part in zip(self.design.terms, terms, strict=True) if part)
-        return Mended(moved, cautious, names, found.blind)
+        return Mended(moved, cautious, names, found.blind, mending)
 
     def _moments(self, information: Floats) -> tuple[float, Floats, Floats]:
         """Mass, mean and covariance of the predictors in the law that an information is of."""
@@ -151,6 +163,29 @@ class StandIn:
         mass = max(float(np.trace(information[:j, :j])), 1e-12)
         mean = information[:j, j:].sum(axis=0) / mass
         return mass, mean, information[j:, j:] / mass - np.outer(mean, mean)
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """Predictors ``x`` of shape (k, p) to ``shift + x @ matrix``.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (p, p)
+    shift : ndarray of shape (p,)
+    """
+
+    matrix: Floats
+    shift: Floats
+
+    @classmethod
+    def none(cls, size: int) -> AffineMap:
+        """The map that leaves ``size`` predictors as they are."""
+        return cls(np.eye(size), np.zeros(size))
+
+    def __call__(self, x: Floats) -> Floats:
+        """Where the map takes predictors."""
+        return np.asarray(self.shift + x @ self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +201,15 @@ class Mended:
         Terms of which the noise hides how much the records know.
     blind : bool
         Whether noise hides if there are any.
+    mending : AffineMap
+        What was done to the predictors of ``stand_in``.
     """
 
     stand_in: StandIn
     cautious: StandIn
     hidden: tuple[str, ...]
     blind: bool
+    mending: AffineMap
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ A survival study is read once more, for its life table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -31,10 +32,11 @@ from dpsynth.regression.life_table import survival_curve
 from dpsynth.regression.newton import least_squares, mode, posterior
 from dpsynth.regression.study import Study
 from dpsynth.regression.survival_curve import SurvivalCurve
+from dpsynth.releases.fitted_study import FittedStudy, Readings
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
-from dpsynth.releases.stand_in import StandIn
+from dpsynth.releases.stand_in import Mended, StandIn
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -51,49 +53,6 @@ SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 #: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a word; an
 #: outcome without a tail has less than half of it, and one with has several times as much
 _APART = 0.25
-
-
-@dataclass(frozen=True, eq=False)
-class FittedStudy:
-    """A released study.
-
-    Attributes
-    ----------
-    declared : Study
-    design : StudyDesign
-    beta : ndarray of shape (d,)
-        Of standardised terms, intercepts first.
-    covariance : ndarray of shape (d, d)
-    estimates : Estimates
-    """
-
-    declared: Study
-    design: StudyDesign
-    beta: Floats
-    covariance: Floats
-    estimates: Estimates
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; the schema is known from elsewhere."""
-        return {
-            "declared": self.declared.model_dump(mode="json"),
-            "design": self.design.to_dict(),
-            "beta": self.beta.tolist(),
-            "covariance": self.covariance.tolist(),
-            "estimates": self.estimates.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, schema: Schema, record: dict[str, Any]) -> FittedStudy:
-        """Inverse of `to_dict`."""
-        declared = Study.read(record["declared"])
-        return cls(
-            declared,
-            StudyDesign.from_dict(schema, declared.effects(schema), record["design"]),
-            np.array(record["beta"], dtype=np.float64),
-            np.array(record["covariance"], dtype=np.float64),
-            Estimates.from_dict(record["estimates"]),
-        )
 
 
 @dataclass(frozen=True)
@@ -141,6 +100,22 @@ class StudyReleases:
         )
 
     @property
+    def noise_multipliers(self) -> tuple[float | None, ...]:
+        """Of the information and of the two scores."""
+        return tuple(each.noise_multiplier for each in (self.information, self.first, self.second))
+
+    @classmethod
+    def again(cls, study: str, noise_multipliers: Sequence[float | None]) -> StudyReleases:
+        """The information and the scores with :attr:`noise_multipliers` that are known."""
+        information, first, second = noise_multipliers
+        return cls(
+            InformationRelease(study=study, noise_multiplier=information),
+            ScoreRelease(study=study, noise_multiplier=first),
+            ScoreRelease(study=study, noise_multiplier=second),
+            None,
+        )
+
+    @property
     def events(self) -> list[DpEvent]:
         """What they cost."""
         events = [release.event for release in (self.information, self.first, self.second)]
@@ -185,10 +160,38 @@ class StudyReleases:
         design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals)
         x, y = design.read(draws)
         share = n / len(draws)
-        start, design = mode(design, x, y, share)
-        beta = start
-        stand_in = StandIn(design, x, y, share)
+        start, stand_in = begin(design, x, y, share)
+        design = stand_in.design
+        mean, covariance, mended = self.read(ledger, records, stand_in, start, rng)
+        plain = ScorePoint(design, mean, np.eye(design.size))
+        bare = share * plain.information(mended.stand_in.x, y)
+        estimates = estimates_of(
+            self.first.study, design, mean, covariance, np.linalg.inv(bare + mended.stand_in.prior)
+        )
+        curve = self._survival(ledger, records, declared, schema, draws, rng)
+        remarks = (*mended.remarks, *_clipped(design, x, y, start, covariance))
+        estimates = replace(estimates, survival=curve, remarks=remarks)
+        readings = Readings(self.noise_multipliers, mended.mending)
+        return FittedStudy(declared, design, mean, covariance, estimates, readings)
 
+    def read(
+        self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, Floats, Mended]:
+        """The information and the two scores, and what they make.
+
+        Parameters
+        ----------
+        stand_in : StandIn
+            Not mended yet.
+        start : ndarray of shape (d,)
+            Where the information and the first score are taken.
+
+        Returns
+        -------
+        ndarray of shape (d,), ndarray of shape (d, d), Mended
+            Coefficients, their covariance, and the draws compared with the records.
+        """
+        beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
         there = replace(there, cap=stand_in.cap(there))
         release = self.information.at(there)
@@ -203,14 +206,7 @@ class StudyReleases:
         mean, _ = stand_in.estimate(read, beta)
         told = [cautious.observation(*each, mean) for each in read]
         covariance = posterior(told, cautious.prior)[1]
-        bare = share * ScorePoint(design, mean, np.eye(design.size)).information(stand_in.x, y)
-        estimates = estimates_of(
-            self.first.study, design, mean, covariance, np.linalg.inv(bare + stand_in.prior)
-        )
-        curve = self._survival(ledger, records, declared, schema, draws, rng)
-        remarks = (*mended.remarks, *_clipped(design, x, y, start, covariance))
-        estimates = replace(estimates, survival=curve, remarks=remarks)
-        return FittedStudy(declared, design, mean, covariance, estimates)
+        return mean, covariance, mended
 
     def _survival(
         self,
@@ -236,6 +232,20 @@ class StudyReleases:
             total=None if schema.n_public is None else float(schema.n_public),
             unit=schema.column(model.duration).unit or "",
         )
+
+
+def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StandIn]:
+    """The fit to draws, shape (d,), and the draws with the design that the fit completed.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (k, p), (k,)
+        As `StudyDesign.read` gives them.
+    share : float
+        How many records each stands for.
+    """
+    start, complete = mode(design, x, y, share)
+    return start, StandIn(complete, x, y, share)
 
 
 def _clipped(design: StudyDesign, x: Floats, y: Floats, start: Floats, covariance: Floats) -> tuple[str, ...]:

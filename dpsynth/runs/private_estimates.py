@@ -142,10 +142,29 @@ def read_estimates(folder: str | Path) -> tuple[tuple[Estimates, ...], Guarantee
     DataError
         If a file is damaged, or the ledger beside it is not its own.
     """
+    if (Path(folder) / ESTIMATES).is_file():
+        return _of_folder(Path(folder))
+    model = read_model(folder)
+    return model.estimates_, model.guarantee()
+
+
+def read_model(folder: str | Path) -> DPWGANGP:
+    """Return the model with studies in the folder of a run or of a model.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no model, or its model no study.
+    DataError
+        If a file is damaged, or the ledger beside it is not its own.
+    """
     folder = Path(folder)
-    if (folder / ESTIMATES).is_file():
-        return _of_folder(folder)
     home = next((path for path in (folder, folder / "model") if (path / "model.json").is_file()), None)
+    if home is None and (folder / ESTIMATES).is_file():
+        raise InputError(
+            f"{folder} holds estimates alone, and a rehearsal draws its tables from a fitted model: name the "
+            "folder of a fit or a run"
+        )
     if home is None:
         raise InputError(f"{folder} holds neither {ESTIMATES} nor a model: name the folder of a fit or a run")
     model = DPWGANGP.load(home)
@@ -154,7 +173,7 @@ def read_estimates(folder: str | Path) -> tuple[tuple[Estimates, ...], Guarantee
             f"the model in {home} holds no study: none was declared before its fit, and what was not bought "
             "then costs budget now"
         )
-    return model.estimates_, model.guarantee()
+    return model
 
 
 def _of_folder(folder: Path) -> tuple[tuple[Estimates, ...], Guarantee]:

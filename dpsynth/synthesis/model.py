@@ -17,8 +17,8 @@ from dpsynth.errors import InputError
 from dpsynth.files.storage import prefixed, under
 from dpsynth.gan.generator import ArrayOps, generator_pass
 from dpsynth.gan.weights import Weights, flatten, unflatten
+from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.prior import Prior
-from dpsynth.releases.study import FittedStudy
 from dpsynth.synthesis.postprocess import calibrate, draw_groups
 from dpsynth.synthesis.rejection import Acceptance, fulfilling, obeying
 from dpsynth.table.derived import add_derived

@@ -29,10 +29,10 @@ from dpsynth.errors import InputError
 from dpsynth.regression.outcomes import redrawn
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
+from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.marginals import MarginalsRelease, Method
 from dpsynth.releases.prior import Prior, fit_factors
 from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.study import FittedStudy
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.rejection import Acceptance

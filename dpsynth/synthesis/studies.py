@@ -7,14 +7,16 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.regression.design import INTERVALS
 from dpsynth.regression.study import Study
 from dpsynth.regression.terms import model_terms
+from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.records import Records
-from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
+from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases
 from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
@@ -146,6 +148,14 @@ def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
     ]
 
 
+def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:
+    """Synthetic records that stand for the real ones; ``model`` is the prior's, not trained."""
+    try:
+        return model.sample(DRAWS, rng)
+    except RejectionError:  # what was paid for is not lost: draws that break constraints are better than none
+        return dataclasses.replace(model, schema=model.schema.modelled).sample(DRAWS, rng)
+
+
 def fit_studies(
     records: Records,
     model: GeneratorModel,
@@ -158,10 +168,7 @@ def fit_studies(
     """Read the records for every declared study, in order; ``model`` is the prior's, not trained."""
     if not studies:
         return ()
-    try:
-        draws = model.sample(DRAWS, rng)
-    except RejectionError:  # what was paid for is not lost: draws that break constraints are better than none
-        draws = dataclasses.replace(model, schema=model.schema.modelled).sample(DRAWS, rng)
+    draws = study_draws(model, rng)
     return tuple(
         planned.run(ledger, records, study, model.schema, draws, n, rng)
         for study, planned in zip(studies, releases, strict=True)

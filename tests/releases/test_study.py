@@ -12,9 +12,10 @@ import statsmodels.api as sm
 from dpsynth.accounting import Ledger
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.study import Study
+from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import ScorePoint, symmetric, triangle
-from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
+from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -1,0 +1,300 @@
+"""A declared study rehearsed: do its intervals hold the truth in tables whose truth is known?
+
+A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
+bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
+real one are drawn: predictors of the prior's draws, mapped to what the released information tells
+(`dpsynth.releases.stand_in`), and outcomes from the study's regression. Each is read as the records were, by
+the study's own releases with the same noise multipliers and fresh noise, and estimated by the same code from
+draws of the prior as they are.
+
+A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
+check is post-processing of released numbers, and free. It shows what noise, bounds and the prior of the
+coefficients do to a table *such as this one*. It cannot see what the released numbers themselves have wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import InputError
+from dpsynth.regression.design import StudyDesign
+from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.estimates import Estimates
+from dpsynth.regression.newton import mode
+from dpsynth.regression.outcomes import last_seen
+from dpsynth.releases.fitted_study import FittedStudy, Readings
+from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.study import StudyReleases, begin
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.studies import study_draws
+
+Floats = NDArray[np.float64]
+
+#: what a reader should know
+_SCOPE = (
+    "Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.",
+    "They cannot see what synthetic draws have wrong: predictors that go together more than the released",
+    "information let see, or a regression that does not hold.",
+)
+#: of the intervals that are counted, and how many standard errors they go to each side
+_LEVEL = 0.95
+_HALF = float(stats.norm.ppf(0.5 + _LEVEL / 2))
+#: intervals that are so many times as long or as short as the released ones are others
+_OTHER_WIDTH = 2.0
+#: draws that stand for the records in a rehearsal, of those that a fit has
+_STAND_IN = 10_000
+#: records a coefficient from which a linear model's residuals are read off the draws; normal with fewer
+_RECORDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """How a study's intervals did in simulated tables that were made from its own estimates.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        The released ones, which were taken as the truth.
+    repetitions : int
+        Tables that were drawn, read and estimated.
+    held : ndarray of shape (p,)
+        Share of the tables in which a term's 95 % interval held the truth.
+    squared : ndarray of shape (p,)
+        Mean of z^2, for z the error in its own standard errors: about 1 for honest intervals.
+    bias : ndarray of shape (p,)
+        Mean of z: about 0.
+    width : ndarray of shape (p,)
+        Median length of the intervals over the length of the released one.
+
+    Examples
+    --------
+    >>> told = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
+    ...                  np.array([0.5]), np.array([[0.01]]), 1.2)
+    >>> print(Rehearsal(told, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
+    mortality: logistic: died ~ age
+    term                odds ratio  held  mean z²   bias  width
+    age (per 10 years)        1.65  94 %     1.10  -0.12   1.02
+    95 % intervals held the truth in 94 % of 200 rehearsals.
+    A term whose intervals are honest holds it in 92 to 98 %, as chance has it.
+    Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.
+    They cannot see what synthetic draws have wrong: predictors that go together more than the released
+    information let see, or a regression that does not hold.
+    """
+
+    estimates: Estimates
+    repetitions: int
+    held: Floats
+    squared: Floats
+    bias: Floats
+    width: Floats
+
+    @property
+    def share(self) -> float:
+        """Share of all intervals that held the truth, all terms together."""
+        return float(self.held.mean())
+
+    @property
+    def chance(self) -> tuple[float, float]:
+        """Between what one term's share lies 95 times of 100 where its intervals are honest."""
+        ends = stats.binom.ppf([(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], self.repetitions, _LEVEL)
+        low, high = ends / self.repetitions
+        return float(low), float(high)
+
+    @property
+    def sentence(self) -> str:
+        """What came out, in words."""
+        terms = ", all terms together" if len(self.held) > 1 else ""
+        share = f"{100 * self.share:.0f} %"
+        return f"95 % intervals held the truth in {share} of {self.repetitions} rehearsals{terms}."
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Where rehearsals are not like the study itself."""
+        widths = zip(self.estimates.terms, self.width, strict=True)
+        names = [term for term, width in widths if not 1 / _OTHER_WIDTH < width < _OTHER_WIDTH]
+        if not names:
+            return ()
+        return (
+            f"Intervals of {' and '.join(names)} were of quite another length in rehearsals than the "
+            "released ones, of which their share says little.",
+        )
+
+    def __str__(self) -> str:
+        rows = [("term", self.estimates.measure, "held", "mean z²", "bias", "width")]
+        numbers = zip(self.held, self.squared, self.bias, self.width, strict=True)
+        for effect, (held, squared, bias, width) in zip(self.estimates.effects(), numbers, strict=True):
+            told = interval_texts(effect["estimate"], effect["lower"], effect["upper"])[0]
+            shown = (f"{100 * held:.0f} %", f"{squared:.2f}", f"{bias:+.2f}", f"{width:.2f}")
+            rows.append((effect["term"], told, *shown))
+        wide = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+        lines = [f"{self.estimates.study}: {self.estimates.formula}"]
+        for first, *others in rows:
+            cells = [f"{text:>{size}}" for text, size in zip(others, wide[1:], strict=True)]
+            lines.append("  ".join([f"{first:{wide[0]}}", *cells]))
+        low, high = (f"{100 * end:.0f}" for end in self.chance)
+        honest = f"A term whose intervals are honest holds it in {low} to {high} %, as chance has it."
+        return "\n".join([*lines, self.sentence, honest, *self.remarks, *_SCOPE])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record; ``coefficients`` are those that the tables were made from."""
+        arrays = {name: getattr(self, name).tolist() for name in ("held", "squared", "bias", "width")}
+        return {
+            "study": self.estimates.study,
+            "formula": self.estimates.formula,
+            "terms": list(self.estimates.terms),
+            "coefficients": self.estimates.coefficients.tolist(),
+            "repetitions": self.repetitions,
+            "level": _LEVEL,
+            **arrays,
+            "share": self.share,
+            "chance": list(self.chance),
+            "sentence": self.sentence,
+            "remarks": list(self.remarks),
+        }
+
+
+def rehearse(
+    model: GeneratorModel, study: FittedStudy, n: float, repetitions: int, seed: int | None = None
+) -> Rehearsal:
+    """Draw tables from what was released, read and estimate each, and count what the intervals held.
+
+    Table k depends on ``seed`` and k alone.
+
+    Parameters
+    ----------
+    model : GeneratorModel
+        Of which the study is one.
+    study : FittedStudy
+    n : float
+        Public or privately counted number of records.
+    repetitions : int
+        At least 1.
+    seed : int, optional
+        Of draws, tables and noise: all of them are simulated.
+
+    Raises
+    ------
+    InputError
+        If the study was fitted by a version that did not keep how it was read, or no draw of the model has a
+        value in all columns of the study.
+    """
+    streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
+    readings = _readings(study)
+    rng = np.random.default_rng(streams[0])
+    prior = dataclasses.replace(model, weights=None, studies=())
+    population = Population.of(study, readings, study_draws(prior, rng), rng)
+    draws = study_draws(prior, rng)
+    x, y = study.design.read(draws.iloc[rng.permutation(len(draws))[:_STAND_IN]])
+    start, stand_in = begin(population.design, x, y, n / min(len(draws), _STAND_IN))
+
+    released = study.estimates.std_errors
+    errors, widths = np.empty((2, repetitions, len(released)))
+    for k, stream in enumerate(streams[1:]):
+        rng = np.random.default_rng(stream)
+        records = FrameRecords(population.table(max(round(n), 1), rng))
+        releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
+        # a ledger of its own: nobody's records are read, and nothing is spent
+        beta, covariance, _ = releases.read(Ledger(), records, stand_in, start, rng)
+        values, reported = study.design.reported(beta, covariance)
+        widths[k] = np.sqrt(np.diag(reported))
+        errors[k] = (values - study.estimates.coefficients) / widths[k]
+    return Rehearsal(
+        study.estimates,
+        repetitions,
+        (np.abs(errors) <= _HALF).mean(axis=0),
+        (errors**2).mean(axis=0),
+        errors.mean(axis=0),
+        np.median(widths, axis=0) / released,
+    )
+
+
+def _readings(study: FittedStudy) -> Readings:
+    if study.readings is None:
+        raise InputError(
+            f"study {study.estimates.study!r} was fitted by an earlier version of dpsynth, which did not "
+            "keep the noise of its readings; its estimates stand, and one that is fitted now can be rehearsed"
+        )
+    return study.readings
+
+
+class StandardisedDesign(StudyDesign):
+    """The design of a frame that holds standardised terms and the outcome already, in this order."""
+
+    def all(self, frame: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """As they are."""
+        numbers = frame.to_numpy(dtype=np.float64)
+        return numbers[:, :-1], numbers[:, -1], np.isfinite(numbers).all(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What simulated tables are drawn from: mended draws, and the regression at the released coefficients.
+
+    Attributes
+    ----------
+    design : StandardisedDesign
+    beta : ndarray of shape (d,)
+    x : ndarray of shape (k, p)
+        Mended predictors of the draws that lack nothing.
+    complete : float
+        Share of the draws that do.
+    residuals : ndarray
+        Of a linear model: those of the draws around the line that fits them; empty for other models, and
+        where they are too few.
+    last_seen : ndarray
+        Of a survival model: ends of observation in intervals of time; empty for other models.
+    """
+
+    design: StandardisedDesign
+    beta: Floats
+    x: Floats
+    complete: float
+    residuals: Floats
+    last_seen: Floats
+
+    @classmethod
+    def of(
+        cls, study: FittedStudy, readings: Readings, draws: pd.DataFrame, rng: np.random.Generator
+    ) -> Population:
+        """The population of a study, from draws of the prior."""
+        design = StandardisedDesign(
+            **{f.name: getattr(study.design, f.name) for f in dataclasses.fields(study.design)}
+        )
+        x, y = study.design.read(draws)
+        if not len(x):
+            raise InputError(
+                f"study {study.estimates.study!r} cannot be rehearsed: no synthetic record has a value in "
+                "all of its columns"
+            )
+        residuals = ends = np.empty(0)
+        if design.model.kind == "linear" and len(x) >= _RECORDS * design.size:
+            residuals = y - design.rows(x)[:, 0] @ mode(design, x, y, 1.0)[0]
+        if design.model.kind == "cox":
+            ends = last_seen(np.abs(y), ~np.signbit(y), rng)
+        return cls(design, study.beta, readings.mending(x), len(x) / len(draws), residuals, ends)
+
+    def table(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
+        """``n`` records less those that lack a value: standardised terms and the outcome."""
+        size = rng.binomial(n, self.complete)
+        x = self.x[rng.integers(len(self.x), size=size)]
+        y = self.outcomes(self.design.rows(x) @ self.beta, rng)
+        return pd.DataFrame(np.column_stack([x, y]))
+
+    def outcomes(self, eta: Floats, rng: np.random.Generator) -> Floats:
+        """Outcomes of records with linear predictors ``eta`` (k, J), shape (k,)."""
+        if len(self.residuals):
+            return np.asarray(eta[:, 0] + rng.choice(self.residuals, len(eta)))
+        drawn = self.design.family.draw(eta, rng)
+        if not len(self.last_seen):
+            return drawn
+        events = np.where(np.signbit(drawn), -drawn, np.inf)
+        ends = rng.choice(self.last_seen, len(eta))
+        return np.where(events <= ends, -np.maximum(events, 1e-9), ends)
