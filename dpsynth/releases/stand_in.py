@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.regression.design import StudyDesign
-from dpsynth.regression.newton import Observation, bounded_step, posterior, prior_precision
+from dpsynth.regression.newton import (
+    UNKNOWN_SLOPE,
+    Observation,
+    bounded_step,
+    posterior,
+    prior_precision,
+)
 from dpsynth.releases.comparison import compared, roots
 from dpsynth.releases.score import ScorePoint, ScoreRelease
 
@@ -37,8 +43,9 @@ _FLOOR = 0.01
 _MOVES = 4
 #: a term takes part in a combination if its coefficient is more than this of the largest
 _TAKES_PART = 1 / 3
-#: Newton's steps from scores to coefficients, and when they are near enough
-_ROUNDS, _CLOSE = 20, 1e-6
+#: Newton's steps from scores to coefficients, and when they are near enough; a hazard of a rare category that
+#: is overshot comes back by 1 a step
+_ROUNDS, _CLOSE = 100, 1e-6
 #: noise of a release without any, over its bound, so that its inverse exists
 _NO_NOISE = 1e-6
 
@@ -211,6 +218,13 @@ class Mended:
     blind: bool
     mending: AffineMap
 
+    def opened(self, covariance: Floats) -> Floats:
+        """A covariance of the coefficients, shape (d, d), that claims nothing of the hidden terms."""
+        design = self.stand_in.design
+        wide = np.zeros(design.size)
+        wide[design.family.baseline :] = [term.name in self.hidden for term in design.terms]
+        return covariance + np.diag(wide * UNKNOWN_SLOPE**2)
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the intervals should know."""
@@ -218,7 +232,7 @@ class Mended:
         if self.hidden:
             said.append(
                 f"Noise hides how much the records know of {' and '.join(self.hidden)}: predictors that go "
-                "together so closely cannot be told apart with this budget."
+                "together so closely cannot be told apart with this budget, and nothing is claimed of them."
             )
         if self.blind:
             said.append(

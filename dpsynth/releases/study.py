@@ -49,7 +49,9 @@ SPLIT = (0.2, 0.4, 0.4)
 #: of a survival study, whose fourth reading is its life table
 SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 
-
+#: draws that are farther out than this in a standardised number are left out: in a table of many columns they
+#: are made of the noise in empty cells, a few per cent of the draws that would be most of their variance
+_FAR = 6.0
 #: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a word; an
 #: outcome without a tail has less than half of it, and one with has several times as much
 _APART = 0.25
@@ -164,12 +166,13 @@ class StudyReleases:
         design = stand_in.design
         mean, covariance, mended = self.read(ledger, records, stand_in, start, rng)
         plain = ScorePoint(design, mean, np.eye(design.size))
-        bare = share * plain.information(mended.stand_in.x, y)
+        bare = share * plain.information(mended.stand_in.x, mended.stand_in.y)
         estimates = estimates_of(
             self.first.study, design, mean, covariance, np.linalg.inv(bare + mended.stand_in.prior)
         )
+        estimates = replace(estimates, covariance=design.reported(mean, mended.opened(covariance))[1])
         curve = self._survival(ledger, records, declared, schema, draws, rng)
-        remarks = (*mended.remarks, *_clipped(design, x, y, start, covariance))
+        remarks = (*mended.remarks, *_clipped(stand_in, start, covariance))
         estimates = replace(estimates, survival=curve, remarks=remarks)
         readings = Readings(self.noise_multipliers, mended.mending)
         return FittedStudy(declared, design, mean, covariance, estimates, readings)
@@ -235,7 +238,7 @@ class StudyReleases:
 
 
 def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StandIn]:
-    """The fit to draws, shape (d,), and the draws with the design that the fit completed.
+    """The fit to draws, shape (d,), and those that are not far out with the design that the fit completed.
 
     Parameters
     ----------
@@ -244,12 +247,20 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
     share : float
         How many records each stands for.
     """
-    start, complete = mode(design, x, y, share)
-    return start, StandIn(complete, x, y, share)
+    kept = near(design, x)
+    start, complete = mode(design, x[kept], y[kept], share)
+    return start, StandIn(complete, x[kept], y[kept], share)
 
 
-def _clipped(design: StudyDesign, x: Floats, y: Floats, start: Floats, covariance: Floats) -> tuple[str, ...]:
+def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
+    """Which draws, shape (k, p), are far out in no number; indicators of rare categories may be."""
+    numbers = np.array([term.category is None for term in design.terms], dtype=bool)
+    return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))
+
+
+def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
     """What bounded residuals do to a linear model: seen in draws, where both fits are free."""
+    design, x, y = draws.design, draws.x, draws.y
     if not isinstance(design.family, Linear) or not len(x):
         return ()
     apart = np.abs(least_squares(design, x, y) - start) / np.sqrt(np.diag(covariance))

@@ -32,7 +32,7 @@ from dpsynth.regression.newton import mode
 from dpsynth.regression.outcomes import last_seen
 from dpsynth.releases.fitted_study import FittedStudy, Readings
 from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.study import StudyReleases, begin
+from dpsynth.releases.study import StudyReleases, begin, near
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.studies import study_draws
 
@@ -202,8 +202,8 @@ def rehearse(
         records = FrameRecords(population.table(max(round(n), 1), rng))
         releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
         # a ledger of its own: nobody's records are read, and nothing is spent
-        beta, covariance, _ = releases.read(Ledger(), records, stand_in, start, rng)
-        values, reported = study.design.reported(beta, covariance)
+        beta, covariance, mended = releases.read(Ledger(), records, stand_in, start, rng)
+        values, reported = study.design.reported(beta, mended.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
         errors[k] = (values - study.estimates.coefficients) / widths[k]
     return Rehearsal(
@@ -269,6 +269,9 @@ class Population:
             **{f.name: getattr(study.design, f.name) for f in dataclasses.fields(study.design)}
         )
         x, y = study.design.read(draws)
+        complete = len(x) / len(draws)
+        kept = near(study.design, x)
+        x, y = x[kept], y[kept]
         if not len(x):
             raise InputError(
                 f"study {study.estimates.study!r} cannot be rehearsed: no synthetic record has a value in "
@@ -279,7 +282,7 @@ class Population:
             residuals = y - design.rows(x)[:, 0] @ mode(design, x, y, 1.0)[0]
         if design.model.kind == "cox":
             ends = last_seen(np.abs(y), ~np.signbit(y), rng)
-        return cls(design, study.beta, readings.mending(x), len(x) / len(draws), residuals, ends)
+        return cls(design, study.beta, readings.mending(x), complete, residuals, ends)
 
     def table(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
         """``n`` records less those that lack a value: standardised terms and the outcome."""

@@ -15,7 +15,7 @@ from dpsynth.regression.study import Study
 from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import ScorePoint, symmetric, triangle
-from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases
+from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases, begin
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -96,9 +96,48 @@ def test_collinear_terms_are_told():
     z = [np.abs(told.coefficients[:2] - truth) / told.std_errors[:2] for told in found]
     assert np.median(z) < 2.0
     assert all("records know of x and z:" in told.remarks[0] for told in found)
+    # nothing is claimed of them, and all of the other
+    assert all((told.std_errors[:2] > 50).all() and told.std_errors[2] < 0.6 for told in found)
     apart = [run(cohort(4000), cohort(5000, seed=1), 3.0, seed).estimates for seed in range(9)]
     assert not any(told.remarks for told in apart)
     assert "short" in run(cohort(300), cohort(5000, seed=1), 100.0).estimates.remarks[-1]
+
+
+def test_draws_that_noise_put_far_out_are_left_out():
+    """A few per cent of draws in cells that are empty but for noise: most of the variance, and no records."""
+    frame, clean = cohort(3000), cohort(5000, seed=1)
+    stray = clean.copy()
+    stray.loc[:150, "x"] = np.random.default_rng(2).uniform(-40, 40, 151)
+    bare, told = (run(frame, draws, 20.0).estimates for draws in (clean, stray))
+    assert np.abs((told.coefficients - bare.coefficients) / bare.std_errors).max() < 0.5
+    np.testing.assert_allclose(told.std_errors, bare.std_errors, rtol=0.25)
+
+
+def test_a_hazard_that_is_overshot_comes_back():
+    """Newton's step from where a rare category has hardly a hazard: ten thousand times the risk, and no doubt."""
+    schema = Schema(
+        columns=(
+            Column(name="age", kind="continuous", lower=-5, upper=5),
+            Column(name="rare", kind="binary", categories=(0, 1)),
+            Column(name="days", kind="continuous", lower=0, upper=100),
+            Column(name="died", kind="binary", categories=(0, 1)),
+        )
+    )
+    rng, n = np.random.default_rng(0), 20_000
+    frame = pd.DataFrame({"age": rng.normal(0, 1, n).clip(-5, 5), "rare": (rng.random(n) < 0.005) * 1})
+    death = rng.exponential(200.0, n)
+    frame["days"], frame["died"] = np.minimum(death, 100), (death < 100) * 1
+    frame = schema.conform(frame).frame
+    study = Study(model="cox: (days, died) ~ age + rare")
+    design = StudyDesign.of(schema, study.effects(schema), frame)
+    truth, stand_in = begin(design, *design.read(frame), 1.0)
+    point = stand_in.point(truth, StudyReleases.plan("a", noise_multiplier=None).first)
+    for rare in (-0.6, 0.0, 0.3):  # standardised by about 0.07: from -8 to 4
+        start = truth + np.r_[np.zeros(design.size - 1), rare]
+        there = replace(point, beta=start)
+        expected = stand_in.observation(there, 0.0, np.zeros(design.size), truth).score
+        found, _ = stand_in.estimate([(there, 0.0, -there.whitening @ expected)], start)
+        np.testing.assert_allclose(found, truth, atol=0.02)
 
 
 def test_a_long_tail_is_told():
