@@ -182,19 +182,19 @@ def test_draws_inside_the_program_are_normal_and_differ():
 
 @pytest.mark.slow
 def test_tails_of_draws_inside_the_program():
-    """Catches normals made in float32, which end at 5.42 standard deviations, by 2e8 draws."""
+    """Catches normals made in float32, which end at 5.42 standard deviations, by 1e8 draws."""
     shapes = DrawShapes(1, 1, 5_000_000, 10, 0.5, 8, 0)
-    draws = GraphDraws(shapes, TrainingSettings(critic_steps=40), noisy=True)
+    draws = GraphDraws(shapes, TrainingSettings(critic_steps=20), noisy=True)
     seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])
 
     @tf.function(jit_compile=True)
     def beyond(j):
         size = tf.abs(draws.noise({"noise_seed": seeds}, 0, j))
-        return tf.reduce_sum(tf.cast(size > 5.0, tf.int32)), tf.reduce_sum(tf.cast(size > 5.5, tf.int32))
+        return tf.reduce_sum(tf.cast(size > 5.0, tf.int32)), tf.reduce_sum(tf.cast(size > 5.43, tf.int32))
 
-    counts = np.sum([[int(c) for c in beyond(tf.constant(j))] for j in range(40)], axis=0)
-    expected = 2 * stats.norm.sf([5.0, 5.5]) * 2e8
-    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all(), (counts, expected)
+    counts = np.sum([[int(c) for c in beyond(tf.constant(j))] for j in range(20)], axis=0)
+    expected = 2 * stats.norm.sf([5.0, 5.43]) * 1e8  # 57 and 5.6
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all() and counts[1] > 0, (counts, expected)
 
 
 @pytest.mark.slow
