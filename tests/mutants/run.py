@@ -37,7 +37,7 @@ LIMIT = 300
 # Imported once, before forking; what is absent is left to the tests.
 HEAVY = """
 dp_accounting hypothesis mpmath pandas scipy.stats tensorflow
-distributed jinja2 matplotlib.figure pyarrow.dataset pydantic randomgen rich.console
+distributed jinja2 matplotlib.figure pyarrow.dataset pydantic.main randomgen rich.console
 sklearn.ensemble sklearn.linear_model statsmodels.api typer yaml
 """.split()
 
