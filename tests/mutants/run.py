@@ -35,11 +35,26 @@ ROOT = HERE.parents[1]
 #: seconds after which a run is given up
 LIMIT = 300
 # Imported once, before forking; what is absent is left to the tests.
-HEAVY = """
-dp_accounting hypothesis mpmath pandas scipy.stats tensorflow
-distributed jinja2 matplotlib.figure pyarrow.dataset pydantic.main randomgen rich.console
-sklearn.ensemble sklearn.linear_model statsmodels.api typer yaml
-""".split()
+HEAVY = (
+    "distributed",
+    "dp_accounting",
+    "hypothesis",
+    "jinja2",
+    "matplotlib.figure",
+    "mpmath",
+    "pandas",
+    "pyarrow.dataset",
+    "pydantic.main",
+    "randomgen",
+    "rich.console",
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.linear_model",
+    "statsmodels.api",
+    "tensorflow",
+    "typer",
+    "yaml",
+)
 
 
 @dataclass(frozen=True)
