@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-numpy2 mutants check clean
+.PHONY: demo test test-numpy2 mutants check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,7 +35,9 @@ $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 	$(VENV)-numpy2/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $< -e .
 	@touch $@
 
-test-numpy2: $(VENV)-numpy2/.installed
+numpy2: $(VENV)-numpy2/.installed
+
+test-numpy2: numpy2
 	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest -n 2 --dist worksteal
 
 mutants: $(VENV)/.installed-test

@@ -55,14 +55,21 @@ def share(
     InputError
         If there is no trial, or more successes than trials.
     """
-    from scipy.stats import binomtest
+    from scipy.special import betaincinv
 
     if not 0 <= successes <= trials or trials < 1:
         raise InputError(f"successes must lie in [0, trials], trials at least 1, got {successes}, {trials}")
-    ends = binomtest(successes, trials).proportion_ci(_checked(level), method)
+    tail, failures = (1 - _checked(level)) / 2, trials - successes
+    if method == "wilson":
+        from scipy.stats import binomtest
+
+        low, high = binomtest(successes, trials).proportion_ci(level, method)
+    else:  # the ends are quantiles of beta distributions; scipy's test finds the same by a search
+        low = betaincinv(successes, failures + 1, tail) if successes else 0.0
+        high = betaincinv(successes + 1, failures, 1 - tail) if failures else 1.0
     value = successes / trials
     # rounding leaves an end a few ulp on the wrong side of the share itself
-    return Estimate(value, min(float(ends.low), value), max(float(ends.high), value))
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def share_difference(first: Estimate, second: Estimate) -> Estimate:

@@ -45,6 +45,8 @@ def test_fit_and_sample(data, folder, capsys):
     assert main(f"{FIT} --data {data} --out model --json".split()) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert [entry["name"] for entry in fitted["entries"]] == ["one-way marginals", "prior tables"]
+    if data != "parts":  # from here on all models are alike
+        return
     sample = "sample model -n 100 --partitions 2 --workers 1 --seed 3 --out drawn"
     assert main(sample.split()) == 0
     assert "wrote 100 records to drawn" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -34,7 +35,26 @@ ROOT = HERE.parents[1]
 #: seconds after which a run is given up
 LIMIT = 300
 # Imported once, before forking; what is absent is left to the tests.
-HEAVY = ("dp_accounting", "hypothesis", "pandas", "scipy.stats", "sklearn.base", "tensorflow")
+HEAVY = (
+    "distributed",
+    "dp_accounting",
+    "hypothesis",
+    "jinja2",
+    "matplotlib.figure",
+    "mpmath",
+    "pandas",
+    "pyarrow.dataset",
+    "pydantic.main",
+    "randomgen",
+    "rich.console",
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.linear_model",
+    "statsmodels.api",
+    "tensorflow",
+    "typer",
+    "yaml",
+)
 
 
 @dataclass(frozen=True)
@@ -118,6 +138,7 @@ def preload() -> None:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+    gc.freeze()  # or each collection in a child walks, and so copies, everything imported here
 
 
 @dataclass
@@ -159,10 +180,11 @@ class Job:
         os.dup2(log, 1)
         os.dup2(log, 2)
         copied = self.folder / package.name
-        # with its compiled files, which stay valid because times are kept
-        shutil.copytree(package, copied)
+        # links to the clean files and their compiled ones; the faulty file is a new one
+        shutil.copytree(package, copied, copy_function=os.link)
         if self.mutant is not None:
             path = copied / self.mutant.file
+            path.unlink()
             path.write_text(self.mutant.mutate(package), encoding="utf-8")
             for stale in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
                 stale.unlink()
@@ -178,6 +200,7 @@ class Job:
             "",
             "-p",
             "no:cacheprovider",
+            "--tb=native",
             "-W",
             "ignore::pytest.PytestAssertRewriteWarning",
         ]

@@ -171,7 +171,7 @@ def test_a_run_evaluated_again_measures_the_same(
 
 @pytest.mark.slow
 def test_estimates_of_declared_studies_go_through_a_run(
-    drawing_folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Would catch estimates that were paid for and are lost by a run, or by an evaluation of it later on."""
     study = replace(sources.study_of("mortality", ("age",)), formula="logistic: died ~ age", outcome="died")
@@ -182,7 +182,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
     assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
     assert main(["evaluate", "out", "--force"]) == 0
     for where in ("out", "hand"):
-        report = load(drawing_folder / where)
+        report = load(folder / where)
         assert [told.to_dict() for told in report.studies] == [study.to_dict()]
         assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
         (detail,) = report.evaluation.of_kind("effects")

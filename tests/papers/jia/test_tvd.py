@@ -125,6 +125,7 @@ CORNERS = [
             for z, q in itertools.product(
                 (0.1, 0.2, 0.5, 2.0, 30.0, 1000.0), (1e-6, 1e-3, 0.1, 0.9, 1 - 1e-9, 1.0)
             )
+            if (z, q) not in CORNERS
         ),
     ],
 )
