@@ -114,7 +114,7 @@ def test_draws_that_noise_put_far_out_are_left_out():
 
 
 def test_a_hazard_that_is_overshot_comes_back():
-    """Newton's step from where a rare category has hardly a hazard: ten thousand times the risk, and no doubt."""
+    """Newton's step from where a rare category hardly has a hazard: a large effect with a tiny error."""
     schema = Schema(
         columns=(
             Column(name="age", kind="continuous", lower=-5, upper=5),
