@@ -1,9 +1,9 @@
-"""Checks of arguments at the boundary of the package: one clear sentence for each fault."""
+"""Checks of arguments at the boundary of the package, and words of the one clear sentence for each fault."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 
 from dpsynth.errors import InputError
@@ -92,3 +92,8 @@ def text(name: str, value: object, may_be_empty: bool = False) -> str:
             f"{name} must be a text{'' if may_be_empty else ' that is not empty'}, not {value!r}"
         )
     return value
+
+
+def together(names: Sequence[str]) -> str:
+    """Names as a sentence has them: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -8,6 +8,8 @@ import math
 _ALONE = 3
 #: decimals beyond which, and size from which, a number is written with an exponent
 _MOST_DECIMALS, _LARGE = 6, 1e7
+#: nobody means numbers beyond this, or ratios below its inverse
+_BOUNDLESS = 1e30
 #: ends this many times apart have no digits in common
 _APART = 1000.0
 
@@ -25,8 +27,8 @@ def interval_texts(estimate: float, lower: float, upper: float) -> tuple[str, st
     ('1.004', '0.998', '1.010')
     >>> interval_texts(14.21, 3.71, 54.4), interval_texts(251234.0, 245000.0, 257468.0)
     (('14.2', '3.7', '54.4'), ('251,234', '245,000', '257,468'))
-    >>> interval_texts(1.0, 1e-4, 1e4), interval_texts(0.3, 0.1, float("inf"))
-    (('1', '0.0001', '1e+04'), ('0.300', '0.100', '∞'))
+    >>> interval_texts(1.0, 1e-4, 1e4), interval_texts(0.3, 1e-60, 1e60)
+    (('1', '0.0001', '1e+04'), ('0.3', '0', '∞'))
     """
     decimals = _decimals(estimate, lower, upper)
     return _text(estimate, decimals), _text(lower, decimals), _text(upper, decimals)
@@ -50,6 +52,8 @@ def _decimals(estimate: float, lower: float, upper: float) -> int | None:
 def _text(value: float, decimals: int | None) -> str:
     if math.isnan(value):
         return "n/a"
-    if math.isinf(value):
+    if abs(value) >= _BOUNDLESS:
         return "∞" if value > 0 else "-∞"
+    if 0 < value <= 1 / _BOUNDLESS:
+        return "0"
     return f"{value:z.{_ALONE}g}" if decimals is None else f"{value:z,.{decimals}f}"

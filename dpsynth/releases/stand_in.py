@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.checks import together
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.newton import (
     UNKNOWN_SLOPE,
@@ -231,7 +232,7 @@ class Mended:
         said = []
         if self.hidden:
             said.append(
-                f"Noise hides how much the records know of {' and '.join(self.hidden)}: predictors that go "
+                f"Noise hides how much the records know of {together(self.hidden)}: predictors that go "
                 "together so closely cannot be told apart with this budget, and nothing is claimed of them."
             )
         if self.blind:

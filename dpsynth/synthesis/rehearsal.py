@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.checks import together
 from dpsynth.errors import InputError
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.digits import interval_texts
@@ -123,7 +124,7 @@ class Rehearsal:
         if not names:
             return ()
         return (
-            f"Intervals of {' and '.join(names)} were of quite another length in rehearsals than the "
+            f"Intervals of {together(names)} were of quite another length in rehearsals than the "
             "released ones, of which their share says little.",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -400,6 +401,8 @@ class DPWGANGP(BaseEstimator):
         standard errors to :func:`dpsynth.combine`. Samples of `sample` share one model's noise and do not
         combine.
 
+        What is remarked on a study is true of its tables, and comes as a warning.
+
         What comes out without a study is valid for what the measured tables express: means, shares, and
         associations of pairs that are edges of the prior (``model_.prior.edges``). Any other association is
         as wrong in all tables as it is in one, and combining cannot know it. The edges, the bins and a
@@ -484,6 +487,9 @@ class DPWGANGP(BaseEstimator):
         whole("m", m, 2)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
         declared = None if study is None else self.model_.study(study)
+        if declared is not None and declared.estimates.remarks:
+            said = f"study {study!r}, and so these tables: {' '.join(declared.estimates.remarks)}"
+            warnings.warn(said, stacklevel=3)
         conditions = self._conditions(n, where)
         record = self.acceptance_ = Acceptance()
         return redrawn_tables(self.model_, m, n, seed, study=declared, where=conditions, record=record)

@@ -27,7 +27,8 @@ from dpsynth.regression.estimates import Estimates
         ((math.nan,) * 3, ("n/a",) * 3),
         ((2.5, 2.5, 2.5), ("2.5",) * 3),
         ((0.0, 0.0, 0.0), ("0",) * 3),
-        ((1.0, 0.0, 1e304), ("1", "0", "1e+304")),
+        ((1.0, 0.0, 1e304), ("1", "0", "∞")),
+        ((3.0, 1e-60, 1e60), ("3", "0", "∞")),
     ],
 )
 def test_examples(values, texts):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -235,6 +236,25 @@ def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
     resumed = DPWGANGP.resume(tmp_path / "c", table())
     assert same(resumed.estimates_, tuple(released)) and len(released) == 2
     assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+
+
+def test_what_is_remarked_on_a_study_is_said_of_its_tables():
+    """Tables analysed without a word of predictors that the estimates say cannot be told apart."""
+    twice = Schema(
+        columns=(*SCHEMA.columns, Column(name="weeks", kind="integer", lower=900, upper=4700)),
+        outcome="died",
+        n_public=600,
+    )
+    frame = table().assign(weeks=lambda t: t["age"] * 52)
+    studies = ["died ~ age + weeks", {"model": "died ~ age", "name": "age"}]
+    model = estimator(epsilon=8.0, studies=studies, random_state=0).fit(frame, schema=twice)
+    assert "know of age and weeks (per 100): " in model.study("died").remarks[0]
+    assert not model.study("age").remarks
+    with pytest.warns(UserWarning, match="'died', and so these tables: Noise hides how much"):
+        model.sample_many(2, study="died", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.sample_many(2, study="age", random_state=0)
 
 
 def test_a_derived_predictor_is_computed_and_never_read():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dpsynth.checks import together
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.details import (
@@ -150,7 +151,7 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {', '.join(named)}"
         if digits:
             habits = "last digits (real values sit on tens, fives or halves, say)"
-            sentence += f"; {_and(digits)} mostly by {habits}"
+            sentence += f"; {together(digits)} mostly by {habits}"
         severity: Severity = "bad" if max(row["auc"]["lower"] for row in rows) > OBVIOUS else "caution"
         yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
 
@@ -200,7 +201,3 @@ def number(value: float) -> str:
 def _first(faults: Sequence[str]) -> str:
     more = len(faults) - _NAMED
     return ". ".join(faults[:_NAMED]) + (f". And {more} more" if more > 0 else "")
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
