@@ -232,8 +232,8 @@ class Mended:
         said = []
         if self.hidden:
             said.append(
-                f"Noise hides how much the records know of {together(self.hidden)}: predictors that go "
-                "together so closely cannot be told apart with this budget, and nothing is claimed of them."
+                f"Noise hides how much the records know of {together(self.hidden)}: they may go together too "
+                "closely to be told apart with this budget, and nothing is claimed of them."
             )
         if self.blind:
             said.append(
