@@ -12,7 +12,7 @@ from dpsynth.datasets.card import Card
 from dpsynth.errors import DataError
 from dpsynth.table import require_reviewed
 
-FILES = ("flchain", "heart_failure_299", "support2")
+FILES = ("diabetes130", "flchain", "heart_failure_299", "mimic3_heart_failure", "physionet2012", "support2")
 
 
 def test_names() -> None:
