@@ -57,6 +57,16 @@ def require_file(card: Card, data_dir: str | Path | None = None) -> Path:
     )
 
 
+def state_of(card: Card) -> str:
+    """Whether a data set can be loaded: ``there``, ``not there``, or ``another version``."""
+    if card.source == "scikit-learn":
+        return "there"
+    path = file_of(card)
+    if path is None:
+        return "not there"
+    return "there" if sha256(path) == card.sha256 else "another version"
+
+
 def sha256(path: Path) -> str:
     """The checksum of a file, 64 hexadecimal digits.
 

@@ -107,8 +107,8 @@ class Guarantee:
         summed = f", the sum of {self.stages} stages" if self.stages > 1 else ""
         return (
             f"({round_up(self.epsilon)}, {round_up(self.delta)})-differentially private for {change} one "
-            f"record{unit}{summed}: no test of whether one person's record is in the table has a true positive "
-            f"rate that exceeds its false positive rate by more than {round_up(self.tv)}."
+            f"record{unit}{summed}: no test of whether one person's record is in the table has a true "
+            f"positive rate that exceeds its false positive rate by more than {round_up(self.tv)}."
         )
 
     def write_warning(self, path: Path) -> None:
