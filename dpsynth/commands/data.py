@@ -127,8 +127,10 @@ def _card(found: Card, state: str, path: Path | None) -> Iterator[str]:
         "filled in": ", ".join(f"{name} {value:g}" for name, value in found.fill.items()) or None,
     }
     for label, text in facts.items():
-        if text:
+        if text and " " in text:
             yield from _wrapped(text, f"{label:<18}")
+        elif text:  # an address or a checksum, whole
+            yield f"{label:<18}{text}"
     yield ""
     yield "left out because they say the outcome or who somebody is:" if found.leaking else "nothing leaks"
     for name, reason in found.leaking.items():

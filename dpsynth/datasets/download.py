@@ -35,8 +35,9 @@ def fetch(
     name : str
         A data set, or the path of a card of one's own.
     folder : path, optional
-        Where the file shall be. By default a file that is found already is enough, in the folder that
-        ``DPSYNTH_DATA_DIR`` names or in the cache folder, and the cache folder is where it is put.
+        Where the file shall be; it is copied there if it is found already, in the folder that
+        ``DPSYNTH_DATA_DIR`` names or in the cache folder. By default a file that is found is enough, and one
+        that is not is put into the cache folder.
     say : callable
         Receives a line before something is downloaded.
 
@@ -62,6 +63,10 @@ def fetch(
                 f"data set {found.name!r}: {there} is another version or damaged (sha256 {digest}, expected "
                 f"{found.sha256}): move it away and fetch again"
             )
+    elsewhere = location.file_of(found) if folder is not None else None
+    if elsewhere is not None and location.sha256(elsewhere) == found.sha256:
+        _write(target, lambda: _copy(elsewhere, target))
+        return target
     if found.credentials:
         raise DataError(credentials_needed(found.title, found.licence, found.licence_page))
     address = found.origin.address
@@ -71,17 +76,27 @@ def fetch(
             f"{found.origin.url or 'its publisher'} and put it into {target.parent}"
         )
     say(f"fetching {address}")
+    _write(target, lambda: _download(found, address, target))
+    return target
+
+
+def _write(target: Path, work: Callable[[], None]) -> None:
+    """Do what writes ``target``, alone, in a folder that is made."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target):
-            _download(found, address, target)
+            work()
     except InputError as problem:
         raise DataError(f"{problem}; --dir names another folder") from None
     except OSError as problem:
         raise DataError(
             f"{target.parent} cannot be written to ({problem.strerror}); --dir names another folder"
         ) from None
-    return target
+
+
+def _copy(source: Path, target: Path) -> None:
+    with replaced(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def _download(found: Card, address: str, target: Path) -> None:
