@@ -268,6 +268,7 @@ def test_a_member_of_an_archive(server: Server, cache: Path, tmp_path: Path) -> 
         (packed(FILE), "tiny.csv", r"the archive does not give tiny\.csv"),
         (b"no archive", "folder/tiny.csv", "the archive does not give"),
     ],
+    ids=["member", "name", "no_archive"],
 )
 def test_a_wrong_archive(
     server: Server, cache: Path, tmp_path: Path, content: bytes, member: str, words: str

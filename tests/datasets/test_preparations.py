@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpsynth import datasets
 from dpsynth.datasets.preparations import NAMES, prepared
-from dpsynth.datasets.preparations.diabetes130 import diagnosis_group, first_encounters
+from dpsynth.datasets.preparations.diabetes130 import _OTHER_DRUGS, diagnosis_group, first_encounters
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 
@@ -45,7 +45,7 @@ def encounter(number: int, patient: int, **cells: str | None) -> dict[str, str |
         "diag_3": "?",
         "max_glu_serum": None,
         "A1Cresult": None,
-        **dict.fromkeys(DRUGS, "No"),
+        **dict.fromkeys((*DRUGS, *_OTHER_DRUGS), "No"),
         "change": "No",
         "diabetesMed": "No",
         "readmitted": "NO",

@@ -161,6 +161,9 @@ class Job:
         copied = self.folder / package.name
         # with its compiled files, which stay valid because times are kept
         shutil.copytree(package, copied)
+        cards = package.parent / "datasets"
+        if cards.is_dir():
+            (self.folder / cards.name).symlink_to(cards)
         if self.mutant is not None:
             path = copied / self.mutant.file
             path.write_text(self.mutant.mutate(package), encoding="utf-8")
