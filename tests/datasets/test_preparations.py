@@ -130,6 +130,9 @@ def test_words_of_the_file() -> None:
     assert made[["max_glu_serum", "A1Cresult"]].tolist() == ["not measured", ">8"]
     assert made[["specialty", "discharge", "admission_source"]].tolist() == ["surgery", "other", "other"]
     assert made[["primary_diagnosis", "second_diagnosis"]].tolist() == ["circulatory", "diabetes"]
+    assert made["other_drug"] == "No" and table([row | {"acarbose": "Down"}])["other_drug"].tolist() == [
+        "Yes"
+    ]
 
 
 @pytest.mark.parametrize(

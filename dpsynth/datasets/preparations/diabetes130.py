@@ -18,7 +18,7 @@ from dpsynth.errors import DataError
 
 _ENCOUNTER, _PATIENT = "encounter_id", "patient_nbr"
 # discharge_disposition_id of the data dictionary: expired, or to a hospice
-_ENDED = frozenset(("11", "13", "14", "19", "20", "21"))
+_ENDED = ["11", "13", "14", "19", "20", "21"]
 _ADMISSION = {
     "1": "emergency",
     "2": "urgent",
@@ -102,7 +102,7 @@ def prepare(raw: pd.DataFrame) -> pd.DataFrame:
         made[name] = kept[name].map(diagnosis_group, na_action="ignore")
     for name in ("max_glu_serum", "A1Cresult"):  # the file's word for no test is None
         made[name] = kept[name].fillna("not measured")
-    other = kept[list(_OTHER_DRUGS)].ne("No").any(axis=1)
+    other = kept[list(_OTHER_DRUGS)].isin(["Down", "Steady", "Up"]).any(axis=1)
     made["other_drug"] = other.map({True: "Yes", False: "No"})
     made["readmitted"] = kept["readmitted"].map({"<30": "yes", ">30": "no", "NO": "no"})
     return made
