@@ -125,7 +125,7 @@ class Card(BaseModel):
     licence_page: str | None = None
     credentials: bool = False
     source: Literal["file", "scikit-learn"] = "file"
-    file: str
+    file: str = Field(pattern=r"^[^/\\]+$")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bounds: str
     one_row: str
