@@ -189,9 +189,9 @@ class RunConfig(Section):
         return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
 
     def located(self, folder: str | Path) -> RunConfig:
-        """Return the configuration with the paths of ``data`` or of a card absolute, relative ones taken from ``folder``.
+        """Return the configuration with its paths absolute, relative ones taken from ``folder``.
 
-        Absolute, so that the copy saved beside a run's results still names the same files.
+        Those of ``data``, or of a card: the copy saved beside a run's results still names the same files.
         """
         if self.data is None:
             named = str(self.dataset)
