@@ -88,7 +88,7 @@ def test_no_run_needs_a_paper():
     ],
 )
 def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper(module):
-    """Catches an import that makes sampling wait for TensorFlow, Dask or what fetches files, or read a paper."""
+    """Catches an import that makes sampling wait for TensorFlow, Dask or a downloader, or read a paper."""
     code = (
         f"import sys, {module}; "
         "assert not {'tensorflow', 'distributed', 'dpsynth.papers', 'pooch', 'requests'} & sys.modules.keys()"
