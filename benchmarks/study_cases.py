@@ -19,7 +19,6 @@ import dpsynth
 from dpsynth.regression.study import Study
 from dpsynth.table.schema import Column, Schema
 
-SCHEMAS = Path(__file__).resolve().parent / "schemas"
 NULLS = (
     Column(name="null_binary", kind="binary", categories=(0, 1)),
     Column(name="null_normal", kind="continuous", lower=-5, upper=5, decimals=2),
@@ -67,7 +66,7 @@ def _conformed(table: Callable[[], Population], n: int) -> Population:
 
 
 def _raw(file: str) -> pd.DataFrame:
-    return pd.read_csv(Path(os.environ[dpsynth.datasets.registry.DATA_DIR]) / file)
+    return pd.read_csv(Path(os.environ[dpsynth.datasets.location.DATA_DIR]) / file)
 
 
 def _card(name: str) -> Population:
@@ -126,61 +125,11 @@ def heart_failure_followed() -> Population:
 
 
 def physionet2012() -> Population:
-    schema = Schema.from_yaml(SCHEMAS / "physionet2012.yaml")
-    raw = _raw("PhysionetChallenge2012-set-a.csv.gz")
-    units = {"CCU": "coronary", "CSRU": "cardiac surgery", "SICU": "surgical"}
-    icu = pd.Series("medical", index=raw.index)
-    for flag, name in units.items():
-        icu[raw[flag] == 1] = name
-    sources = {
-        "gcs": "GCS_lowest",
-        "heart_rate": "HR_median",
-        "temperature": "Temp_median",
-        "systolic": "NISysABP_lowest",
-        "glucose": "Glucose_median",
-        "urea": "BUN_last",
-        "creatinine": "Creatinine_last",
-        "sodium": "Na_last",
-        "potassium": "K_last",
-        "bicarbonate": "HCO3_last",
-        "haematocrit": "HCT_last",
-        "leucocytes": "WBC_last",
-        "platelets": "Platelets_last",
-        "lactate": "Lactate_last",
-    }
-    least = {"temperature": 25.0, "systolic": 20.0}  # below these nobody is alive
-    made = {"age": raw["Age"].astype(int), "gender": raw["Gender"].map({0: "female", 1: "male"}), "icu": icu}
-    for name, source in sources.items():
-        made[name] = raw[source].where(raw[source] >= least.get(name, 0.0))
-    made["ventilated"] = np.where(raw["MechVentStartTime"].notna(), "yes", "no")
-    made["death"] = raw["In-hospital_death"].astype(int)
-    return pd.DataFrame(made), schema
+    return _card("physionet2012")
 
 
 def mimic3_heart_failure() -> Population:
-    schema = Schema.from_yaml(SCHEMAS / "mimic3_heart_failure.yaml")
-    raw = _raw("mimic3_heart_failure.csv")
-    raw = raw[raw["outcome"].notna()].reset_index(drop=True)
-    sources = {
-        "bmi": "BMI",
-        "atrial_fibrillation": "atrialfibrillation",
-        "renal_failure": "Renal failure",
-        "heart_rate": "heart rate",
-        "systolic": "Systolic blood pressure",
-        "respiration": "Respiratory rate",
-        "leucocytes": "Leucocyte",
-        "platelets": "Platelets",
-        "creatinine": "Creatinine",
-        "urea": "Urea nitrogen",
-        "sodium": "Blood sodium",
-        "potassium": "Blood potassium",
-        "bicarbonate": "Bicarbonate",
-        "anion_gap": "Anion gap",
-        "death": "outcome",
-    }
-    made = {name: raw[sources.get(name, name)] for name in schema.names}
-    made["death"] = made["death"].astype(int)
-    return pd.DataFrame(made), schema
+    return _card("mimic3_heart_failure")
 
 
 _FLCHAIN = "age + sex + kappa + lambda + creatinine + mgus + flc.grp + sample.yr"

@@ -10,16 +10,33 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from dpsynth.datasets import preparations
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.yaml_text import load_yaml, one_sentence
 from dpsynth.table.schema import Schema
 
+_RAW = "https://raw.githubusercontent.com"
+
 
 class Origin(BaseModel):
-    """Where a data set was taken from."""
+    """Where a data set was taken from.
+
+    Attributes
+    ----------
+    citation : str
+    url : str, optional
+        The data set's page, for people.
+    repository, commit, path : str, optional
+        Of the file in a public repository of GitHub.
+    member, archive_sha256 : str, optional
+        Where that file is a zip archive: the member that is the data set, and the archive's checksum.
+    download : str, optional
+        The file's address, where it is not in such a repository.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,6 +45,33 @@ class Origin(BaseModel):
     repository: str | None = None
     commit: str | None = None
     path: str | None = None
+    member: str | None = None
+    archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    download: str | None = None
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Origin:
+        place = (self.repository, self.commit, self.path)
+        if any(place) and not all(place):
+            raise ValueError("repository, commit and path belong together")
+        if self.download is not None and any(place):
+            raise ValueError("give either download, or repository, commit and path")
+        if (self.member is None) != (self.archive_sha256 is None):
+            raise ValueError("member and archive_sha256 belong together")
+        return self
+
+    @property
+    def address(self) -> str | None:
+        """Where the file, or the archive that holds it, is downloaded; None where nothing is known.
+
+        Examples
+        --------
+        >>> Origin(citation="", repository="a/b", commit="c0ffee", path="data/x y.csv").address
+        'https://raw.githubusercontent.com/a/b/c0ffee/data/x%20y.csv'
+        """
+        if self.repository is None:
+            return self.download
+        return f"{_RAW}/{self.repository}/{self.commit}/{quote(str(self.path))}"
 
 
 class Card(BaseModel):
@@ -39,6 +83,10 @@ class Card(BaseModel):
     origin : Origin
         Citation, and repository, commit and path of the file the checksum is of.
     licence : str
+    licence_page : str, optional
+        Where the licence can be read, or is signed.
+    credentials : bool
+        Whether the file is given to persons only, who sign for it on ``licence_page``.
     source : {"file", "scikit-learn"}
         A CSV file of the data folder, or a data set that scikit-learn carries.
     file : str
@@ -47,8 +95,20 @@ class Card(BaseModel):
         Of the file's bytes; for scikit-learn of the values (float64, then the int64 target, little-endian).
     bounds : str
         How the schema's bounds, categories and cells are known without reading the records.
+    one_row : str
+        How many rows a patient has in the file, how one is chosen, and why a patient adds or removes at most
+        one row of the table; in short it stands in the schema's ``unit``, and so in the ledger.
+    leaking : dict of str to str
+        Columns of the file that are left out because they say the outcome or who somebody is, each with the
+        reason.
+    preparation : str, optional
+        One of :data:`dpsynth.datasets.preparations.NAMES`; what follows acts on its outcome.
     columns : dict of str to str
         For renamed columns, the schema's name to the file's.
+    recode : dict of str to dict
+        For columns of the schema, the file's words and what takes their place (null: missing).
+    required : tuple of str
+        Records in which one of these is missing are left out, record by record.
     fill : dict of str to float
         A public constant that takes the place of a missing value, a column; applied record by record.
     table : Schema
@@ -62,11 +122,18 @@ class Card(BaseModel):
     description: str
     origin: Origin
     licence: str
+    licence_page: str | None = None
+    credentials: bool = False
     source: Literal["file", "scikit-learn"] = "file"
-    file: str
+    file: str = Field(pattern=r"^[^/\\]+$")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bounds: str
+    one_row: str
+    leaking: dict[str, str] = {}
+    preparation: str | None = None
     columns: dict[str, str] = {}
+    recode: dict[str, dict[str, str | int | None]] = {}
+    required: tuple[str, ...] = ()
     fill: dict[str, float] = {}
     table: Schema = Field(alias="schema")
 
@@ -77,10 +144,20 @@ class Card(BaseModel):
 
     @model_validator(mode="after")
     def _fields_fit(self) -> Card:
-        for field in ("columns", "fill"):
+        for field in ("columns", "recode", "required", "fill"):
             for name in getattr(self, field):
                 if name not in self.table.names:
                     raise ValueError(f"{field} names {name!r}, which is not a column of the schema")
+        taken = next((name for name in self.leaking if name in self.sources.values()), None)
+        if taken is not None:
+            raise ValueError(f"the column {taken!r} is both leaking and taken")
+        if self.preparation is not None and self.preparation not in preparations.NAMES:
+            known = ", ".join(preparations.NAMES)
+            raise ValueError(f"preparation must be one of {known}, got {self.preparation!r}")
+        if self.credentials and self.licence_page is None:
+            raise ValueError("credentials need the licence_page where they are given")
+        if self.table.unit is None:
+            raise ValueError("the schema of a data card needs a unit: what is one row?")
         if self.table.n_public is None or self.table.outcome is None:
             raise ValueError("the schema of a data card needs n_public and outcome")
         if self.table.unreviewed:
@@ -88,6 +165,11 @@ class Card(BaseModel):
                 f"the schema of a data card must be reviewed: {', '.join(self.table.unreviewed)}"
             )
         return self
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """For each column of the schema that is not computed, the column that it is taken from."""
+        return {c.name: self.columns.get(c.name, c.name) for c in self.table.columns if c.derived is None}
 
     @classmethod
     def from_yaml(cls, text: str, *, origin: str = "data card") -> Card:

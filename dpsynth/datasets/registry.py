@@ -1,24 +1,35 @@
 """Data sets by name: the card, the checked file, the table.
 
-Files are not part of the package. They are looked for in the folder that the environment variable
-``DPSYNTH_DATA_DIR`` names, and are used only if their checksum is the card's.
+What is done to the file's records before they are a table is the card's: a preparation
+(:mod:`dpsynth.datasets.preparations`), renames, recodes, constants in place of missing values. It reads
+records before any ledger does, by a public rule of which one patient's records decide about that patient's
+row alone, so that a guarantee about one row of the table is one about one patient of the file.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from dpsynth.datasets import location, preparations
 from dpsynth.datasets.card import Card, cards_folder
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
+from dpsynth.files.yaml_text import read_text
+from dpsynth.table.column import Column
 from dpsynth.table.io import read_csv_text
 
-DATA_DIR = "DPSYNTH_DATA_DIR"
+#: data that may not be fetched by a program, with what must be signed and where
+CREDENTIALED = {
+    "mimic3": (
+        "MIMIC-III",
+        "PhysioNet Credentialed Health Data License 1.5.0",
+        "https://physionet.org/content/mimiciii/1.4/",
+    )
+}
 
 
 def names() -> tuple[str, ...]:
@@ -30,16 +41,26 @@ def names() -> tuple[str, ...]:
 def card(name: str) -> Card:
     """Return the card of a data set.
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
+
     Raises
     ------
     DataError
-        If there is none of that name, or it is not a valid card.
+        If there is none of that name, it needs credentials and has no card, or it is not a valid card.
 
     Examples
     --------
     >>> card("flchain").table.outcome
     'death'
     """
+    if name.endswith(".yaml"):
+        return Card.from_yaml(read_text(name, error=DataError), origin=name)
+    if name in CREDENTIALED:
+        what, licence, page = CREDENTIALED[name]
+        raise DataError(credentials_needed(what, licence, page))
     if name not in names():
         raise DataError(f"there is no data set {name!r} (data sets: {', '.join(names())})")
     entry = cards_folder().joinpath(f"{name}.yaml")
@@ -49,15 +70,24 @@ def card(name: str) -> Card:
     return found
 
 
+def credentials_needed(what: str, licence: str, page: str | None) -> str:
+    """What to tell somebody who asks for data that are given to persons only."""
+    return (
+        f"{what} is given only to persons who have signed for it ({licence}): apply and download it at {page}"
+        ", and keep it where that licence allows"
+    )
+
+
 def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     """Load a data set.
 
     Parameters
     ----------
     name : str
-        One of :func:`names`.
+        One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
     data_dir : path, optional
-        The folder of the data files; by default the one that ``DPSYNTH_DATA_DIR`` names.
+        The folder of the data files; by default the one that ``DPSYNTH_DATA_DIR`` names, then the cache
+        folder of ``dpsynth data fetch``. Nothing is downloaded.
 
     Returns
     -------
@@ -68,8 +98,8 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     Raises
     ------
     DataError
-        If there is no such data set, the folder or the file is not found, the checksum differs, or the file
-        does not fit the schema.
+        If there is no such data set, the file is not found, the checksum differs, or the file does not fit
+        the schema.
 
     Examples
     --------
@@ -79,47 +109,52 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     """
     found = card(name)
     if found.source == "scikit-learn":
-        return _table(found, _from_scikit_learn(found), None)
-    path = _find(found, data_dir)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    _check_digest(found, digest, str(path))
-    return _table(found, read_csv_text(path, found.table.columns), path)
+        return table_of(found, _from_scikit_learn(found))
+    path = location.require_file(found, data_dir)
+    return table_of(found, read_csv_text(path, _as_in_file(found)), path)
 
 
-def _table(found: Card, raw: pd.DataFrame, path: Path | None) -> Table:
-    sources = {name: found.columns.get(name, name) for name in found.table.names}
-    absent = [source for source in sources.values() if source not in raw.columns]
+def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
+    """Make a card's table of its file's cells.
+
+    Parameters
+    ----------
+    found : Card
+    raw : pandas.DataFrame
+        As text, None where a value is absent (or values, of a data set that scikit-learn carries).
+    path : path, optional
+        The file, so that an error can name its line.
+
+    Raises
+    ------
+    DataError
+        If a column is absent or a value does not fit the schema.
+    """
+    what = str(path or found.file)
+    made = raw
+    if found.preparation is not None:
+        try:
+            made = preparations.prepared(found.preparation, raw)
+        except DataError as problem:
+            raise DataError(f"{what}: {problem}") from None
+    absent = [source for source in (*found.leaking, *found.sources.values()) if source not in made.columns]
     if absent:
-        raise DataError(
-            f"{path or found.file}: the column {absent[0]!r} that data set {found.name!r} needs is absent"
-        )
-    chosen = pd.DataFrame({name: raw[source] for name, source in sources.items()})
+        raise DataError(f"{what}: the column {absent[0]!r} that data set {found.name!r} needs is absent")
+    chosen = pd.DataFrame({name: made[source] for name, source in found.sources.items()})
+    for name, words in found.recode.items():
+        chosen[name] = np.array([words.get(cell, cell) for cell in chosen[name]], dtype=object)
+    for name in found.required:
+        chosen = chosen[chosen[name].notna()]
     for name, value in found.fill.items():
         chosen[name] = chosen[name].where(chosen[name].notna(), value)
-    return Table(found.table.check(chosen, path=path), found.table, found.name, found)
+    whole = len(chosen) == len(raw)  # else rows of the frame are not lines of the file
+    checked = found.table.check(chosen.reset_index(drop=True), path=path if whole else None)
+    return Table(checked, found.table, found.name, found)
 
 
-def _find(found: Card, data_dir: str | Path | None) -> Path:
-    folder = data_dir if data_dir is not None else os.environ.get(DATA_DIR)
-    if not folder:
-        raise DataError(
-            f"data set {found.name!r} needs the file {found.file}: "
-            f"set the environment variable {DATA_DIR} to the folder that holds it"
-        )
-    path = Path(folder) / found.file
-    if not path.is_file():
-        raise DataError(
-            f"data set {found.name!r}: {path} is not there; {DATA_DIR} must name the folder that holds it"
-        )
-    return path
-
-
-def _check_digest(found: Card, digest: str, what: str) -> None:
-    if digest != found.sha256:
-        raise DataError(
-            f"data set {found.name!r}: the checksum of {what} is not the card's "
-            f"(sha256 {digest[:12]}…, expected {found.sha256[:12]}…): it is another version or damaged"
-        )
+def _as_in_file(found: Card) -> list[Column]:
+    """The schema's columns under the file's names, so that a declared word such as ``NA`` is read as one."""
+    return [found.table[name].model_copy(update={"name": source}) for name, source in found.sources.items()]
 
 
 def _from_scikit_learn(found: Card) -> pd.DataFrame:
@@ -131,7 +166,7 @@ def _from_scikit_learn(found: Card) -> pd.DataFrame:
     bunch = reader()
     values = np.asarray(bunch.data, dtype="<f8"), np.asarray(bunch.target, dtype="<i8")
     digest = hashlib.sha256(values[0].tobytes() + values[1].tobytes()).hexdigest()
-    _check_digest(found, digest, f"scikit-learn's load_{found.file}")
+    location.check_digest(found, digest, f"scikit-learn's load_{found.file}")
     frame = pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names])
     frame["target"] = np.asarray(bunch.target_names, dtype=object)[bunch.target]
     return frame

@@ -90,7 +90,7 @@ class RunConfig(Section):
     Parameters
     ----------
     dataset : str, optional
-        The name of a data set with a card; this or ``data`` is required.
+        The name of a data set with a card, or the path of a card of one's own; this or ``data`` is required.
     data : DataConfig, optional
         Files of one's own.
     split : SplitConfig
@@ -189,12 +189,16 @@ class RunConfig(Section):
         return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
 
     def located(self, folder: str | Path) -> RunConfig:
-        """Return the configuration with the paths of ``data`` absolute, relative ones taken from ``folder``.
+        """Return the configuration with its paths absolute, relative ones taken from ``folder``.
 
-        Absolute, so that the copy saved beside a run's results still names the same files.
+        Those of ``data``, or of a card: the copy saved beside a run's results still names the same files.
         """
         if self.data is None:
-            return self
+            named = str(self.dataset)
+            own = named.endswith(".yaml")  # the path of a card
+            return self.model_copy(
+                update={"dataset": str((Path(folder) / named).resolve()) if own else named}
+            )
         paths = {
             "path": str((Path(folder) / self.data.path).resolve()),
             "schema_path": str((Path(folder) / self.data.schema_path).resolve()),

@@ -95,7 +95,8 @@ def confess(
     rng: np.random.Generator,
     unreviewed: dict[str, tuple[str, ...]],
 ) -> None:
-    """Tell the ledger what draws the noise, whether a caller knows its seed, what was read off the data."""
+    """Tell the ledger what a row is, what draws the noise, who knows its seed, what was read off the data."""
+    ledger.about(schema.unit)
     if options.random_state is not None:
         ledger.seeded = True
     if options.epsilon is not None:

@@ -43,6 +43,9 @@ class Schema(BaseModel):
     constraints : tuple of str
         Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
     name, description : str, optional
+    unit : str, optional
+        What one row is, such as ``one patient: the first encounter``. The ledger of a fit says it, since a
+        guarantee is about one row. Whoever made the table answers for it.
     ignored : tuple of str
         Columns that a table may have and that are not read: identifiers, dates, free text.
     missing_words : tuple of str
@@ -73,6 +76,7 @@ class Schema(BaseModel):
     constraints: tuple[StrictStr, ...] = ()
     name: str | None = None
     description: str | None = None
+    unit: StrictStr | None = None
     ignored: tuple[StrictStr, ...] = ()
     missing_words: tuple[StrictStr, ...] = ()
 
@@ -95,6 +99,8 @@ class Schema(BaseModel):
         both = next((name for name in self.ignored if name in names), None)
         if both is not None:
             raise ValueError(f"the column {both!r} is both declared and ignored")
+        if self.unit is not None and (not self.unit or self.unit != " ".join(self.unit.split())):
+            raise ValueError(f"unit must be one line of text, got {self.unit!r}")
         if self.n_public is not None and self.n_public < 1:
             raise ValueError(f"n_public must be at least 1, got {self.n_public}")
         if self.outcome is not None:
@@ -267,7 +273,7 @@ class Schema(BaseModel):
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
             columns.append({key: _plain(value) for key, value in kept.items()})
-        order = ("name", "description", "n_public", "outcome", "ignored", "missing_words")
+        order = ("name", "description", "unit", "n_public", "outcome", "ignored", "missing_words")
         kept = {key: head[key] for key in order if key in head}
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
         rules = {"constraints": list(self.constraints)} if self.constraints else {}

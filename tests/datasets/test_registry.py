@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dpsynth import datasets
+from dpsynth.datasets import location
 from dpsynth.datasets.card import Card
+from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 from dpsynth.table import require_reviewed
 
-FILES = ("flchain", "heart_failure_299", "support2")
+FILES = ("diabetes130", "flchain", "heart_failure_299", "mimic3_heart_failure", "physionet2012", "support2")
 
 
 def test_names() -> None:
     """A card that is not found, or a file that is no card, would be missed or crash the list."""
-    assert datasets.names() == ("breast_cancer", *FILES)
+    assert datasets.names() == tuple(sorted(("breast_cancer", *FILES)))
 
 
 @pytest.mark.parametrize("name", datasets.names())
@@ -32,6 +36,8 @@ def test_cards_are_complete(name: str) -> None:
         if column.is_numeric:
             # a declared grid is of a size that a histogram can pay for; others follow a rule
             assert column.cells is None or column.cells <= 128, column.name
+    assert card.table.unit is not None and len(card.one_row) > 80 and card.licence_page
+    assert card.source == "scikit-learn" or (card.origin.address and card.leaking)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -77,22 +83,23 @@ def test_breast_cancer_bounds_are_not_the_datas() -> None:
 
 def test_unknown_name() -> None:
     """A slip in the name must list the names there are, and no path may pass for a name."""
-    with pytest.raises(DataError, match=r"no data set 'flchian' \(data sets: breast_cancer, flchain"):
+    with pytest.raises(DataError, match=r"no data set 'flchian' \(data sets: breast_cancer, diab.*, flchain"):
         datasets.load("flchian")
     with pytest.raises(DataError, match="there is no data set"):
         datasets.load("../datasets/flchain")
 
 
 def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the folder or the file, the error must say which variable to set."""
+    """Without the folder or the file, the error must say which variable to set, and how to fetch it."""
+    monkeypatch.setattr(location, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     with pytest.raises(DataError, match=r"flchain\.csv: set the environment variable DPSYNTH_DATA_DIR"):
         datasets.load("flchain")
     monkeypatch.setenv("DPSYNTH_DATA_DIR", str(tmp_path))
-    with pytest.raises(
-        DataError, match=re.escape(f"{tmp_path / 'flchain.csv'} is not there; DPSYNTH_DATA_DIR")
-    ):
+    with pytest.raises(DataError, match="or run dpsynth data fetch flchain"):
         datasets.load("flchain")
+    with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'flchain.csv'} is not there")):
+        datasets.load("flchain", data_dir=tmp_path)
 
 
 def test_environment_variable_is_used(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
@@ -117,7 +124,9 @@ licence: CC0
 file: tiny.csv
 sha256: "%s"
 bounds: made up
+one_row: each row somebody else
 schema:
+  unit: one made-up person
   n_public: 4
   outcome: b
   columns:
@@ -136,6 +145,21 @@ schema:
         ("upper: 9", "upper: 9, unreviewed: [upper]", "the schema of a data card must be reviewed: a"),
         ("bounds: made up", "bounds: made up\nfill: {c: 1}", "fill names 'c'"),
         ("bounds: made up", "bounds: made up\ncolumns: {c: C}", "columns names 'c'"),
+        ("file: tiny.csv", "file: ../tiny.csv", "file string should match pattern"),
+        ("one_row: each row somebody else", "", "tiny.yaml: one_row is required"),
+        ("  unit: one made-up person\n", "", "needs a unit: what is one row?"),
+        ("bounds: made up", "bounds: made up\nrecode: {c: {x: y}}", "recode names 'c'"),
+        ("bounds: made up", "bounds: made up\nrequired: [c]", "required names 'c'"),
+        ("bounds: made up", "bounds: made up\nleaking: {a: why}", "'a' is both leaking and taken"),
+        ("bounds: made up", "bounds: made up\npreparation: os", "preparation must be one of diabetes130"),
+        ("bounds: made up", "bounds: made up\ncredentials: true", "credentials need the licence_page"),
+        ("Nobody", "Nobody, commit: abc", "repository, commit and path belong together"),
+        ("Nobody", "Nobody, member: a.csv", "member and archive_sha256 belong together"),
+        (
+            "Nobody",
+            "Nobody, download: x, repository: a/b, commit: c, path: d",
+            "give either download, or repository, commit and path",
+        ),
         ('"' + "0" * 64 + '"', "12", "sha256 must be a valid string"),
         ("name: tiny\n", "name: Tiny One\n", "name"),
     ],
@@ -153,3 +177,47 @@ def test_card_of_another_shape() -> None:
     """A list in place of a mapping must be one sentence and no traceback."""
     with pytest.raises(DataError, match="a mapping is required, got list"):
         Card.from_yaml("[1, 2]")
+
+
+def test_what_a_card_does_to_the_cells() -> None:
+    """A recode that misses, a record kept without its outcome, a constant in place of it."""
+    more = "bounds: made up\ncolumns: {a: A}\nrequired: [b]\nfill: {a: 5}\n"
+    more += "recode: {b: {'0': no, '1': yes, '-1': null}}"
+    card = Card.from_yaml(GOOD.replace("bounds: made up", more))
+    raw = pd.DataFrame(
+        {"A": ["1", None, "3", "4"], "b": ["0", "1", "-1", None], "id": list("wxyz")}, dtype=object
+    )
+    table = table_of(card, raw)
+    assert table.frame["a"].tolist() == [1, 5] and table.frame["b"].tolist() == ["no", "yes"]
+    with pytest.raises(DataError, match=r"tiny\.csv: the column 'A' that data set 'tiny' needs is absent"):
+        table_of(card, raw.drop(columns="A"))
+    assert [cell for cell in raw["A"]] == ["1", None, "3", "4"]
+
+
+def test_a_word_that_looks_absent_is_read_where_it_is_declared(tmp_path: Path) -> None:
+    """A renamed column's category NA (no alcohol) that is read as a missing value."""
+    text = "A,b\n1,NA\n2,yes\n3,yes\n4,NA\n"
+    (tmp_path / "tiny.csv").write_text(text)
+    card = GOOD.replace("0" * 64, hashlib.sha256(text.encode()).hexdigest())
+    card = (
+        card.replace("[no, yes]", "['NA', yes]")
+        .replace("name: b", "name: drinks")
+        .replace("outcome: b", "outcome: drinks")
+    )
+    card = card.replace("bounds: made up", "bounds: made up\ncolumns: {a: A, drinks: b}")
+    (tmp_path / "tiny.yaml").write_text(card)
+    frame = datasets.load(str(tmp_path / "tiny.yaml"), data_dir=tmp_path).frame
+    assert frame["drinks"].tolist() == ["NA", "yes", "yes", "NA"]
+
+
+def test_a_card_of_ones_own_that_is_not_there() -> None:
+    """A path that is read as a data set's name."""
+    with pytest.raises(DataError, match=r"mine\.yaml: cannot be read"):
+        datasets.card("mine.yaml")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_fit_is_told_what_a_row_is(name: str) -> None:
+    """A split of the table whose schema has lost what a row is."""
+    schema = datasets.card(name).table
+    assert schema.with_n_public(10).unit == schema.modelled.unit == schema.unit

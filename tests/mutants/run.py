@@ -182,6 +182,9 @@ class Job:
         copied = self.folder / package.name
         # links to the clean files and their compiled ones; the faulty file is a new one
         shutil.copytree(package, copied, copy_function=os.link)
+        cards = package.parent / "datasets"
+        if cards.is_dir():
+            (self.folder / cards.name).symlink_to(cards)
         if self.mutant is not None:
             path = copied / self.mutant.file
             path.unlink()

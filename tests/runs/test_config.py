@@ -218,3 +218,12 @@ def test_defaults_are_the_synthesizers() -> None:
     params = DPWGANGP(epsilon=3.0).get_params()
     del params["accept_unreviewed"]  # of the table, under data
     assert {**config.model.model_dump(), "studies": config.studies} == params
+
+
+def test_a_card_of_ones_own_is_found_from_the_configs_folder(tmp_path: Path) -> None:
+    """A card's path that means another file where the configuration is saved beside its results."""
+    path = tmp_path / "run.yaml"
+    path.write_text("dataset: cards/mine.yaml\nmodel: {epsilon: 1}\n")
+    assert RunConfig.from_yaml(path).dataset == str((tmp_path / "cards" / "mine.yaml").resolve())
+    path.write_text("dataset: flchain\nmodel: {epsilon: 1}\n")
+    assert RunConfig.from_yaml(path).dataset == "flchain"

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE, normalised
 from dpsynth.accounting.ledger.entries import Entry, Stage
-from dpsynth.accounting.ledger.guarantee import Guarantee
+from dpsynth.accounting.ledger.guarantee import UNIT, Guarantee
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import PrivacyError
 
@@ -35,6 +35,8 @@ class Contents:
         What drew the noise, in words.
     seeded : bool
         Whether noise was drawn from a caller's seed.
+    unit : str
+        What neighbouring tables differ in.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -42,6 +44,7 @@ class Contents:
     excluded: tuple[str, ...] = ()
     generators: tuple[str, ...] = ()
     seeded: bool = False
+    unit: str = UNIT
 
     @property
     def adjacency(self) -> str:
@@ -58,6 +61,10 @@ class Contents:
     def bare(self) -> tuple[str, ...]:
         """Names of the entries that have no guarantee at all, so that every epsilon is infinite."""
         return tuple(e.name for e in self.entries if not normalised([e.event], self.adjacency).private)
+
+    def shared_unit(self, unit: str) -> str:
+        """The unit of these entries together with others of ``unit``: what both say, or else a row."""
+        return unit if not self.entries or unit == self.unit else UNIT
 
     def of_stage(self, number: int) -> list[Entry]:
         """Entries of one stage, counted from 1."""
@@ -135,6 +142,7 @@ class Contents:
             delta=delta,
             tv=profile.tv(),
             adjacency=self.adjacency,
+            unit=self.unit,
             entries=len(self.entries),
             stages=len(self.stages),
             bare=self.bare,

@@ -20,7 +20,7 @@ from dpsynth.files.atomic import write_text
 WARNING = "NOT_PRIVATE.txt"
 #: first words of every output of a run whose guarantee is void
 NOT_PRIVATE = "NOT PRIVATE"
-#: what neighbouring tables differ in
+#: what neighbouring tables differ in, where nobody says what a row is
 UNIT = "one row"
 
 #: ``private``: for everything; ``excludes``: but for what :attr:`Guarantee.excluded` names; ``void``: none.
@@ -37,7 +37,7 @@ class Guarantee:
         The cost of all entries at ``delta``; ``tv`` is their total variation. Epsilon may be infinite.
     adjacency : {"add/remove", "replace-one"}
     unit : str
-        What neighbouring tables differ in.
+        What neighbouring tables differ in: one row, and what a row is where that is known.
     entries, stages : int
         How many readings there are, in how many stages.
     bare : tuple of str
@@ -103,11 +103,12 @@ class Guarantee:
         if not math.isfinite(self.epsilon) or not self.delta < 1:
             return f"{NOT_PRIVATE} at delta {self.delta:.3g}: no finite epsilon holds there."
         change = "adding or removing" if self.adjacency == ADD_REMOVE else "replacing"
+        unit = "" if self.unit == UNIT else f" ({self.unit})"
         summed = f", the sum of {self.stages} stages" if self.stages > 1 else ""
         return (
             f"({round_up(self.epsilon)}, {round_up(self.delta)})-differentially private for {change} one "
-            f"record{summed}: no test of whether one person's record is in the table has a true positive "
-            f"rate that exceeds its false positive rate by more than {round_up(self.tv)}."
+            f"record{unit}{summed}: no test of whether one person's record is in the table has a true "
+            f"positive rate that exceeds its false positive rate by more than {round_up(self.tv)}."
         )
 
     def write_warning(self, path: Path) -> None:
@@ -144,6 +145,17 @@ class Guarantee:
         if not same:
             raise DataError(f"the guarantee says {record['sentence']!r}, but its numbers say {guarantee}")
         return guarantee
+
+
+def unit_of(row: str | None) -> str:
+    """The unit of a guarantee about tables of which one row is ``row``.
+
+    Examples
+    --------
+    >>> unit_of(None), unit_of("one patient: the first encounter")
+    ('one row', 'one row = one patient: the first encounter')
+    """
+    return UNIT if row is None else f"{UNIT} = {row}"
 
 
 def round_up(value: float, figures: int = 4) -> str:

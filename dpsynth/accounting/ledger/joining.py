@@ -33,6 +33,7 @@ def join(ours: Contents, others: Contents) -> Contents:
         excluded=tuple(dict.fromkeys((*ours.excluded, *others.excluded))),
         generators=tuple(dict.fromkeys((*ours.generators, *others.generators))),
         seeded=ours.seeded or others.seeded,
+        unit=ours.shared_unit(others.unit) if others.entries else ours.unit,
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.ledger.contents import Contents
 from dpsynth.accounting.ledger.entries import Entry, Stage
-from dpsynth.accounting.ledger.guarantee import Guarantee
+from dpsynth.accounting.ledger.guarantee import Guarantee, unit_of
 from dpsynth.accounting.ledger.joining import join
 from dpsynth.accounting.ledger.record import from_record, to_record
 from dpsynth.accounting.ledger.summary import Summary, summary_of
@@ -153,6 +153,26 @@ class Ledger:
     @seeded.setter
     def seeded(self, seeded: bool) -> None:
         self._contents = replace(self._contents, seeded=seeded)
+
+    @property
+    def unit(self) -> str:
+        """What neighbouring tables differ in: one row, and what a row is where that is known."""
+        return self._contents.unit
+
+    def about(self, row: str | None) -> None:
+        """Record what one row of the table is, in words; say so before anything is posted.
+
+        Where entries stand that another unit was said of, or none, what is left is one row.
+
+        Examples
+        --------
+        >>> ledger = Ledger()
+        >>> ledger.about("one patient")
+        >>> ledger.unit
+        'one row = one patient'
+        """
+        unit = self._contents.shared_unit(unit_of(row))
+        self._contents = replace(self._contents, unit=unit)
 
     def drawn_by(self, generator: str) -> None:
         """Record what draws the noise, in words; given twice it is kept once."""
@@ -289,7 +309,12 @@ class Ledger:
     def holds(self, other: Ledger) -> bool:
         """Whether everything that another ledger says is in this one."""
         both = join(self._contents, other.contents)
-        return (both.entries, both.seeded, both.excluded) == (self.entries, self.seeded, self.excluded)
+        return (both.entries, both.seeded, both.excluded, both.unit) == (
+            self.entries,
+            self.seeded,
+            self.excluded,
+            self.unit,
+        )
 
     def profile(self) -> Profile:
         """Return the composed cost of all entries."""

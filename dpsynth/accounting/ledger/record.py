@@ -29,7 +29,7 @@ def to_record(contents: Contents, *, total: bool) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "unit": UNIT,
+        "unit": contents.unit,
         "adjacency": contents.adjacency,
         **(_totals(contents) if total else untold),
         "seeded": contents.seeded,
@@ -68,6 +68,7 @@ def from_record(record: Mapping[str, Any]) -> Contents:
             excluded=tuple(dict.fromkeys(text("reason", reason) for reason in record["excluded"])),
             generators=tuple(text("generator", name) for name in record["generators"]),
             seeded=record["seeded"],
+            unit=record["unit"],
         )
         if contents.stages != tuple(stages) or contents.adjacency != record["adjacency"]:
             raise InputError("its stages or its adjacency are not those of its entries")
@@ -138,5 +139,5 @@ def _check_fields(record: Mapping[str, Any]) -> None:
         if not isinstance(record[key], kind):
             words = getattr(kind, "__name__", "number or null")
             raise DataError(f"the field {key!r} of a ledger must be a {words}, not {record[key]!r}")
-    if record["unit"] != UNIT:
+    if record["unit"] != UNIT and not record["unit"].startswith(f"{UNIT} = "):
         raise DataError(f"the ledger is about {record['unit']!r}; this package accounts for {UNIT!r}")

@@ -6,7 +6,6 @@ from typing import TypedDict
 
 from dpsynth.accounting.events.events import describe_event
 from dpsynth.accounting.ledger.contents import Contents
-from dpsynth.accounting.ledger.guarantee import UNIT
 from dpsynth.accounting.profile import Profile
 
 
@@ -59,7 +58,7 @@ def summary_of(contents: Contents, delta: float) -> Summary:
         "advantage": profile.advantage(),
         "attack_accuracy_bound": profile.attack_accuracy(),
         "adjacency": contents.adjacency,
-        "unit": UNIT,
+        "unit": contents.unit,
         "not_private": bool(contents.bare),
         "seeded": contents.seeded,
         "excluded": list(contents.excluded),

@@ -1,0 +1,102 @@
+"""``dpsynth data``: what it prints, and what it says where a file is not to be had."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from dpsynth import datasets
+from dpsynth.cli import main
+from dpsynth.datasets import location
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No file of any data set is there."""
+    monkeypatch.setattr(location, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
+    return tmp_path
+
+
+def test_list(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list that leaves a data set out, or takes any file of the right name for the right one."""
+    (empty / "flchain.csv").write_text("another")
+    monkeypatch.setenv("DPSYNTH_DATA_DIR", str(empty))
+    assert main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["name", "rows", "outcome", "licence", "file", "is", "title"]
+    by_name = {line.split()[0]: line for line in lines[1:]}
+    assert set(datasets.names()) | {"mimic3"} == set(by_name)
+    assert "  another version  " in by_name["flchain"] and "  not there  " in by_name["support2"]
+    assert (
+        "  there  " in by_name["breast_cancer"]
+        and "  69,973  readmitted  CC BY 4.0" in by_name["diabetes130"]
+    )
+    assert "needs credentials" in by_name["mimic3"]
+    assert main(["data", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["datasets"]
+    assert {row["name"]: row["file"] for row in rows}["flchain"] == "another version"
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_show_tells_the_whole_card(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A card shown without its source, its licence, what a row is, a leaking column or a bound."""
+    card = datasets.card(name)
+    assert main(["data", "show", name]) == 0
+    shown = capsys.readouterr().out
+    flat = " ".join(shown.split())
+    told = [card.title, card.origin.citation, card.licence, card.licence_page, card.table.unit, card.bounds]
+    told += [card.one_row, card.origin.address, card.sha256, *card.leaking, *card.leaking.values()]
+    for text in filter(None, told):
+        assert " ".join(text.split()) in flat, text
+    for column in card.table.columns:
+        row = next(line for line in shown.splitlines() if line.startswith(f"  {column.name} "))
+        wanted = (
+            [f"{column.lower:g} to {column.upper:g}"] if column.is_numeric else map(str, column.categories)
+        )
+        assert all(text in row for text in wanted)
+    assert main(["data", "show", name, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["schema"] == card.table.to_dict() and record["address"] == card.origin.address
+
+
+def test_fetch(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is not printed, or a chosen folder of which nobody says how it is found again."""
+    text = "a,b\n1,no\n"
+    (empty / "tiny.csv").write_text(text)
+    card = empty / "tiny.yaml"
+    card.write_text(
+        f"""{{name: tiny, title: Tiny, description: d, origin: {{citation: c}}, licence: CC0, file: tiny.csv,
+        sha256: {hashlib.sha256(text.encode()).hexdigest()}, bounds: made up, one_row: each somebody else,
+        schema: {{unit: a person, n_public: 1, outcome: b, columns: [
+        {{name: b, kind: binary, categories: [no, yes]}}]}}}}"""
+    )
+    monkeypatch.setenv("DPSYNTH_DATA_DIR", str(empty))
+    assert main(["data", "fetch", str(card), "breast_cancer"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out == [
+        f"{card}: {empty / 'tiny.csv'}",
+        "breast_cancer: comes with scikit-learn, nothing to fetch",
+    ]
+    assert main(["data", "fetch", str(card), "--dir", str(empty / "new")]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"set DPSYNTH_DATA_DIR to {empty / 'new'}")
+    assert (empty / "new" / "tiny.csv").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "flchian"], "there is no data set 'flchian' (data sets: breast_cancer, "),
+        (["fetch", "mimic3"], "MIMIC-III is given only to persons who have signed for it (PhysioNet Cred"),
+        (["show", "mimic3"], "apply and download it at https://physionet.org/content/mimiciii/1.4/"),
+        (["fetch", "mine.yaml"], "mine.yaml: cannot be read (No such file"),
+    ],
+)
+def test_refusals(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A traceback, or an error of several lines, where a name or a licence is wrong."""
+    assert main(["data", *arguments]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and words in told[0]

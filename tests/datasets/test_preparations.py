@@ -1,0 +1,204 @@
+"""From the published files to one row a patient."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth import datasets
+from dpsynth.datasets.preparations import NAMES, prepared
+from dpsynth.datasets.preparations.diabetes130 import _OTHER_DRUGS, diagnosis_group, first_encounters
+from dpsynth.datasets.registry import table_of
+from dpsynth.errors import DataError
+
+CARD = datasets.card("diabetes130")
+DRUGS = ("metformin", "glimepiride", "glipizide", "glyburide", "pioglitazone", "rosiglitazone", "insulin")
+
+
+def encounter(number: int, patient: int, **cells: str | None) -> dict[str, str | None]:
+    """A row of the published file."""
+    usual = {
+        "encounter_id": str(number),
+        "patient_nbr": str(patient),
+        "race": "Caucasian",
+        "gender": "Female",
+        "age": "[70-80)",
+        "admission_type_id": "1",
+        "discharge_disposition_id": "1",
+        "admission_source_id": "7",
+        "time_in_hospital": "3",
+        "medical_specialty": "?",
+        "num_lab_procedures": "40",
+        "num_procedures": "0",
+        "num_medications": "12",
+        "number_outpatient": "0",
+        "number_emergency": "0",
+        "number_inpatient": "0",
+        "number_diagnoses": "9",
+        "diag_1": "428",
+        "diag_2": "250.01",
+        "diag_3": "?",
+        "max_glu_serum": None,
+        "A1Cresult": None,
+        **dict.fromkeys((*DRUGS, *_OTHER_DRUGS), "No"),
+        "change": "No",
+        "diabetesMed": "No",
+        "readmitted": "NO",
+    }
+    return usual | cells
+
+
+def table(rows: list[dict[str, str | None]]) -> pd.DataFrame:
+    return table_of(CARD, pd.DataFrame(rows, dtype=object)).frame
+
+
+ENCOUNTERS = st.lists(
+    st.tuples(
+        st.integers(0, 5),  # patient
+        st.sampled_from(["1", "6", "11", "13"]),  # how it ended
+        st.sampled_from(["<30", ">30", "NO"]),
+        st.integers(1, 14),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(ENCOUNTERS, st.randoms(use_true_random=False), st.integers(0, 5))
+@settings(max_examples=60, deadline=None)
+def test_a_patient_is_at_most_one_row(rows, order, patient) -> None:
+    """Encounters kept as rows, or a patient whose absence changes somebody else's row.
+
+    Then a guarantee about one row, which the ledger says is one patient, would be about less.
+    """
+    made = [
+        encounter(number, who, discharge_disposition_id=end, readmitted=again, time_in_hospital=str(days))
+        for number, (who, end, again, days) in enumerate(rows)
+    ]
+    order.shuffle(made)  # the file's order is not that of time
+    without = [row for row in made if row["patient_nbr"] != str(patient)]
+    whole = list(map(tuple, table(made).astype(object).to_numpy())) if made else []
+    fewer = list(map(tuple, table(without).astype(object).to_numpy())) if without else []
+    more, other = Counter(map(str, whole)), Counter(map(str, fewer))
+    assert (more - other).total() <= 1 and not other - more
+
+
+def test_the_first_encounter_decides() -> None:
+    """The last encounter or the first line of the file taken, or a death of a later stay that counts."""
+    made = table(
+        [
+            encounter(9, 1, time_in_hospital="9"),
+            encounter(2, 1, time_in_hospital="2", readmitted="<30"),
+            encounter(10, 1, discharge_disposition_id="11"),
+            encounter(3, 2, discharge_disposition_id="13"),  # a hospice: no row, whatever came later
+            encounter(4, 2),
+            encounter(100, 3, time_in_hospital="5", readmitted=">30"),  # before 20 only as text
+            encounter(20, 3, time_in_hospital="4"),
+        ]
+    )
+    assert made["time_in_hospital"].tolist() == [2, 4]
+    assert made["readmitted"].tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize("end", ["11", "13", "14", "19", "20", "21"])
+def test_who_cannot_come_back_is_left_out(end: str) -> None:
+    """Deaths and hospices among those at risk of a readmission."""
+    assert len(table([encounter(1, 1), encounter(2, 2, discharge_disposition_id=end)])) == 1
+
+
+def test_words_of_the_file() -> None:
+    """A test that was not done read as missing, a ``?`` as a category, an unknown sex as one."""
+    row = encounter(
+        1,
+        1,
+        gender="Unknown/Invalid",
+        race="?",
+        admission_type_id="5",
+        A1Cresult=">8",
+        medical_specialty="Surgery-Vascular",
+        discharge_disposition_id="3",
+        admission_source_id="17",
+    )
+    made = table([row]).iloc[0]
+    assert made[["gender", "race", "admission_type", "third_diagnosis"]].isna().all()
+    assert made[["max_glu_serum", "A1Cresult"]].tolist() == ["not measured", ">8"]
+    assert made[["specialty", "discharge", "admission_source"]].tolist() == ["surgery", "other", "other"]
+    assert made[["primary_diagnosis", "second_diagnosis"]].tolist() == ["circulatory", "diabetes"]
+    assert made["other_drug"] == "No" and table([row | {"acarbose": "Down"}])["other_drug"].tolist() == [
+        "Yes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "group"),
+    [
+        ("389", "other"), ("390", "circulatory"), ("459.9", "circulatory"), ("785", "circulatory"),
+        ("460", "respiratory"), ("519", "respiratory"), ("786", "respiratory"), ("520", "digestive"),
+        ("579", "digestive"), ("787", "digestive"), ("249", "other"), ("250.6", "diabetes"), ("251", "other"),
+        ("800", "injury"), ("999", "injury"), ("709", "other"), ("710", "musculoskeletal"),
+        ("739", "musculoskeletal"), ("580", "genitourinary"), ("629", "genitourinary"), ("630", "other"),
+        ("788", "genitourinary"), ("139", "other"), ("140", "neoplasms"), ("239", "neoplasms"),
+        ("784", "other"), ("38", "other"), ("V57", "other"), ("E885", "other"), ("?", None),
+    ],
+)  # fmt: skip
+def test_diagnosis_groups(code: str, group: str | None) -> None:
+    """A range of the study's Table 2 that ends one code early or late."""
+    assert diagnosis_group(code) == group
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"patient_nbr": None}, "whose row it is unknown"),
+        ({"encounter_id": "8"}, "the encounter_id 8 stands twice"),
+        ({"encounter_id": "x"}, "'x' is not a number"),
+    ],
+)
+def test_a_file_that_does_not_say_whose_rows_they_are(change: dict[str, str | None], words: str) -> None:
+    """Rows without a patient taken as one patient's, or as nobody's."""
+    with pytest.raises(DataError, match=words):
+        first_encounters(pd.DataFrame([encounter(8, 1), encounter(9, 2) | change]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_renamed_column(name: str) -> None:
+    """A file whose column was renamed: a KeyError, or no word on which."""
+    with pytest.raises(DataError, match=r"the column '.*' is absent from the file"):
+        prepared(name, pd.DataFrame({"x": ["1"]}))
+
+
+def test_a_column_the_card_knows_of_is_gone() -> None:
+    """A leaking column under another name, which nobody would look for."""
+    with pytest.raises(DataError, match=r"diabetic_data\.csv: the column 'race' that .* needs is absent"):
+        table([{k: v for k, v in encounter(1, 1).items() if k != "race"}])
+
+
+def test_diabetes130_is_the_studys_table(data_dir: Path) -> None:
+    """Another choice of rows or groups than in Strack et al. 2014, by the figures that they printed.
+
+    Their abstract: HbA1c was measured in 18.4 % of almost 70,000 encounters. Their Table 2: 30.6 % of the
+    primary diagnoses are circulatory, 17.3 % other.
+    """
+    frame = datasets.load("diabetes130", data_dir=data_dir).frame
+    assert abs(len(frame) / 69_984 - 1) < 2e-4
+    assert abs((frame["A1Cresult"] != "not measured").mean() - 0.184) < 0.001
+    shares = frame["primary_diagnosis"].value_counts(normalize=True)
+    assert abs(shares["circulatory"] - 0.306) < 0.001 and abs(shares["other"] - 0.173) < 0.001
+    assert not any(rule.broken(frame).any() for rule in CARD.table.rules)
+
+
+def test_physionet2012_has_no_impossible_value(data_dir: Path) -> None:
+    """The challenge's -1 for unknown, or a pressure of 0, kept as measured."""
+    frame = datasets.load("physionet2012", data_dir=data_dir).frame
+    assert frame["systolic"].min() >= 20 and frame["temperature"].min() >= 25
+    assert frame["gender"].isna().sum() == 3
+    assert np.isclose(frame["death"].astype(int).mean(), 554 / 4000)  # as the organisers say
+    assert frame["icu"].value_counts().to_dict() == {
+        "medical": 1481, "surgical": 1068, "cardiac surgery": 874, "coronary": 577,
+    }  # fmt: skip
