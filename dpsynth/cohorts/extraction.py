@@ -1,8 +1,8 @@
 """A study's cohort out of MIMIC-III's files: stays are chosen step by step, then measured.
 
-Small tables choose the stays. Of the two large ones, LABEVENTS is read once for the stays that remain when a step
-first needs it, CHARTEVENTS once for the stays of the cohort. Every query is about one patient at a time, so a
-patient's records decide one row and no other.
+Small tables choose the stays. Of the two large ones, LABEVENTS is read once for the stays that remain when a
+step first needs it, CHARTEVENTS once for the stays of the cohort. Every query is about one patient at a time,
+so a patient's records decide one row and no other.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def require_free_target(out: Path, *, force: bool) -> None:
 
 
 def save(cohort: Cohort, out: Path) -> None:
-    """Write the table without the stays' numbers, and its schema; both are renamed into place when both are whole.
+    """Write the table without the stays' numbers, and its schema; both are renamed into place when both are
+    whole.
 
     Raises
     ------

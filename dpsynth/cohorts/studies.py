@@ -1,16 +1,19 @@
 """The thesis's three studies on MIMIC-III: who is in, when predictors are known, and what is predicted.
 
-Pedersen (2022), section 3.4, names three publications and the sizes of their tables (Table 3.2); what their authors
-did beyond what they published is ours, and ``docs/cohorts.md`` says which is which.
+Pedersen (2022), section 3.4, names three publications and the sizes of their tables (Table 3.2); what their
+authors did beyond what they published is ours, and ``docs/cohorts.md`` says which is which.
 
 References
 ----------
-Anand R. S. et al. (2018). Predicting mortality in diabetic ICU patients using machine learning and severity indices.
-AMIA Joint Summits on Translational Science 2017, 310-319.
-Celi L. A. G. et al. (2011). A clinical database-driven approach to decision support: predicting mortality among
-patients with acute kidney injury. Journal of Healthcare Engineering 2(1), 97-110.
-Fernandes M. P. B. et al. (2014). Multimodeling for the prediction of patient readmissions in intensive care units.
-FUZZ-IEEE, 1837-1842.
+Anand R. S. et al. (2018). Predicting mortality in diabetic ICU patients using machine learning and severity
+indices. AMIA Joint Summits on Translational Science 2017, 310-319.
+
+Celi L. A. G. et al. (2011). A clinical
+database-driven approach to decision support: predicting mortality among patients with acute kidney injury.
+Journal of Healthcare Engineering 2(1), 97-110.
+
+Fernandes M. P. B. et al. (2014). Multimodeling for the
+prediction of patient readmissions in intensive care units. FUZZ-IEEE, 1837-1842.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ RESOURCES: Traversable = files("dpsynth.cohorts")
 class Step:
     """A condition that a stay must meet, as people and as SQL read it.
 
-    ``condition`` is a Boolean SQL expression over the table ``stay``; ``on`` is a table that must be loaded first
-    (``diagnosis``, ``laboratory``), or nothing.
+    ``condition`` is a Boolean SQL expression over the table ``stay``; ``on`` is a table that must be loaded
+    first (``diagnosis``, ``laboratory``), or nothing.
     """
 
     label: str
@@ -46,7 +49,8 @@ class CohortStudy:
     Parameters
     ----------
     name : str
-        As on the command line; ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its query.
+        As on the command line; ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its
+        query.
     title, source : str
         For people.
     window_start, prediction_time : str

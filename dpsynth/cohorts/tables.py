@@ -1,17 +1,18 @@
 """MIMIC-III's tables as they are downloaded: a folder of CSV or CSV.gz files, names in any case.
 
-Files are found and their headers read before anything else, so that a table or a column that is not there is one
-sentence. DuckDB then reads the files directly, through views that have our names and types; a value that is not what
-its column says is an error that names table and column.
+Files are found and their headers read before anything else, so that a table or a column that is not there is
+one sentence. DuckDB then reads the files directly, through views that have our names and types; a value that
+is not what its column says is an error that names table and column.
 
-Reference: Johnson A. E. W. et al. (2016). MIMIC-III, a freely accessible critical care database. Scientific Data 3,
-160035; the tables' descriptions at https://mimic.mit.edu/docs/iii/tables/.
+Reference: Johnson A. E. W. et al. (2016). MIMIC-III, a freely accessible critical care database. Scientific
+Data 3, 160035; the tables' descriptions at https://mimic.mit.edu/docs/iii/tables/.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -38,7 +39,9 @@ COLUMNS: dict[str, dict[str, str]] = {
     "icustays": {"subject_id": _KEY, "hadm_id": _KEY, "icustay_id": _KEY, "intime": _TIME, "outtime": _TIME},
     "diagnoses_icd": {"hadm_id": _KEY, "seq_num": _KEY, "icd9_code": _TEXT},
     "services": {"hadm_id": _KEY, "transfertime": _TIME, "curr_service": _TEXT},
-    "labevents": {"subject_id": _KEY, "itemid": _KEY, "charttime": _TIME, "value": _TEXT, "valuenum": _NUMBER},
+    "labevents": {
+        "subject_id": _KEY, "itemid": _KEY, "charttime": _TIME, "value": _TEXT, "valuenum": _NUMBER,
+    },
     "chartevents": {
         "icustay_id": _KEY, "itemid": _KEY, "charttime": _TIME, "value": _TEXT, "valuenum": _NUMBER,
         "error": _NUMBER,
@@ -98,7 +101,7 @@ def find_tables(folder: Path, wanted: Iterable[str] = tuple(COLUMNS)) -> tuple[T
             found[table].append(path)
     if not any(found.values()):
         raise InputError(
-            f"--tables {folder} holds none of MIMIC-III's tables (such as ADMISSIONS.csv or ADMISSIONS.csv.gz)"
+            f"--tables {folder} holds none of MIMIC-III's tables (ADMISSIONS.csv or .csv.gz and others)"
         )
     return tuple(_table_file(table, found[table], folder) for table in wanted)
 
@@ -195,12 +198,22 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
         try:
             yield connection
         except duckdb.InvalidInputException as problem:
-            message = _line(problem).removeprefix("Invalid Input Error: ")
-            raise DataError(message if message.startswith(str(folder)) else f"{folder}: {message}") from None
+            raise DataError(_of_a_row(str(problem), folder)) from None
         except duckdb.OutOfMemoryException as problem:
             raise DataError(f"{folder}: the queries need more memory or disk ({_line(problem)})") from None
         except (duckdb.IOException, duckdb.DataError) as problem:
             raise DataError(f"{folder}: cannot be read ({_line(problem)})") from None
+
+
+def _of_a_row(message: str, folder: Path) -> str:
+    """What our views say of a value, as it is; what DuckDB says of a line, without its advice and the line."""
+    message = message.removeprefix("Invalid Input Error: ")
+    if message.startswith(str(folder)):
+        return message
+    file = re.search(r"^ *file *= *(.+)$", message, flags=re.MULTILINE)
+    found = [line for line in message.split("\n\n")[0].split("Possible ")[0].splitlines() if line.strip()]
+    kept = "; ".join(line.strip() for line in found if not line.startswith("Original Line"))
+    return f"{file.group(1).strip() if file else folder}: cannot be read ({kept})"
 
 
 def _line(problem: Exception) -> str:

@@ -4,8 +4,13 @@
 CREATE TABLE diagnosis AS
 WITH prefix AS (
     SELECT use, condition, unnest(string_split(codes, ' ')) AS code FROM condition_codes
+),
+coded AS (
+    SELECT hadm_id, seq_num, replace(trim(icd9_code), '.', '') AS code FROM mimic.diagnoses_icd
+),
+cut AS (
+    SELECT hadm_id, seq_num, unnest([left(code, 3), left(code, 4), left(code, 5)]) AS code FROM coded
 )
-SELECT d.hadm_id, x.use, x.condition, min(d.seq_num) = 1 AND count(*) = 1 AS principal
-FROM mimic.diagnoses_icd d
-JOIN prefix x ON starts_with(replace(trim(d.icd9_code), '.', ''), x.code)
+SELECT hadm_id, use, condition, min(seq_num) = 1 AND count(DISTINCT seq_num) = 1 AS principal
+FROM cut JOIN prefix USING (code)
 GROUP BY ALL;

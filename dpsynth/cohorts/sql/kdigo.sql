@@ -19,7 +19,7 @@ rise AS (
     JOIN creatinine b
         ON b.icustay_id = n.icustay_id
         AND b.charttime BETWEEN n.charttime - INTERVAL 7 DAY AND n.charttime
-    GROUP BY ALL
+    GROUP BY n.icustay_id, n.charttime, n.value
 ),
 by_creatinine AS (
     SELECT icustay_id, max(CASE
@@ -42,7 +42,7 @@ output AS (
     JOIN urine_charted u
         ON u.icustay_id = t.icustay_id
         AND u.charttime > t.charttime - INTERVAL 12 HOUR AND u.charttime <= t.charttime
-    GROUP BY ALL
+    GROUP BY t.icustay_id, t.charttime, c.intime, w.first
 ),
 by_urine AS (
     SELECT icustay_id, max(CASE

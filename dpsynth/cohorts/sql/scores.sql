@@ -3,7 +3,7 @@
 -- definitions/points.csv: low <= value < high. Of an organ's values the one with most points counts; a value
 -- that was not measured is taken as normal, as the scores' authors do.
 CREATE TABLE component AS
-SELECT icustay_id, concept AS component, unnest([lowest, highest]) AS value FROM summary
+SELECT DISTINCT icustay_id, concept AS component, value FROM measurement
 UNION ALL SELECT icustay_id, 'gcs', gcs FROM coma
 UNION ALL SELECT icustay_id, 'urine', volume FROM urine
 UNION ALL SELECT icustay_id, concept, rate FROM vasopressor
