@@ -206,7 +206,7 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
 
 
 def _of_a_row(message: str, folder: Path) -> str:
-    """What our views say of a value, as it is; what DuckDB says of a line, without its advice and the line."""
+    """What our views say of a value; what DuckDB says of a line, without its advice and the line."""
     message = message.removeprefix("Invalid Input Error: ")
     if message.startswith(str(folder)):
         return message

@@ -98,8 +98,8 @@ AKI_43748 = {
     "respiratory_rate_mean": 15.4, "temperature_mean": 35.7, "spo2_mean": 94.8, "glucose_mean": 90.0,
     "sodium_mean": 137.0, "creatinine_min": 4.3, "creatinine_max": 4.3, "urea_max": 109.0,
     "potassium_max": 5.1, "bicarbonate_min": 20.0, "anion_gap_max": 15.0, "leucocytes_max": 5.2,
-    "haemoglobin_min": 9.4, "platelets_min": 90.0, "inr_max": 1.7, "bilirubin_max": None, "albumin_min": None, "lactate_max": None,
-    "ph_min": None, "died": 0,
+    "haemoglobin_min": 9.4, "platelets_min": 90.0, "inr_max": 1.7, "bilirubin_max": None,
+    "albumin_min": None, "lactate_max": None, "ph_min": None, "died": 0,
 }  # fmt: skip
 
 # Patient 10124, stay 261764 (CareVue), outtime 2192-04-01 06:36:00; predictors from 2192-03-31 06:36:00.

@@ -34,8 +34,8 @@ by_creatinine AS (
 output AS (
     SELECT
         t.icustay_id, t.charttime - c.intime AS since, w.first AS weight,
-        sum(u.volume) FILTER (u.charttime > t.charttime - INTERVAL 6 HOUR) AS volume_6,
-        sum(u.volume) AS volume_12
+        sum(u.volume) FILTER (u.charttime > t.charttime - INTERVAL 6 HOUR)::DOUBLE AS volume_6,
+        sum(u.volume)::DOUBLE AS volume_12
     FROM urine_charted t
     JOIN cohort c USING (icustay_id)
     JOIN summary w ON w.icustay_id = t.icustay_id AND w.concept = 'weight'
