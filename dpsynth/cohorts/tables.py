@@ -195,6 +195,9 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
         connection.execute(f"SET temp_directory = {_quoted(str(scratch))}")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute("SET enable_progress_bar = false")
+        # DuckDB cannot know how long a CSV file is, and may hold the longer side of a join in memory; written
+        # order keeps it to the tables that follow the first
+        connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         try:
             yield connection
         except duckdb.InvalidInputException as problem:
