@@ -30,6 +30,8 @@ _READ_BY = {
     "admission_kind": ("services",),
     "comorbidity": ("diagnoses_icd",),
 }
+#: tables of the queries, and the files of ``definitions`` that they hold
+_DEFINITIONS = {"item": "items", "item_limit": "limits", "points": "points", "condition_codes": "diagnoses"}
 _ALWAYS = ("patients", "admissions", "icustays", "labevents", "chartevents")
 
 
@@ -101,16 +103,13 @@ def extract(study: CohortStudy, folder: str | Path, *, scratch: str | Path | Non
 
 
 def _load_definitions(connection: duckdb.DuckDBPyConnection) -> None:
-    tables = {
-        "item": ("items", {}),
-        "item_limit": ("limits", {}),
-        "points": ("points", {}),
-        "condition_codes": ("diagnoses", {"codes": str}),
-    }
-    for name, (file, dtypes) in tables.items():
-        with (RESOURCES / "definitions" / f"{file}.csv").open(encoding="utf-8") as source:
-            frame = pd.read_csv(source, dtype=dtypes)
-        connection.register("definitions", frame)
+    from pyarrow import csv, string
+
+    # a single code is a text of digits as well
+    options = csv.ConvertOptions(column_types={"codes": string()})
+    for name, file in _DEFINITIONS.items():
+        with (RESOURCES / "definitions" / f"{file}.csv").open("rb") as source:
+            connection.register("definitions", csv.read_csv(source, convert_options=options))
         connection.execute(f"CREATE TABLE {name} AS FROM definitions")
         connection.unregister("definitions")
 
