@@ -1,6 +1,6 @@
 """SAPS II, SOFA and OASIS of every demo patient with kidney injury, against the papers' tables typed again.
 
-Values are gathered with pandas, by our item numbers and limits (which other tests compare with the dictionary);
+Values are gathered with pandas, by our item numbers and limits (other tests compare those with the dictionary);
 the points are written here a second time.
 """
 
