@@ -184,6 +184,8 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
         If DuckDB is not installed.
     DataError
         If a file cannot be read to its end or holds what its column cannot.
+    KeyboardInterrupt
+        On Ctrl-C, during a query as well.
     """
     try:
         import duckdb
@@ -206,6 +208,10 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
             raise DataError(f"{folder}: the queries need more memory or disk ({_line(problem)})") from None
         except (duckdb.IOException, duckdb.DataError) as problem:
             raise DataError(f"{folder}: cannot be read ({_line(problem)})") from None
+        except RuntimeError as problem:  # what DuckDB makes of Ctrl-C while a query runs
+            if "interrupted" in str(problem).lower():
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _of_a_row(message: str, folder: Path) -> str:

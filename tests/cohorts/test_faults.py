@@ -163,3 +163,13 @@ def test_an_interrupted_run_leaves_nothing(folder, tmp_path, monkeypatch):
         main(["cohort", "mimic3", "--tables", str(folder), "--study", "aki-mortality", "--out", out]) == 130
     )
     assert list(target.iterdir()) == []
+
+
+def test_ctrl_c_during_a_query(tmp_path):
+    """An interruption called a failure: DuckDB tells Ctrl-C during a query as an error of its own."""
+    from dpsynth.cohorts.tables import database
+
+    with pytest.raises(KeyboardInterrupt), database(tmp_path, tmp_path):
+        raise RuntimeError("Query interrupted")
+    with pytest.raises(RuntimeError, match="else"), database(tmp_path, tmp_path):
+        raise RuntimeError("something else")
