@@ -1,4 +1,4 @@
-"""SAPS II, SOFA and OASIS of every demo patient with kidney injury, from the papers, typed again.
+"""SAPS II, SOFA and OASIS of every demo patient with kidney injury, typed again from the papers.
 
 Values are gathered with pandas, by our item numbers and limits (other tests compare those with the dictionary);
 the points are written here a second time.
