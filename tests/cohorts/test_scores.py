@@ -1,6 +1,6 @@
 """SAPS II, SOFA and OASIS of every demo patient with kidney injury, typed again from the papers.
 
-Values are gathered with pandas, by our item numbers and limits (other tests compare those with the dictionary);
+Values are gathered with pandas, by our item numbers and limits (other tests compare these with labels);
 the points are written here a second time.
 """
 
