@@ -1,4 +1,4 @@
-"""The command line: ``dpsynth run | fit | sample | study | evaluate | report | account | data | ...``.
+"""The command line: ``dpsynth run | fit | sample | study | evaluate | report | data | cohort | ...``.
 
 Results go to stdout, one JSON object with ``--json``; progress, logs and errors go to stderr. Exit status: 0
 success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. What is
@@ -14,7 +14,19 @@ from typing import Annotated
 
 import typer
 
-from dpsynth.commands import account, calibrate, console, data, evaluate, models, report, run, schema, study
+from dpsynth.commands import (
+    account,
+    calibrate,
+    cohort,
+    console,
+    data,
+    evaluate,
+    models,
+    report,
+    run,
+    schema,
+    study,
+)
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
 
 app = typer.Typer(
@@ -32,6 +44,7 @@ app.command("report")(report.draw_report)
 app.command("calibrate")(calibrate.print_noise)
 app.add_typer(account.app, name="account")
 app.add_typer(data.app, name="data")
+app.add_typer(cohort.app, name="cohort")
 app.add_typer(schema.app, name="schema")
 app.add_typer(study.app, name="study")
 

@@ -24,6 +24,7 @@ LAYERS = [
     ("gan",),
     ("synthesis",),
     ("datasets",),
+    ("cohorts",),
     ("evaluation",),
     ("report",),
     ("papers",),
