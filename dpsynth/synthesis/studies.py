@@ -49,7 +49,7 @@ def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: 
     For an outcome as common as not, predictors that do not correlate and no tails, c would be 1.25: the
     information of n records is n / 4 in every direction, a record's score is sqrt(d) / 2 long, and the scores
     have 0.8 of the study's mu^2. `_NOISE_IN_PRACTICE` is the median, rounded, of what a benchmark saw
-    (six studies, ``benchmarks/study_cases.py``, at epsilon 1 and 3): their 12 widenings were 0.80 to 1.23
+    (six studies, ``benchmarks/study_cases.py``, at epsilon 1 and 3): their 12 widenings were 0.83 to 1.28
     times what is told here. Heavy tails, rare outcomes and predictors that go together make it more.
 
     Parameters
