@@ -47,6 +47,7 @@ are not independent).
 - overlap: of an interval with the real one (Karr et al. 2006), 0 where they are disjoint; width: median over
   the slopes of the length over the real one's, of which the median over repetitions, and in brackets what 9
   in 10 are below; signs: share kept among terms significant in the real fit;
+- where noise hides what the records know of a term, its interval claims nothing: hundreds of times as wide;
 - told: the widening expected before the fit, from public numbers alone, then the median of what
   the released estimates say.
 """

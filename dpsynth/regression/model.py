@@ -240,8 +240,14 @@ class EffectsModel:
 
 
 def _refuse_operators(written: ModelText, schema: Schema) -> None:
-    """Refuse what other languages of formulas would read as an interaction, a power or a nesting."""
+    """Refuse what other languages of formulas would read otherwise: interactions, powers, intercepts."""
     for entry in written.predictors or ():
+        if entry.column in {"0", "1"} - set(schema.names):
+            raise InputError(
+                f"{entry.column!r} is no column: a model has an intercept always, and it is not named"
+            )
+        if entry.column not in schema.names and " - " in entry.column:
+            raise InputError(f"{entry.column!r} is no column: leave a predictor out by not naming it")
         if entry.column not in schema.names and (found := re.search(r"[*:^|/%]", entry.column)):
             raise InputError(
                 f"{entry.column!r} is no column, and {found[0]!r} is not read: a model has no interactions "

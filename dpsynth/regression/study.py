@@ -22,6 +22,9 @@ from dpsynth.regression.terms import MAX_TERMS, model_terms
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.schema import Schema
 
+#: boundaries of time; work and memory grow with their square
+_MOST_BOUNDARIES = 20
+
 
 class Study(Section):
     """A regression declared before the fit.
@@ -90,6 +93,8 @@ class Study(Section):
     def _increase(cls, intervals: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if intervals is not None and not intervals:
             raise ValueError("at least one boundary of time is needed")
+        if intervals is not None and len(intervals) > _MOST_BOUNDARIES:
+            raise ValueError(f"there are at most {_MOST_BOUNDARIES} boundaries of time, got {len(intervals)}")
         if intervals is not None and not all(a < b for a, b in pairwise((0.0, *intervals))):
             shown = ", ".join(f"{boundary:g}" for boundary in intervals)
             raise ValueError(f"boundaries must be greater than 0 and increase, got {shown}")

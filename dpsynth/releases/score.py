@@ -170,7 +170,7 @@ class StudyRelease(GaussianRelease[Array]):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRelease(StudyRelease):
-    """The score of a declared study at a point, in units of its noise's bound, shape (d,)."""
+    """The whitened score of a declared study at a point, shape (d,)."""
 
     sensitivity = "1 (a record's whitened score, weighted by its predictors, over its bound)"
 

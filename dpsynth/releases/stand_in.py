@@ -53,7 +53,7 @@ _NO_NOISE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
-    """Synthetic draws that stand for the records, and a correction once it is bought.
+    """Synthetic draws that stand for the records.
 
     Attributes
     ----------
@@ -230,7 +230,17 @@ class Mended:
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the intervals should know."""
         said = []
-        if self.hidden:
+        if not len(self.stand_in.x):
+            said.append(
+                "No synthetic record has a value in all of the study's columns: nothing was learned, and "
+                "these numbers are what was supposed beforehand."
+            )
+        if len(self.hidden) == 1:
+            said.append(
+                f"Noise hides how much the records know of {self.hidden[0]}, which may hardly vary beside "
+                "the others: nothing is claimed of it."
+            )
+        elif self.hidden:
             said.append(
                 f"Noise hides how much the records know of {together(self.hidden)}: they may go together too "
                 "closely to be told apart with this budget, and nothing is claimed of them."

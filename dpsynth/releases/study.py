@@ -167,9 +167,8 @@ class StudyReleases:
         mean, covariance, mended = self.read(ledger, records, stand_in, start, rng)
         plain = ScorePoint(design, mean, np.eye(design.size))
         bare = share * plain.information(mended.stand_in.x, mended.stand_in.y)
-        estimates = estimates_of(
-            self.first.study, design, mean, covariance, np.linalg.inv(bare + mended.stand_in.prior)
-        )
+        bare = np.linalg.inv(bare + mended.stand_in.prior)
+        estimates = estimates_of(self.first.study, design, mean, covariance, bare, mended.hidden)
         estimates = replace(estimates, covariance=design.reported(mean, mended.opened(covariance))[1])
         curve = self._survival(ledger, records, declared, schema, draws, rng)
         remarks = (*mended.remarks, *_clipped(stand_in, start, covariance))
@@ -273,11 +272,21 @@ def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ..
 
 
 def estimates_of(
-    study: str, design: StudyDesign, beta: Floats, covariance: Floats, bare: Floats
+    study: str,
+    design: StudyDesign,
+    beta: Floats,
+    covariance: Floats,
+    bare: Floats,
+    hidden: Sequence[str] = (),
 ) -> Estimates:
-    """The study in the units in which its terms are reported; ``bare`` is the covariance without noise."""
+    """The study in the units in which its terms are reported; ``bare`` is the covariance without noise.
+
+    How much wider intervals are is told of the terms that noise does not hide, where there are any.
+    """
     values, reported = design.reported(beta, covariance)
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
+    told = np.array([term.name not in hidden for term in design.terms])
+    widening = widening[told] if told.any() else widening
     return Estimates(
         study,
         design.model.kind,

@@ -16,7 +16,7 @@ LEVEL = 0.95
 #: how an analyst uses these numbers, and which others not to use
 GUIDE = (
     "These intervals hold both the sampling of the records and the noise that was added for privacy: they "
-    "can be quoted as those of a published study are.",
+    "can be quoted as those of a published study are, with what is remarked on them.",
     "The same regression fitted to the synthetic table itself (a naive analysis) gives intervals that are "
     "too short, since it takes synthetic records for observed ones.",
     "For an analysis of your own, draw several tables with sample_many(m, study=...), analyse each, and put "

@@ -142,10 +142,19 @@ def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
             "studies: how wide their intervals will be depends on the number of records, which is private; a "
             "study that the budget cannot bear is refused when they are counted, which then has been paid for"
         ]
+    gaps = {study.label for study in options.studies if _may_lack(study, schema)}
     return [
         f"study {name}: intervals about {wide:.1f} times as wide as without noise"
+        + (", and wider where records lack a value" if name in gaps else "")
         for name, wide in planned_widening(options, schema).items()
     ]
+
+
+def _may_lack(study: Study, schema: Schema) -> bool:
+    """Whether a record may lack a value of the study's columns: only complete ones take part."""
+    model = study.effects(schema)
+    names = {term.column for term in model_terms(schema, model)} | {model.outcome, model.duration}
+    return any(column.missing for column in schema.columns if column.name in names)
 
 
 def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:

@@ -485,6 +485,8 @@ class DPWGANGP(BaseEstimator):
         """The tables of `sample_many`, one at a time; what cannot be is refused before the first."""
         self._check_fitted()
         whole("m", m, 2)
+        if seed is not None:
+            whole("random_state", seed, 0)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
         declared = None if study is None else self.model_.study(study)
         if declared is not None and declared.estimates.remarks:
@@ -625,6 +627,8 @@ class DPWGANGP(BaseEstimator):
         """
         self._check_fitted()
         whole("repetitions", repetitions)
+        if random_state is not None:
+            whole("random_state", random_state, 0)
         return rehearse(self.model_, self.model_.study(name), self.n_, repetitions, random_state)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:

@@ -140,6 +140,18 @@ def test_a_hazard_that_is_overshot_comes_back():
         np.testing.assert_allclose(found, truth, atol=0.02)
 
 
+def test_what_nothing_was_learned_of_is_told():
+    """A prior's interval as a finding '1.0 times as wide as without noise'; a constant that goes 'together'."""
+    draws = cohort(3000, seed=1)
+    lost = run(cohort(500), draws.assign(x=np.nan), 5.0).estimates
+    assert "nothing was learned" in lost.remarks[0]
+    fixed = cohort(3000).assign(z=1.0)
+    found = run(SCHEMA.conform(fixed).frame, draws, 5.0).estimates
+    assert found.remarks[0].startswith("Noise hides how much the records know of z, which may hardly vary")
+    # how much wider is told of the others
+    assert found.std_errors[1] > 50 and found.widening < 5
+
+
 def test_a_long_tail_is_told():
     """Effects on the middle of a skewed outcome that are read as those of least squares, and no word."""
     study, told = Study(model="linear: x ~ z + sex"), []

@@ -163,7 +163,9 @@ def test_widening_is_told_or_it_is_said_why_not():
     (line,) = widening_lines(options, private)
     assert "which is private" in line
     lines = widening_lines(options, SCHEMA)
-    assert re.fullmatch(r"study died: intervals about \d\.\d times as wide as without noise", lines[0])
+    told = r"study \w+: intervals about \d\.\d times as wide as without noise"
+    assert re.fullmatch(told + ", and wider where records lack a value", lines[0])
+    assert re.fullmatch(told, lines[1])
     assert len(lines) == 2 and widening_lines(estimator(studies=()).validate(), private) == []
 
 

@@ -165,3 +165,12 @@ def test_what_cannot_be_rehearsed_is_refused_in_a_sentence(name, repetitions, me
     """A rehearsal of another study, or of none."""
     with pytest.raises(InputError, match=message):
         fitted().rehearse(name, repetitions=repetitions)
+
+
+@pytest.mark.parametrize("seed", [-1, "a"])
+def test_a_seed_that_is_none_is_refused_in_a_sentence(seed):
+    """A ValueError out of NumPy's Cython for a negative seed."""
+    with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
+        fitted().rehearse("died", random_state=seed)
+    with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
+        fitted().sample_many(2, random_state=seed)
