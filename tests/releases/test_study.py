@@ -141,7 +141,7 @@ def test_a_hazard_that_is_overshot_comes_back():
 
 
 def test_what_nothing_was_learned_of_is_told():
-    """A prior's interval as a finding '1.0 times as wide as without noise'; a constant that goes 'together'."""
+    """A prior's interval as a finding, '1.0 times as wide as without noise'; a constant that goes along."""
     draws = cohort(3000, seed=1)
     lost = run(cohort(500), draws.assign(x=np.nan), 5.0).estimates
     assert "nothing was learned" in lost.remarks[0]
