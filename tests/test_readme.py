@@ -74,6 +74,11 @@ def test_guides_run(guide, tmp_path, monkeypatch, capsys):
     if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
         pytest.skip("tensorflow_privacy is not installed")
     monkeypatch.chdir(tmp_path)
+    if "--tables mimic-iii-1.4" in text:
+        demo = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / "mimic3-demo"
+        if not demo.is_dir() or find_spec("duckdb") is None:
+            pytest.skip("needs MIMIC-III's demo in DPSYNTH_DATA_DIR, and duckdb")
+        Path("mimic-iii-1.4").symlink_to(demo.resolve())
     parts = re.findall(r"```(python|shell)\n(.*?)```", text, flags=re.DOTALL)
     assert parts
     for language, part in parts:  # in the order of the page
