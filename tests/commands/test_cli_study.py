@@ -247,7 +247,8 @@ def test_fit_and_run_buy_studies(
     ]
     assert f"{expected:.1f}" != f"{whole:.1f}"
     assert said.splitlines()[0] == (
-        f"study died: intervals about {expected:.1f} times as wide as without noise"
+        f"study died: intervals about {expected:.1f} times as wide as without noise, and wider where records "
+        "lack a value"
     )
     assert "`dpsynth study show r`" in printed
     assert main(["study", "show", "r"]) == 0
