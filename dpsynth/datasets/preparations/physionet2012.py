@@ -39,8 +39,8 @@ def prepare(raw: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> cells = dict.fromkeys((*_UNITS, *_MEASURED, "MechVentStartTime"), "0")
     >>> made = prepare(pd.DataFrame([cells | {"SICU": "1", "Temp_median": "17.8", "HR_median": "-1"}]))
-    >>> made.loc[0, ["icu", "Temp_median", "HR_median", "ventilated"]].tolist()
-    ['surgical', nan, nan, 'yes']
+    >>> made.loc[0, ["icu", "ventilated"]].tolist(), made[["Temp_median", "HR_median"]].count().tolist()
+    (['surgical', 'yes'], [0, 0])
     """
     require(raw, (*_UNITS, *_MEASURED, "MechVentStartTime"))
     made = raw.copy()
