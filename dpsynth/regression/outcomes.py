@@ -29,7 +29,7 @@ from dpsynth.table.values import numeric_values
 Floats = NDArray[np.float64]
 
 #: records a coefficient from which the residuals' law is read off them; normal with fewer
-_RECORDS = 10
+RECORDS = 10
 #: share of the records beyond which it is said that the line itself leaves the bounds
 _FEW = 0.005
 
@@ -68,7 +68,7 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
 
 def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.random.Generator) -> Floats:
     """Standardised outcomes around the line, within the column's bounds and on the line in the mean."""
-    if len(y) < _RECORDS * design.size:
+    if len(y) < RECORDS * design.size:
         return design.family.draw(eta, rng)
     fitted, _ = mode(design, x, y, 1.0)
     residuals = y - design.rows(x)[:, 0] @ fitted

@@ -30,7 +30,7 @@ from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.digits import interval_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.newton import mode
-from dpsynth.regression.outcomes import last_seen
+from dpsynth.regression.outcomes import RECORDS, last_seen
 from dpsynth.releases.fitted_study import FittedStudy, Readings
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.study import StudyReleases, begin, near
@@ -52,8 +52,6 @@ _HALF = float(stats.norm.ppf(0.5 + _LEVEL / 2))
 _OTHER_WIDTH = 2.0
 #: draws that stand for the records in a rehearsal, of those that a fit has
 _STAND_IN = 10_000
-#: records a coefficient from which a linear model's residuals are read off the draws; normal with fewer
-_RECORDS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +277,7 @@ class Population:
                 "all of its columns"
             )
         residuals = ends = np.empty(0)
-        if design.model.kind == "linear" and len(x) >= _RECORDS * design.size:
+        if design.model.kind == "linear" and len(x) >= RECORDS * design.size:
             residuals = y - design.rows(x)[:, 0] @ mode(design, x, y, 1.0)[0]
         if design.model.kind == "cox":
             ends = last_seen(np.abs(y), ~np.signbit(y), rng)
