@@ -72,6 +72,11 @@ def whole(name: str, value: object, low: int = 1) -> int:
     return int(value)
 
 
+def checked_seed(value: object) -> int | None:
+    """Return a ``random_state`` after checking that it is None or a whole number of at least 0."""
+    return None if value is None else whole("random_state", value, 0)
+
+
 def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """Check that ``value`` is one of ``choices``.
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.checks import whole
+from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
@@ -485,9 +485,8 @@ class DPWGANGP(BaseEstimator):
         """The tables of `sample_many`, one at a time; what cannot be is refused before the first."""
         self._check_fitted()
         whole("m", m, 2)
-        if seed is not None:
-            whole("random_state", seed, 0)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
+        seed = checked_seed(seed)
         declared = None if study is None else self.model_.study(study)
         if declared is not None and declared.estimates.remarks:
             said = f"study {study!r}, and so these tables: {' '.join(declared.estimates.remarks)}"
@@ -547,11 +546,12 @@ class DPWGANGP(BaseEstimator):
             If a constraint or condition is nearly impossible under the model, naming it.
         """
         self._conditions(n_samples, where)
+        seed = checked_seed(random_state)
         if partitions is not None:
             whole("partitions", partitions)
 
         def fill(folder: Path) -> None:
-            parts = plan_parts(int(n_samples), partitions, random_state)
+            parts = plan_parts(int(n_samples), partitions, seed)
             self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where)
             self.guarantee().write_warning(folder / WARNING)
 
@@ -571,7 +571,10 @@ class DPWGANGP(BaseEstimator):
         conditions = self._conditions(n_samples, where)
         self.acceptance_ = Acceptance()
         return self.model_.blocks(
-            int(n_samples), np.random.default_rng(seed), where=conditions, record=self.acceptance_
+            int(n_samples),
+            np.random.default_rng(checked_seed(seed)),
+            where=conditions,
+            record=self.acceptance_,
         )
 
     @property
@@ -627,9 +630,8 @@ class DPWGANGP(BaseEstimator):
         """
         self._check_fitted()
         whole("repetitions", repetitions)
-        if random_state is not None:
-            whole("random_state", random_state, 0)
-        return rehearse(self.model_, self.model_.study(name), self.n_, repetitions, random_state)
+        seed = checked_seed(random_state)
+        return rehearse(self.model_, self.model_.study(name), self.n_, repetitions, seed)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""

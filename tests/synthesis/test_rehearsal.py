@@ -174,3 +174,5 @@ def test_a_seed_that_is_none_is_refused_in_a_sentence(seed):
         fitted().rehearse("died", random_state=seed)
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
         fitted().sample_many(2, random_state=seed)
+    with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
+        fitted().sample(2, random_state=seed)
