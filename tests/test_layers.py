@@ -29,6 +29,7 @@ LAYERS = [
     ("report",),
     ("papers",),
     ("runs",),
+    ("studies",),
     ("commands", "cli"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,257 @@
+"""What a study is to do, written down before it is run: data, split, generators, classifiers, regressions.
+
+A protocol is public: it names a data set or a cohort, what a paper found in it, and which synthetic tables
+are to be compared. It is frozen, checked as a whole before a record is read, and saved beside the results.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from dpsynth.errors import ConfigError, InputError
+from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.files.options import Section, listed
+from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+from dpsynth.regression.study import Study, read_studies
+from dpsynth.synthesis.options import ModelOptions
+from dpsynth.table.schema import Schema
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(listed)]
+
+
+class Reported(Section):
+    """A number as a paper prints it; ``lower`` and ``upper`` are its 95 % interval where it has one."""
+
+    value: float
+    lower: float | None = None
+    upper: float | None = None
+    #: table, figure or section of the paper
+    where: str = Field(min_length=1)
+
+
+class Finding(Section):
+    """A conclusion of the paper that rests on one term of one regression.
+
+    Parameters
+    ----------
+    text : str
+        The conclusion in one sentence.
+    study, term : str
+        The declared regression's name and the term as it prints it.
+    effect : {"above", "below", "none"}
+        Where the effect lies according to the paper: above or below that of no effect (1 of a ratio, 0 of a
+        difference) with an interval that says so, or not shown.
+    reported : Reported, optional
+        On the scale of the regression's measure, for the units declared.
+    """
+
+    text: str = Field(min_length=1)
+    study: str
+    term: str
+    effect: Literal["above", "below", "none"]
+    reported: Reported | None = None
+
+
+class ReportedAuc(Reported):
+    """An area under the ROC curve as the paper prints it, and of which model."""
+
+    model: str = Field(min_length=1)
+
+
+class Baseline(Section):
+    """HealthGAN, which adds no noise: NOT PRIVATE.
+
+    ``training_steps`` counts the critic's; the thesis has a million of them.
+    """
+
+    training_steps: int = Field(default=100_000, ge=1)
+
+
+class Coverage(Section):
+    """How often intervals hold the effect in all records, over resamples of them with replacement."""
+
+    repetitions: int = Field(ge=2)
+
+
+class Protocol(Section):
+    """A whole study.
+
+    Parameters
+    ----------
+    name, title, citation : str
+    question : str
+        What the paper asked, in a sentence.
+    dataset : str, optional
+        A data set with a card; this or ``cohort`` is required.
+    cohort : str, optional
+        A study of :data:`dpsynth.cohorts.studies.STUDIES`, whose table is made from MIMIC-III's files or given.
+    test_fraction : float
+        Part of the records that is held out, in (0, 1), stratified by the outcome.
+    seeds : int
+        How many splits, with a fit of everything in each.
+    epsilons : tuple of float
+        Of one fit, each.
+    model : ModelOptions
+        How a private generator is made; its ``epsilon`` is not used.
+    restarts : int
+        Fits of each generator on one split, of which one is selected.
+    sets : int
+        Synthetic tables drawn from each fit.
+    baseline : Baseline, optional
+    classifiers : tuple of str
+        Of :data:`dpsynth.evaluation.utility.models.CLASSIFIERS`.
+    studies : tuple of Study
+        Regressions, declared before each private fit.
+    findings : tuple of Finding
+    aucs : tuple of ReportedAuc
+    coverage : Coverage, optional
+
+    Raises
+    ------
+    ConfigError
+        If a key is unknown, absent, of the wrong type or out of range, naming it.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
+    title: str = Field(min_length=1)
+    citation: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    dataset: str | None = None
+    cohort: str | None = None
+    test_fraction: float = Field(default=0.5, gt=0, lt=1)
+    seeds: int = Field(default=5, ge=1)
+    epsilons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(listed)] = (1.0, 3.0, 10.0)
+    model: ModelOptions = ModelOptions()
+    restarts: int = Field(default=1, ge=1)
+    sets: int = Field(default=1, ge=1)
+    baseline: Baseline | None = None
+    classifiers: Texts = ("logistic_regression", "hist_gradient_boosting", "random_forest")
+    studies: tuple[Study, ...] = ()
+    findings: Annotated[tuple[Finding, ...], BeforeValidator(listed)] = ()
+    aucs: Annotated[tuple[ReportedAuc, ...], BeforeValidator(listed)] = ()
+    coverage: Coverage | None = None
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            raise ConfigError(one_sentence(problem, tuple(type(self).model_fields))) from None
+
+    @field_validator("studies", mode="before")
+    @classmethod
+    def _studies(cls, given: Any) -> Any:
+        return read_studies(given)
+
+    @field_validator("epsilons")
+    @classmethod
+    def _are_different(cls, epsilons: tuple[float, ...]) -> tuple[float, ...]:
+        if not epsilons or len(set(epsilons)) < len(epsilons):
+            raise ValueError(f"at least one value, and none twice, is needed, got {list(epsilons)}")
+        return epsilons
+
+    @field_validator("classifiers")
+    @classmethod
+    def _are_known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [name for name in names if name not in CLASSIFIERS]
+        if unknown or not names:
+            raise ValueError(f"choose from {', '.join(CLASSIFIERS)}, got {', '.join(unknown) or 'none'}")
+        return names
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.dataset is None) == (self.cohort is None):
+            said = "neither is" if self.dataset is None else "both are"
+            raise ValueError(f"one of dataset and cohort is required, and {said} given")
+        labels = [study.label for study in self.studies]
+        for finding in self.findings:
+            if finding.study not in labels:
+                raise ValueError(
+                    f"findings name the study {finding.study!r}, which is none of {', '.join(labels) or 'none'}"
+                )
+        if self.coverage is not None and not self.studies:
+            raise ValueError("coverage needs studies, whose intervals it counts")
+        return self
+
+    def check(self, schema: Schema) -> None:
+        """Refuse regressions and findings that do not fit the table's schema.
+
+        Raises
+        ------
+        ConfigError
+        """
+        from dpsynth.regression.terms import model_terms
+
+        if schema.outcome is None:
+            raise ConfigError(f"study {self.name!r}: the table has no outcome")
+        try:
+            terms = {
+                study.label: [term.name for term in model_terms(schema, study.effects(schema))]
+                for study in self.studies
+            }
+        except InputError as problem:
+            raise ConfigError(str(problem)) from None
+        for finding in self.findings:
+            if finding.term not in terms[finding.study]:
+                known = ", ".join(terms[finding.study])
+                raise ConfigError(
+                    f"findings: {finding.term!r} is no term of {finding.study!r} (terms: {known})"
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every key that was given a value or has a default that is one."""
+        plain = self.model_dump(mode="json", exclude_none=True)
+        plain["model"] = self.model.model_dump(mode="json", exclude_defaults=True)
+        plain["studies"] = [study.to_dict() for study in self.studies]
+        return plain
+
+    def to_yaml(self) -> str:
+        """Return the protocol as YAML text."""
+        return dump_yaml(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Protocol:
+        """Build a protocol from nested mappings; raise ConfigError with one sentence otherwise."""
+        if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+            raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
+        return cls(**data)
+
+
+def protocols_folder() -> Traversable:
+    """Return the folder of the protocols: the installed copy, or else the checkout's ``configs/studies``."""
+    installed = resources.files("dpsynth.studies").joinpath("protocols")
+    if installed.is_dir():
+        return installed
+    return Path(__file__).resolve().parents[2] / "configs" / "studies"
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the protocols that come with the package, in alphabetical order."""
+    entries = [entry.name for entry in protocols_folder().iterdir()]
+    return tuple(sorted(entry.removesuffix(".yaml") for entry in entries if entry.endswith(".yaml")))
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return a protocol by its name, or from a YAML file of one's own.
+
+    Raises
+    ------
+    ConfigError
+        If there is none of that name, or the file is not a protocol; the message starts with the file's name.
+
+    Examples
+    --------
+    >>> find_protocol("no-such-study")
+    Traceback (most recent call last):
+    dpsynth.errors.ConfigError: there is no study 'no-such-study' (studies: ...)
+    """
+    if name.endswith(".yaml"):
+        return read_yaml(name, Protocol.from_dict, error=ConfigError)
+    if name not in names():
+        raise ConfigError(f"there is no study {name!r} (studies: {', '.join(names())})")
+    with resources.as_file(protocols_folder().joinpath(f"{name}.yaml")) as path:
+        return read_yaml(path, Protocol.from_dict, error=ConfigError)
