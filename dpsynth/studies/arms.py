@@ -89,7 +89,7 @@ def epsilon_of_each(epsilon: float, delta: float, restarts: int) -> float:
     Examples
     --------
     >>> round(epsilon_of_each(3.0, 1e-5, 2), 3), epsilon_of_each(3.0, 1e-5, 1)
-    (2.033, 3.0)
+    (2.031, 3.0)
     """
     if restarts == 1:
         return epsilon

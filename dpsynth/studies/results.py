@@ -1,4 +1,4 @@
-"""All trials of a study, and the questions that its tables put to them: medians over seeds, selections, costs."""
+"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Results:
         return found
 
     def cost(self, arm: str, *, restarts: bool) -> float | None:
-        """The largest epsilon over seeds, of the first fit or of all restarts together; None if nothing ran."""
+        """The largest epsilon over seeds, of the first fit or of all restarts together; None if none ran."""
         costs = []
         for trials in self.of(arm).values():
             fitted = [trial for trial in trials if trial.ledger is not None]
