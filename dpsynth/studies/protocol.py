@@ -89,7 +89,7 @@ class Protocol(Section):
     dataset : str, optional
         A data set with a card; this or ``cohort`` is required.
     cohort : str, optional
-        A study of :data:`dpsynth.cohorts.studies.STUDIES`, whose table is made from MIMIC-III's files or given.
+        A study of :data:`dpsynth.cohorts.studies.STUDIES`, whose table is made from MIMIC-III's files.
     test_fraction : float
         Part of the records that is held out, in (0, 1), stratified by the outcome.
     seeds : int
@@ -170,9 +170,8 @@ class Protocol(Section):
         labels = [study.label for study in self.studies]
         for finding in self.findings:
             if finding.study not in labels:
-                raise ValueError(
-                    f"findings name the study {finding.study!r}, which is none of {', '.join(labels) or 'none'}"
-                )
+                known = ", ".join(labels) or "none"
+                raise ValueError(f"findings name the study {finding.study!r}, which is none of {known}")
         if self.coverage is not None and not self.studies:
             raise ValueError("coverage needs studies, whose intervals it counts")
         return self
