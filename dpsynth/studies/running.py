@@ -27,7 +27,7 @@ from dpsynth.files.json_text import dump_json
 from dpsynth.files.locks import locked
 from dpsynth.files.storage import parents_made
 from dpsynth.files.targets import require_free_folder
-from dpsynth.studies.arms import HEALTHGAN, REAL, Arm, arms
+from dpsynth.studies.arms import HEALTHGAN, REAL, Arm, arms_of
 from dpsynth.studies.protocol import Protocol
 from dpsynth.studies.results import Results
 from dpsynth.studies.trial import Task, Trial, carry_out
@@ -72,7 +72,7 @@ def tasks(protocol: Protocol, compared: Sequence[Arm]) -> tuple[Task, ...]:
     --------
     >>> told = Protocol(name="a", title="A", citation="c", question="q", dataset="flchain", seeds=2,
     ...                 epsilons=[3])
-    >>> [task.label for task in tasks(told, arms(told, 1e-5))][:2]
+    >>> [task.label for task in tasks(told, arms_of(told, 1e-5))][:2]
     ['real.split-0.restart-0', 'epsilon-3.split-0.restart-0']
     """
     found = [
@@ -138,7 +138,7 @@ def run_study(
             if not force:
                 raise InputError(_others(out, "other records"))
             shutil.rmtree(out)
-        compared = arms(protocol, total_delta(table.schema, FitOptions(**dict(protocol.model))))
+        compared = arms_of(protocol, total_delta(table.schema, FitOptions(**dict(protocol.model))))
         (out / TRIALS).mkdir(parents=True, exist_ok=True)
         write_text(out / STARTED, dump_json(started) + "\n")
         write_text(out / PROTOCOL, protocol.to_yaml())
