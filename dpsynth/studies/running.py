@@ -132,7 +132,7 @@ def run_study(
     protocol.check(_schema(protocol))
     with parents_made(out), locked(out):
         earlier = _earlier(out, protocol, force=force)
-        table = _with_number(_load(protocol, source))
+        table = protocol.table(_with_number(_load(protocol, source)))
         started = {"protocol": _fixed(protocol), "records": _digest(table)}
         if earlier is not None and earlier != started:
             if not force:
