@@ -101,8 +101,8 @@ def plain(value: float | None, shown: Callable[[float], str]) -> Entry:
 
     Examples
     --------
-    >>> plain(0.0628, percent), plain(None, percent).text
-    (Entry(text='6.28', numbers={'value': 0.0628}), 'n/a')
+    >>> plain(0.723, decimals), plain(None, decimals).text
+    (Entry(text='0.723', numbers={'value': 0.723}), 'n/a')
     """
     return Entry(NOT_KNOWN) if value is None else Entry(shown(value), {"value": value})
 
@@ -165,6 +165,19 @@ def decimals(value: float) -> str:
     return f"{value:z.3f}"
 
 
-def percent(share: float) -> str:
-    """A share in per cent with two decimals."""
-    return f"{100 * share:z.2f}"
+def percent(value: float) -> str:
+    """Two decimals, as the thesis prints percentages."""
+    return f"{value:z.2f}"
+
+
+def rates_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
+    """A share over seeds, in per cent.
+
+    Examples
+    --------
+    >>> rates_over_seeds(OverSeeds.of([0.0628]), 1)
+    Entry(text='6.28', numbers={'median': 6.28, 'lowest': 6.28, 'highest': 6.28, 'seeds': 1})
+    """
+    if found is not None:
+        found = OverSeeds(100 * found.median, 100 * found.lowest, 100 * found.highest, found.seeds)
+    return over_seeds(found, percent, seeds)

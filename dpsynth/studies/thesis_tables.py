@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from dpsynth.studies.arms import REAL
 from dpsynth.studies.results import OverSeeds, Results
-from dpsynth.studies.sheets import NOT_KNOWN, Entry, Sheet, counted, decimals, over_seeds, percent, plain
+from dpsynth.studies.sheets import NOT_KNOWN, Entry, Sheet, counted, decimals, over_seeds, percent, plain, rates_over_seeds
 from dpsynth.studies.thesis_numbers import CRITIC, NOISE_LEVELS, THESIS, Compared, ThesisDataset
 from dpsynth.studies.trial import Trial
 from dpsynth.studies.ways import NOT_PRIVATE, Way, ways
@@ -22,7 +22,8 @@ _LEVEL = 0.05
 _NEAREST = ("nn_accuracy_train", "nn_accuracy_test", "privacy_loss")
 _UNBIASED = (
     "TrResembLoss and TeResembLoss are nearest-neighbour adversarial accuracies to training and test records "
-    "(0.5: the same distribution, 1: disjoint), PrivacyLoss is the second minus the first. They are computed "
+    "(0.5: the same distribution, 1: disjoint), PrivacyLoss is the second minus the first, on parts of one "
+    "size. They are computed "
     "by definition 4.1.1 of the thesis, which is unbiased; its own table 3.4 has the older, slightly biased one."
 )
 
@@ -93,7 +94,7 @@ def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
         plain(records, _whole),
         Entry(_features(results, real)),
         Entry(NOT_KNOWN if results.schema is None else results.schema.outcome or NOT_KNOWN),
-        over_seeds(rate, percent, results.seeds),
+        rates_over_seeds(rate, results.seeds),
     )
     rows = [row]
     if thesis is not None:
@@ -103,7 +104,7 @@ def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
                 plain(thesis.n, _whole),
                 Entry(thesis.features),
                 Entry(thesis.label),
-                plain(thesis.positive_rate, percent),
+                _rate(thesis.positive_rate),
             )
         )
     return Sheet(
@@ -111,7 +112,7 @@ def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
         "Table 3.2: Characteristics of the data set",
         ("data set", "data points (training part)", "features", "label", "+ rate (%)"),
         tuple(rows),
-        ("The + rate is the share of records of the training part with the rarer or later outcome category.",),
+        ("The + rate is the share of records of the training part in which the outcome is positive.",),
     )
 
 
@@ -133,7 +134,7 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         told |= dict.fromkeys(best[-1:], thesis.healthgan_rate)
     records = (("training set", _RATE), ("test set", "positive_rate_test"))
     rows = [
-        [Entry(name), over_seeds(results.over_seeds(real, measure), percent, seeds), *[Entry("")] * 3]
+        [Entry(name), rates_over_seeds(results.over_seeds(real, measure), seeds), *[Entry("")] * 3]
         for name, measure in records
     ]
     for way in compared:
@@ -145,7 +146,7 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         rows.append(
             [
                 Entry(way.label),
-                over_seeds(way.over_seeds(_RATE), percent, seeds),
+                rates_over_seeds(way.over_seeds(_RATE), seeds),
                 counted(sum(above), len(above)),
                 _epsilon(way.stated),
                 _epsilon(way.spent),
@@ -154,9 +155,9 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
     header: tuple[str, ...] = ("table", "+ rate (%)", "above the training set", "ε stated", "ε spent")
     if thesis is not None:
         header += ("thesis (%)",)
-        rows = [[*row, plain(told[row[0].text], percent) if row[0].text in told else Entry("")] for row in rows]
+        rows = [[*row, _rate(told[row[0].text]) if row[0].text in told else Entry("")] for row in rows]
         for level, rate in zip(NOISE_LEVELS, thesis.private_rates, strict=True):
-            rows.append([Entry(f"thesis, σ_dp = {level}"), *[Entry("")] * 4, plain(rate, percent)])
+            rows.append([Entry(f"thesis, σ_dp = {level}"), *[Entry("")] * 4, _rate(rate)])
     return Sheet(
         "table-3.3",
         "Table 3.3: Highest positivity rate of the synthetic tables over restarts, and what selection costs",
@@ -185,7 +186,7 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
             Entry("real training records"),
             Entry(""),
             over_seeds(results.over_seeds(first, "auc_mean"), decimals, seeds),
-            over_seeds(results.over_seeds(first, _RATE), percent, seeds),
+            rates_over_seeds(results.over_seeds(first, _RATE), seeds),
             *[Entry("")] * 3,
         )
     ]
@@ -195,7 +196,7 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
                 Entry(way.label),
                 _epsilon(way.spent),
                 over_seeds(way.over_seeds("auc_mean"), decimals, seeds),
-                over_seeds(way.over_seeds(_RATE), percent, seeds),
+                rates_over_seeds(way.over_seeds(_RATE), seeds),
                 *(over_seeds(way.over_seeds(name), decimals, seeds) for name in _NEAREST),
             )
         )
@@ -222,7 +223,7 @@ def _printed(label: str, spent: Entry, told: Compared) -> tuple[Entry, ...]:
         Entry(label),
         spent,
         plain(told.auc, decimals),
-        plain(told.positive_rate, percent),
+        _rate(told.positive_rate),
         *(plain(value, decimals) for value in nearest),
     )
 
@@ -288,6 +289,10 @@ def _epsilon(value: float | None) -> Entry:
     if value is None:
         return Entry(NOT_KNOWN)
     return Entry(NOT_PRIVATE) if math.isinf(value) else Entry(f"{value:.3g}", {"value": value})
+
+
+def _rate(share: float) -> Entry:
+    return plain(round(100 * share, 6), percent)
 
 
 def _nodes(widths: Sequence[int]) -> str:
