@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Literal, cast
 
-from dpsynth.evaluation.replication.contrasts import interval_overlap
-from dpsynth.report.details import Effect, Effects
+from dpsynth.report.details import Effect
 from dpsynth.studies.arms import HEALTHGAN, REAL
-from dpsynth.studies.protocol import Finding
+from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
+from dpsynth.studies.findings_tables import aucs_sheet, findings_sheet
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.sheets import (
     NOT_KNOWN,
@@ -27,114 +25,9 @@ from dpsynth.studies.sheets import (
     effects_over_seeds,
     over_seeds,
 )
-from dpsynth.studies.trial import Draw, Trial
-from dpsynth.studies.ways import NOT_PRIVATE
 
-Side = Literal["real", "synthetic", "declared"]
-Conclusion = Literal["above", "below", "none"]
-#: of logarithms: beyond exp(700) there is no float
-_FURTHEST = 700.0
 #: in a row of its own under the terms
 _POOLED = "all terms"
-
-
-@dataclass(frozen=True)
-class Source:
-    """Estimates that are compared: of an arm's first table, or the private ones of its first fit."""
-
-    label: str
-    arm: str
-    side: Side
-
-
-@dataclass(frozen=True)
-class Regression:
-    """A regression of the study, and what all real records say.
-
-    Attributes
-    ----------
-    number : int
-        From 0, among the protocol's.
-    label : str
-    told : Effects
-        Of the records themselves.
-    real : dict
-        Effects in all real records by term; None where there is none.
-    """
-
-    number: int
-    label: str
-    told: Effects
-    real: dict[str, Effect | None]
-
-    @property
-    def ratio(self) -> bool:
-        """Whether effects are ratios, so that none is 1."""
-        return self.told["measure"] != "difference"
-
-    def conclusion(self, told: Effect) -> Conclusion:
-        """What an interval says.
-
-        It lies above or below no effect, or holds it.
-        """
-        none = 1.0 if self.ratio else 0.0
-        return "above" if told["lower"] > none else "below" if told["upper"] < none else "none"
-
-    def additive(self, value: float) -> float:
-        """On the scale on which intervals are symmetric."""
-        if not self.ratio:
-            return value
-        return min(max(math.log(value), -_FURTHEST), _FURTHEST) if value > 0 else -_FURTHEST
-
-    def overlap(self, told: Effect, real: Effect) -> float | None:
-        """Karr's overlap of two intervals."""
-        first, second = (
-            (self.additive(each["lower"]), self.additive(each["upper"])) for each in (told, real)
-        )
-        return interval_overlap(first, second)
-
-
-def regressions(results: Results) -> tuple[Regression, ...]:
-    """Return the protocol's regressions; those that no record was read for are left out."""
-    trials = [trial for found in results.of(REAL).values() for trial in found if trial.sets]
-    if not trials:
-        return ()
-    details = trials[0].sets[0].effects
-    labels = [study.label for study in results.protocol.studies]
-    found = []
-    for number, (label, detail) in enumerate(zip(labels, details, strict=True)):
-        told = cast(Effects, detail)
-        real = {row["term"]: _defined(row.get("real")) for row in told["rows"]}
-        found.append(Regression(number, label, told, real))
-    return tuple(found)
-
-
-def sources(results: Results) -> tuple[Source, ...]:
-    """Return what is compared: half of the records, HealthGAN, and both kinds of estimates at each epsilon."""
-    found = [Source("training part", REAL, "synthetic")]
-    for arm in results.arms:
-        if arm.name == HEALTHGAN:
-            found.append(Source(f"HealthGAN naive ({NOT_PRIVATE})", arm.name, "synthetic"))
-        elif arm.name != REAL and not arm.shared:
-            found.append(Source(f"{arm.name} naive", arm.name, "synthetic"))
-            found.append(Source(f"{arm.name} declared", arm.name, "declared"))
-    return tuple(found)
-
-
-def effect_of(trial: Trial, number: int, term: str, side: Side) -> Effect | None:
-    """Return an effect in the first table of a trial; None where it has none."""
-    if not trial.sets or number >= len(trial.sets[0].effects):
-        return None
-    rows = cast(Effects, trial.sets[0].effects[number])["rows"]
-    return next((_defined(row.get(side)) for row in rows if row["term"] == term), None)
-
-
-def _defined(told: Effect | None) -> Effect | None:
-    """None as well where a number is none."""
-    if told is None:
-        return None
-    numbers = (told["estimate"], told["lower"], told["upper"])
-    return None if any(number is None or math.isnan(number) for number in numbers) else told
 
 
 def replication_sheets(results: Results) -> tuple[Sheet, ...]:
@@ -142,9 +35,9 @@ def replication_sheets(results: Results) -> tuple[Sheet, ...]:
     found = regressions(results)
     sheets = [sheet for each in found for sheet in _of_regression(results, each)]
     if results.protocol.findings and found:
-        sheets.append(_findings(results, {each.label: each for each in found}))
+        sheets.append(findings_sheet(results, {each.label: each for each in found}))
     if results.protocol.aucs:
-        sheets.append(_aucs(results))
+        sheets.append(aucs_sheet(results))
     return tuple(sheets)
 
 
@@ -156,7 +49,9 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
             effect(real),
             *(
                 effects_over_seeds(
-                    OverSeeds.of(told["estimate"] for told in _told(results, each, term, source) if told),
+                    OverSeeds.of(
+                        told["estimate"] for told in over_trials(results, each, term, source) if told
+                    ),
                     results.seeds,
                 )
                 for source in compared
@@ -199,16 +94,6 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
         yield _coverage(results, each)
 
 
-def _told(
-    results: Results, each: Regression, term: str, source: Source, draw: Draw = "split"
-) -> list[Effect | None]:
-    """An effect of each seed's first fit."""
-    return [
-        effect_of(trials[0], each.number, term, source.side)
-        for trials in results.of(source.arm, draw).values()
-    ]
-
-
 def _sign(each: Regression, told: Effect) -> int:
     value = each.additive(told["estimate"])
     return 0 if value == 0 else int(math.copysign(1, value))
@@ -228,7 +113,7 @@ def _agreement(
     for term, real in each.real.items():
         row = [Entry(term)]
         for place, source in enumerate(compared):
-            told = [] if real is None else _told(results, each, term, source)
+            told = [] if real is None else over_trials(results, each, term, source)
             agreed = sum(effect is not None and real is not None and agree(effect, real) for effect in told)
             row.append(counted(agreed, len(told)))
             totals[place][0] += agreed
@@ -249,7 +134,7 @@ def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) ->
     overlaps: dict[str, list[list[float | None]]] = {
         term: [
             [None if told is None or real is None else each.overlap(told, real) for told in found]
-            for found in (_told(results, each, term, source) for source in compared)
+            for found in (over_trials(results, each, term, source) for source in compared)
         ]
         for term, real in each.real.items()
     }
@@ -289,7 +174,7 @@ def _coverage(results: Results, each: Regression) -> Sheet:
     for source in compared:
         held: list[list[bool | None]] = []  # by term, of each resample
         for row, (term, real) in zip(rows, each.real.items(), strict=True):
-            told = [] if real is None else _told(results, each, term, source, "resample")
+            told = [] if real is None else over_trials(results, each, term, source, "resample")
             held.append([None if t is None or real is None else _holds(t, real) for t in told])
             known = [value for value in held[-1] if value is not None]
             row.append(counted(sum(known), len(known)))
@@ -326,102 +211,3 @@ def _share(shares: Sequence[float]) -> Entry:
         numbers["standard_error"] = stdev(shares) / math.sqrt(len(shares))
         text += f" (s.e. {100 * numbers['standard_error']:.1f})"
     return Entry(text, numbers)
-
-
-def _findings(results: Results, found: dict[str, Regression]) -> Sheet:
-    compared = sources(results)
-    compared = tuple(source for source in compared if source.arm not in (REAL, HEALTHGAN))
-    rows = []
-    for finding in results.protocol.findings:
-        each = found[finding.study]
-        real = each.real.get(finding.term)
-        kept = "no estimate" if real is None else "kept" if _kept(each, finding, real) else "lost"
-        rows.append(
-            (
-                Entry(_concluded(finding, each)),
-                _reported(finding),
-                Entry(kept) if real is None else effect(real, f", {kept}"),
-                *(_kept_in(results, each, finding, source) for source in compared),
-            )
-        )
-    return Sheet(
-        "findings",
-        "What the paper concluded, and in how many seeds it is still concluded",
-        ("finding", "reported", "all real records here", *(source.label for source in compared)),
-        tuple(rows),
-        (
-            "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a finding "
-            "of none, that none is shown. A wide interval keeps a finding of none without showing anything. "
-            "Estimates that are lacking and fits that were refused count as lost.",
-            "The number after the count is the median estimate over seeds, with the lowest and the highest.",
-            "What is lost in all real records as well is no fault of a synthetic table.",
-        ),
-    )
-
-
-def _concluded(finding: Finding, each: Regression) -> str:
-    none = "1" if each.ratio else "0"
-    where = f"{finding.effect} {none}" if finding.effect != "none" else f"{none} not excluded"
-    return f"{finding.text} [{finding.term}: {where}]"
-
-
-def _reported(finding: Finding) -> Entry:
-    reported = finding.reported
-    if reported is None:
-        return Entry("no number")
-    numbers = {"value": reported.value}
-    text = f"{reported.value:g}"
-    if reported.lower is not None and reported.upper is not None:
-        text += f" ({reported.lower:g} to {reported.upper:g})"
-        numbers |= {"lower": reported.lower, "upper": reported.upper}
-    return Entry(f"{text}, {reported.where}", numbers)
-
-
-def _kept(each: Regression, finding: Finding, told: Effect | None) -> bool:
-    return told is not None and each.conclusion(told) == finding.effect
-
-
-def _kept_in(results: Results, each: Regression, finding: Finding, source: Source) -> Entry:
-    told = _told(results, each, finding.term, source)
-    count = counted(sum(_kept(each, finding, one) for one in told), len(told))
-    estimates = effects_over_seeds(OverSeeds.of(one["estimate"] for one in told if one), len(told))
-    if not told:
-        return Entry("no fit")
-    return Entry(f"kept in {count.text} seeds; {estimates.text}", {**count.numbers, **estimates.numbers})
-
-
-def _aucs(results: Results) -> Sheet:
-    """Reported by the paper, of real data here, and of synthetic tables."""
-    classifiers = results.protocol.classifiers
-    blank = [Entry("")] * (len(classifiers) + 1)
-    rows = [
-        (
-            Entry(f"paper: {reported.model}, {reported.where}"),
-            _reported_auc(reported.value, reported.lower, reported.upper),
-            *blank,
-        )
-        for reported in results.protocol.aucs
-    ]
-    for arm in results.arms:
-        if arm.shared:
-            continue
-        chosen = results.first(arm.name)
-        label = "real training records" if arm.name == REAL else arm.name
-        found = (
-            over_seeds(results.over_seeds(chosen, f"auc_{name}"), decimals, results.seeds)
-            for name in ("mean", *classifiers)
-        )
-        rows.append((Entry(f"{label} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else label), Entry(""), *found))
-    return Sheet(
-        "aucs",
-        "Areas under the ROC curve: reported, with real records here, and with synthetic ones",
-        ("trained on", "reported", "mean here", *(name.replace("_", " ") for name in classifiers)),
-        tuple(rows),
-        ("What is trained here predicts from all columns, and is tested on real records that were held out.",),
-    )
-
-
-def _reported_auc(value: float, lower: float | None, upper: float | None) -> Entry:
-    if lower is None or upper is None:
-        return Entry(f"{value:g}", {"value": value})
-    return Entry(f"{value:g} ({lower:g} to {upper:g})", {"value": value, "lower": lower, "upper": upper})

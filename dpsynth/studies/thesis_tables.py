@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 
 from dpsynth.studies.arms import REAL
 from dpsynth.studies.results import OverSeeds, Results
-from dpsynth.studies.sheets import NOT_KNOWN, Entry, Sheet, counted, decimals, over_seeds, percent, plain, rates_over_seeds
+from dpsynth.studies.sheets import (
+    NOT_KNOWN,
+    Entry,
+    Sheet,
+    counted,
+    decimals,
+    over_seeds,
+    percent,
+    plain,
+    rates_over_seeds,
+)
 from dpsynth.studies.thesis_numbers import CRITIC, NOISE_LEVELS, THESIS, Compared, ThesisDataset
 from dpsynth.studies.trial import Trial
 from dpsynth.studies.ways import NOT_PRIVATE, Way, ways
