@@ -6,6 +6,7 @@ are to be compared. It is frozen, checked as a whole before a record is read, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -221,6 +222,36 @@ class Protocol(Section):
                 raise ConfigError(
                     f"findings: {finding.term!r} is no term of {finding.study!r} (terms: {known})"
                 )
+
+    @property
+    def records(self) -> str:
+        """Which records it is on, in words."""
+        return f"data set {self.dataset}" if self.dataset is not None else f"MIMIC-III, cohort {self.cohort}"
+
+    def changed(
+        self,
+        *,
+        seeds: int | None = None,
+        epsilons: Sequence[float] | None = None,
+        coverage: int | None = None,
+        baseline_steps: int | None = None,
+    ) -> Protocol:
+        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out.
+
+        Raises
+        ------
+        ConfigError
+        """
+        plain = self.to_dict()
+        if seeds is not None:
+            plain["seeds"] = seeds
+        if epsilons:
+            plain["epsilons"] = list(epsilons)
+        if coverage is not None:
+            plain["coverage"] = {"repetitions": coverage} if coverage else None
+        if baseline_steps is not None:
+            plain["baseline"] = {"training_steps": baseline_steps} if baseline_steps else None
+        return Protocol.from_dict(plain)
 
     def wider(self, schema: Schema) -> Schema:
         """Return the table's schema with the study's own columns at its end; those that it has stay.

@@ -10,6 +10,7 @@ from statistics import median
 from dpsynth.studies.arms import Arm, composed
 from dpsynth.studies.protocol import Protocol
 from dpsynth.studies.trial import Draw, Measured, Trial
+from dpsynth.table.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Results:
         Where the records are from, in words.
     unit : str
         What one row is.
+    schema : Schema, optional
+        Public; what the characteristics of the table are told from.
     """
 
     protocol: Protocol
@@ -68,6 +71,12 @@ class Results:
     trials: tuple[Trial, ...]
     source: str
     unit: str
+    schema: Schema | None = None
+
+    @property
+    def seeds(self) -> int:
+        """How many splits there are trials of."""
+        return len({trial.task.seed for trial in self.trials if trial.task.draw == "split"})
 
     def of(self, arm: str, draw: Draw = "split") -> dict[int, list[Trial]]:
         """Trials of an arm by seed, restarts in order."""
