@@ -66,7 +66,7 @@ def test_protocols_fit_their_tables(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_has_its_page(name: str) -> None:
-    """A study whose numbers nobody can trace: each reported one stands on the page that says where it was read."""
+    """A number that nobody can trace: each stands on the page that says where it was read."""
     protocol = find_protocol(name)
     page = (Path(__file__).parents[2] / "docs" / "replications" / f"{name}.md").read_text(encoding="utf-8")
     assert 3 <= len(protocol.findings) <= 6 and "## Results" in page
