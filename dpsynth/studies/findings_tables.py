@@ -6,14 +6,25 @@ from collections.abc import Mapping
 
 from dpsynth.report.details import Effect
 from dpsynth.studies.arms import HEALTHGAN, REAL
-from dpsynth.studies.effects import Regression, Source, over_trials, sources
+from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
 from dpsynth.studies.protocol import Finding
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.sheets import Entry, Sheet, counted, decimals, effect, effects_over_seeds, over_seeds
 from dpsynth.studies.ways import NOT_PRIVATE
 
 
-def findings_sheet(results: Results, found: Mapping[str, Regression]) -> Sheet:
+def paper_sheets(results: Results) -> tuple[Sheet, ...]:
+    """Return the sheets of the paper's findings and of its areas under the curve."""
+    found = {each.label: each for each in regressions(results)}
+    sheets = []
+    if results.protocol.findings and found:
+        sheets.append(_findings(results, found))
+    if results.protocol.aucs:
+        sheets.append(_aucs(results))
+    return tuple(sheets)
+
+
+def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
     """For each finding the paper's number, that of all real records, and how often each source keeps it."""
     compared = [source for source in sources(results) if source.arm not in (REAL, HEALTHGAN)]
     rows = []
@@ -75,7 +86,7 @@ def _kept_in(results: Results, each: Regression, finding: Finding, source: Sourc
     return Entry(f"kept in {count.text} seeds; {estimates.text}", {**count.numbers, **estimates.numbers})
 
 
-def aucs_sheet(results: Results) -> Sheet:
+def _aucs(results: Results) -> Sheet:
     """Reported by the paper, of real data here, and of synthetic tables."""
     classifiers = results.protocol.classifiers
     blank = [Entry("")] * (len(classifiers) + 1)

@@ -1,4 +1,4 @@
-"""What a study's regressions say of real, synthetic and private estimates: term by term, and as conclusions.
+"""What a study's regressions say of real, synthetic and private estimates: term by term.
 
 Everything is compared with the regression of *all* real records, not with that of the training part, which
 has fewer records and is itself a source that is compared.
@@ -13,7 +13,6 @@ from statistics import fmean, stdev
 from dpsynth.report.details import Effect
 from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
-from dpsynth.studies.findings_tables import aucs_sheet, findings_sheet
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.sheets import (
     NOT_KNOWN,
@@ -30,15 +29,9 @@ from dpsynth.studies.sheets import (
 _POOLED = "all terms"
 
 
-def replication_sheets(results: Results) -> tuple[Sheet, ...]:
-    """Return the sheets of each regression, of the paper's findings, and of areas under the curve."""
-    found = regressions(results)
-    sheets = [sheet for each in found for sheet in _of_regression(results, each)]
-    if results.protocol.findings and found:
-        sheets.append(findings_sheet(results, {each.label: each for each in found}))
-    if results.protocol.aucs:
-        sheets.append(aucs_sheet(results))
-    return tuple(sheets)
+def regression_sheets(results: Results) -> tuple[Sheet, ...]:
+    """Return the sheets of each regression: estimates, signs, decisions, overlaps, coverage."""
+    return tuple(sheet for each in regressions(results) for sheet in _of_regression(results, each))
 
 
 def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
@@ -190,7 +183,8 @@ def _coverage(results: Results, each: Regression) -> Sheet:
         tuple(tuple(row) for row in (*rows, pooled)),
         (
             "Over resamples of the records with replacement, each as large as a training part, with one fit "
-            "each. The last row is the share over all terms, with its standard error over resamples; an honest "
+            "each. The last row is the share over all terms, with its standard error over resamples (0 says nothing "
+            "where all hold); an honest "
             "interval has 95 %. An interval without an end holds everything. Estimates that are lacking are not "
             "counted.",
         ),
