@@ -46,10 +46,11 @@ def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
         ("finding", "reported", "all real records here", *(source.label for source in compared)),
         tuple(rows),
         (
-            "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a finding "
-            "of none, that none is shown. A wide interval keeps a finding of none without showing anything. "
-            "Estimates that are lacking and fits that were refused count as lost.",
-            "The number after the count is the median estimate over seeds, with the lowest and the highest.",
+            "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a "
+            "finding of none, that none is shown. A wide interval keeps a finding of none without showing "
+            "anything. Estimates that are lacking and fits that were refused count as lost.",
+            "Each source: in how many seeds the finding is kept; then the median estimate, with the lowest and the "
+            "highest.",
             "What is lost in all real records as well is no fault of a synthetic table.",
         ),
     )
@@ -83,7 +84,7 @@ def _kept_in(results: Results, each: Regression, finding: Finding, source: Sourc
     estimates = effects_over_seeds(OverSeeds.of(one["estimate"] for one in told if one), len(told))
     if not told:
         return Entry("no fit")
-    return Entry(f"kept in {count.text} seeds; {estimates.text}", {**count.numbers, **estimates.numbers})
+    return Entry(f"{count.text}; {estimates.text}", {**count.numbers, **estimates.numbers})
 
 
 def _aucs(results: Results) -> Sheet:
@@ -116,7 +117,8 @@ def _aucs(results: Results) -> Sheet:
         ("trained on", "reported", "mean here", *(name.replace("_", " ") for name in classifiers)),
         tuple(rows),
         (
-            "What is trained here predicts from all columns, and is tested on real records that were held out.",
+            "What is trained here predicts from all columns, and is tested on real records that were held "
+            "out.",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Forest plots of a study: all real records, private and naive estimates of the first split, at each epsilon."""
+"""Forest plots of a study: all real records, private and naive estimates of one split."""
 
 from __future__ import annotations
 
@@ -39,8 +39,12 @@ def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
         private = effect_of(trial, each.number, term, "declared")
         declared: DeclaredEffect | None = None
         if private is not None:
-            ends = {"estimate": private["estimate"], "lower": private["lower"], "upper": private["upper"]}
-            declared = {**ends, **_UNCOMPARED}  # type: ignore[typeddict-item]
+            declared = {
+                "estimate": private["estimate"],
+                "lower": private["lower"],
+                "upper": private["upper"],
+                **_UNCOMPARED,
+            }
         naive = effect_of(trial, each.number, term, "synthetic")
         rows.append({"term": term, "real": real, "declared": declared, "synthetic": naive, **_UNCOMPARED})
     told = each.told

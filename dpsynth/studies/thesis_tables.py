@@ -34,7 +34,8 @@ _UNBIASED = (
     "TrResembLoss and TeResembLoss are nearest-neighbour adversarial accuracies to training and test records "
     "(0.5: the same distribution, 1: disjoint), PrivacyLoss is the second minus the first, on parts of one "
     "size. They are computed "
-    "by definition 4.1.1 of the thesis, which is unbiased; its own table 3.4 has the older, slightly biased one."
+    "by definition 4.1.1 of the thesis, which is unbiased; its own table 3.4 has the older, slightly "
+    "biased one."
 )
 
 
@@ -174,14 +175,15 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         header,
         tuple(map(tuple, rows)),
         (
-            "The selection is the thesis's: of all synthetic tables of a generator's restarts, the one with the "
-            "highest positive rate.",
-            "The thesis states the noise of one fit. Choosing looks at the tables of all fits, so that all of "
-            "them are spent: ε stated is that of one fit, ε spent that of everything looked at, composed from "
-            "the ledgers (the largest over seeds). Unpaid: each restart has the whole ε, and the two differ. "
-            "Paid: the restarts share ε, and the two agree, but for what rounding up leaves unused.",
-            "The selection prefers tables with too many positive records: a rate above that of the training set "
-            "is no merit. The column 'above the training set' counts the seeds in which it is.",
+            "The selection is the thesis's: of all synthetic tables of a generator's restarts, the one "
+            "with the highest positive rate.",
+            "The thesis states the noise of one fit. Choosing looks at the tables of all fits, so that all "
+            "of them are spent: ε stated is that of one fit, ε spent that of everything looked at, "
+            "composed from the ledgers (the largest over seeds). Unpaid: each restart has the whole ε, and "
+            "the two differ. Paid: the restarts share ε, and the two agree, but for what rounding up "
+            "leaves unused.",
+            "The selection prefers tables with too many positive records: a rate above that of the "
+            "training set is no merit. The column 'above the training set' counts the seeds in which it is.",
             "Each seed is another split of the same records, as a repetition for measuring: ε is that of one "
             "seed. To release the tables of several seeds would cost them all.",
         ),
@@ -220,7 +222,8 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
         ("trained on", "ε spent", "AUC", "+ rate (%)", "TrResembLoss", "TeResembLoss", "PrivacyLoss"),
         tuple(rows),
         (
-            f"AUC is that on the test records, a mean over classifiers ({names}) that were trained on the table.",
+            f"AUC is that on the test records, a mean over classifiers ({names}) that were trained on the "
+            "table.",
             _UNBIASED,
             "Rows and columns are exchanged against the thesis. 'Best' is the selection of table 3.3.",
         ),
@@ -287,8 +290,8 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
             "p, copies: a small value says that synthetic records lie closer to the training records than a "
             "sample of the same distribution would. p, apart: a small value says that synthetic and test "
             "records differ in distribution. Both are permutation tests; 'p < .05' counts seeds.",
-            "These are measurements of one table, no bounds: a privacy loss near 0 proves no privacy. What is "
-            "guaranteed is ε, and only that.",
+            "These are measurements of one table, no bounds: a privacy loss near 0 proves no privacy. What "
+            "is guaranteed is ε, and only that.",
             "The thesis's own table 4.1 is a worked example of a theorem on attackers, no result of a study; "
             "attacks are a part of their own.",
         ),

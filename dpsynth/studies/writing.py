@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from dpsynth.studies.findings_tables import paper_sheets
 from dpsynth.studies.forests import forests
 from dpsynth.studies.replication_tables import regression_sheets
 from dpsynth.studies.results import Results
-from dpsynth.studies.sheets import Sheet
+from dpsynth.studies.sheets import Entry, Sheet
 from dpsynth.studies.thesis_tables import thesis_sheets
 from dpsynth.studies.ways import NOT_PRIVATE
 
@@ -112,7 +111,7 @@ def to_markdown(results: Results, parts: Sequence[Part]) -> str:
 def to_html(results: Results, parts: Sequence[Part]) -> str:
     """Return the study as a page in the looks of a report; see :mod:`dpsynth.report.page.frame`."""
     protocol = results.protocol
-    done = [
+    done: list[Block] = [
         paragraph(protocol.question),
         paragraph(f"After: {protocol.citation}"),
         Facts(tuple((name, Sentence(text)) for name, text in _done(results))),
@@ -135,15 +134,19 @@ def to_html(results: Results, parts: Sequence[Part]) -> str:
 
 def _blocks(sheet: Sheet) -> list[Block]:
     rows = tuple(
-        (Cell(row[0].text), *(Cell(entry.text, number=bool(entry.numbers)) for entry in row[1:]))
+        (Cell(row[0].text), *(Cell(entry.text, number=_is_short(entry)) for entry in row[1:]))
         for row in sheet.rows
     )
-    blocks: list[Block] = [Heading(sheet.title)]
-    if rows:
-        blocks.append(Grid(f"{sheet.title} (internal)", sheet.header, rows))
+    table = Grid(f"{sheet.title} (internal)", sheet.header, rows)
+    blocks: list[Block] = [table if rows else Heading(sheet.title)]
     if sheet.notes:
         blocks.append(Bullets(tuple(map(Sentence, sheet.notes))))
     return blocks
+
+
+def _is_short(entry: Entry) -> bool:
+    """Numbers are kept on one line; with an interval they may break, or the table would be too wide."""
+    return bool(entry.numbers) and "(" not in entry.text
 
 
 def _warnings(results: Results) -> list[tuple[str, str]]:
@@ -191,10 +194,10 @@ def _reading(results: Results) -> list[str]:
     chance = 100 * (1 - 2.0 ** (1 - seeds))
     return [
         *notes,
-        f"A number over seeds is their median, and in parentheses stand the lowest and the highest of {seeds}. "
-        f"Of {seeds} independent numbers, these hold the median of what they are drawn from with a probability of "
-        f"{chance:.{0 if seeds < 8 else 1}f} %, whatever its distribution; splits of one table overlap, so that "
-        "it is a little less.",
+        "A number over seeds is their median, and in parentheses stand the lowest and the highest of "
+        f"{seeds}. Of {seeds} independent numbers, these hold the median of what they are drawn from with "
+        f"a probability of {chance:.{0 if seeds < 8 else 1}f} %, whatever its distribution; splits of one "
+        "table overlap, so that it is a little less.",
         "n/a: not defined, or there was no estimate. [k of n seeds]: only in k of them.",
     ]
 

@@ -1,4 +1,4 @@
-"""What every page shares: the frame of HTML around sections, its styles, and the rules that keep it closed."""
+"""What every page shares: the frame of HTML around its sections, and the styles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def render_sections(
 
     Examples
     --------
-    >>> page = render_sections("<b>", [Section("a", "A")], [Banner("void", "NOT PRIVATE.", "")], mode="internal")
+    >>> banner = Banner("void", "NOT PRIVATE.", "")
+    >>> page = render_sections("<b>", [Section("a", "A")], [banner], mode="internal")
     >>> "<b>" in page, "<title>&lt;b&gt; (internal)</title>" in page, "<script" in page
     (False, True, False)
     """
