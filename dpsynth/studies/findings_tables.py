@@ -49,8 +49,8 @@ def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
             "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a "
             "finding of none, that none is shown. A wide interval keeps a finding of none without showing "
             "anything. Estimates that are lacking and fits that were refused count as lost.",
-            "Each source: in how many seeds the finding is kept; then the median estimate, with the lowest and the "
-            "highest.",
+            "Each source: in how many seeds the finding is kept; then the median estimate, with the lowest "
+            "and the highest.",
             "What is lost in all real records as well is no fault of a synthetic table.",
         ),
     )

@@ -61,7 +61,7 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
         tuple(rows),
         (
             f"{each.told.get('formula', '')} (all {each.told['n_real']:,} real records).".strip(),
-            *(f"No estimate from {'all real' if side == 'real' else 'half of the'} records: {why}." for
+            *(f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}." for
               side, why in reasons.items()),
             "In the first column the parentheses hold the 95 % interval. In all others they hold the "
             "lowest and the highest of the estimates over seeds, which is no confidence interval.",
@@ -148,9 +148,9 @@ def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) ->
         (*rows, tuple(pooled)),
         (
             "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. The last row is "
-            "its mean over the terms with an estimate, apart counting as 0. The training part has half of "
-            "the records, so that its intervals are wider than those of all, and its overlap is what can "
-            "be hoped for.",
+            "its mean over the terms with an estimate, apart counting as 0. The training part has "
+            "fewer records than all, so that its intervals are wider, and its overlap is what can be hoped "
+            "for.",
         ),
     )
 

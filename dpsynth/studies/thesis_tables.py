@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpsynth.studies.arms import REAL
+from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.sheets import (
     NOT_KNOWN,
@@ -58,7 +58,7 @@ def _architecture(results: Results, thesis: ThesisDataset | None) -> Sheet:
     for arm in results.arms:
         told = [trial for trials in results.of(arm.name).values() for trial in trials if trial.architecture]
         if told:
-            rows.append(_networks(arm.name, told))
+            rows.append(_networks(f"{arm.name} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else arm.name, told))
     if thesis is not None:
         critic = (thesis.dimension, *CRITIC)
         numbers = (thesis.n, thesis.batch, thesis.dimension)
@@ -266,7 +266,7 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
     for way in compared:
         row = [Entry(way.label), *(over_seeds(way.over_seeds(name), decimals, seeds) for name in _NEAREST)]
         for name in ("nn_copies_p", "nn_apart_p"):
-            known = [value for value in way.values(name) if value is not None]
+            known = [value for value in way.values(name) if value is not None and not math.isnan(value)]
             row += [over_seeds(way.over_seeds(name), decimals, seeds)]
             row += [counted(sum(value < _LEVEL for value in known), len(known))]
         rows.append(tuple(row))
@@ -279,9 +279,9 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
             "accuracy, test",
             "privacy loss",
             "p, copies",
-            "p < .05",
+            "copies: p < .05",
             "p, apart",
-            "p < .05 (apart)",
+            "apart: p < .05",
         ),
         tuple(rows),
         (
@@ -301,7 +301,11 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
 def _epsilon(value: float | None) -> Entry:
     if value is None:
         return Entry(NOT_KNOWN)
-    return Entry(NOT_PRIVATE) if math.isinf(value) else Entry(f"{value:.3g}", {"value": value})
+    if math.isinf(value):
+        return Entry(NOT_PRIVATE)
+    # three digits, rounded up: a cost is never told as less than it is
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return Entry(f"{unit * math.ceil(value / unit - 1e-9):.3g}", {"value": value})
 
 
 def _rate(share: float) -> Entry:

@@ -34,8 +34,9 @@ from dpsynth.studies.ways import NOT_PRIVATE
 _INTERNAL = (
     "INTERNAL: not for release.",
     "Nearly everything here was computed from real records without payment, so that no guarantee covers it. "
-    "Covered by their own ε are the private generators' synthetic tables and the declared private estimates "
-    "alone, and not what sets them beside real records.",
+    "Covered, each by the ε of its own fit, are a private generator's synthetic table and the declared "
+    "private estimates of that fit alone: not what sets them beside real records, and not many fits at the price of "
+    "one, such as all seeds of a column.",
 )
 _BASELINE = (
     f"HealthGAN is {NOT_PRIVATE}.",
@@ -169,6 +170,9 @@ def _done(results: Results) -> list[tuple[str, str]]:
     ]
     if deltas:
         done[2] = ("Privacy", f"{done[2][1]}, each at δ = {', '.join(f'{delta:.2g}' for delta in deltas)}")
+    excluded = _excluded(results)
+    if excluded:
+        done.append(("Not covered by ε", "; ".join(excluded)))
     if protocol.baseline is not None:
         steps = f"{protocol.baseline.training_steps:,} critic's steps"
         done.append(("HealthGAN", f"{steps} without noise ({NOT_PRIVATE})"))
@@ -180,6 +184,12 @@ def _done(results: Results) -> list[tuple[str, str]]:
     if resamples:
         done.append(("Coverage", f"counted over {resamples} resamples of the records"))
     return done
+
+
+def _excluded(results: Results) -> list[str]:
+    """What the ledgers of private fits leave out of their guarantees, each once."""
+    private = [trial for trial in results.trials if trial.ledger is not None and trial.task.arm != HEALTHGAN]
+    return list(dict.fromkeys(what for trial in private for what in trial.read_ledger().excluded))
 
 
 def _reading(results: Results) -> list[str]:
