@@ -105,10 +105,7 @@ def _with_duration(name: str, source: str, column: Column, outcome: str | None =
 
 
 def flchain_followed() -> Population:
-    # blood was drawn from 1995 on and follow-up ended in 2010
-    return _with_duration(
-        "flchain", "futime", Column(name="futime", kind="integer", lower=0, upper=5500, unit="days")
-    )
+    return _card("flchain_followed")
 
 
 def support2_followed() -> Population:

@@ -48,7 +48,7 @@ class Arm:
     shared: bool = False
 
 
-def arms(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
+def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
     """Return what a protocol compares, the records first.
 
     ``delta`` is that at which a shared epsilon is told.
@@ -57,7 +57,7 @@ def arms(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
     --------
     >>> told = Protocol(name="a", title="A", citation="c", question="q", dataset="flchain", restarts=2,
     ...                 epsilons=[3], baseline={})
-    >>> [(arm.name, arm.restarts) for arm in arms(told, 1e-5)]
+    >>> [(arm.name, arm.restarts) for arm in arms_of(told, 1e-5)]
     [('real', 1), ('HealthGAN', 2), ('ε = 3', 2), ('ε = 3 shared', 2)]
     """
     found = [Arm(REAL)]

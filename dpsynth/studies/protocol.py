@@ -6,6 +6,7 @@ are to be compared. It is frozen, checked as a whole before a record is read, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from dpsynth.errors import ConfigError, InputError
+from dpsynth.datasets.table import Table
+from dpsynth.errors import ConfigError, InputError, SchemaError
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.files.options import Section, listed
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
 from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Column, Schema
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
@@ -90,6 +92,8 @@ class Protocol(Section):
         A data set with a card; this or ``cohort`` is required.
     cohort : str, optional
         A study of :data:`dpsynth.cohorts.studies.STUDIES`, whose table is made from MIMIC-III's files.
+    columns : tuple of Column
+        Derived columns that the regressions need beside the table's own: an interaction, a group.
     test_fraction : float
         Part of the records that is held out, in (0, 1), stratified by the outcome.
     seeds : int
@@ -123,6 +127,7 @@ class Protocol(Section):
     question: str = Field(min_length=1)
     dataset: str | None = None
     cohort: str | None = None
+    columns: tuple[Column, ...] = ()
     test_fraction: float = Field(default=0.5, gt=0, lt=1)
     seeds: int = Field(default=5, ge=1)
     epsilons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(listed)] = (1.0, 3.0, 10.0)
@@ -141,6 +146,17 @@ class Protocol(Section):
             super().__init__(**fields)
         except ValidationError as problem:
             raise ConfigError(one_sentence(problem, tuple(type(self).model_fields))) from None
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _columns(cls, given: Any) -> Any:
+        if not isinstance(given, list | tuple) or not all(isinstance(c, dict | Column) for c in given):
+            raise ValueError("a list of columns, each a mapping of fields, is required")
+        columns = tuple(c if isinstance(c, Column) else Column(**c) for c in given)
+        own = next((column.name for column in columns if column.derived is None), None)
+        if own is not None:
+            raise ValueError(f"{own!r} has no formula; a study adds derived columns only")
+        return columns
 
     @field_validator("studies", mode="before")
     @classmethod
@@ -177,7 +193,12 @@ class Protocol(Section):
         return self
 
     def check(self, schema: Schema) -> None:
-        """Refuse regressions and findings that do not fit the table's schema.
+        """Refuse columns, regressions and findings that do not fit the table's schema.
+
+        Parameters
+        ----------
+        schema : Schema
+            As the card or the cohort has it.
 
         Raises
         ------
@@ -187,6 +208,7 @@ class Protocol(Section):
 
         if schema.outcome is None:
             raise ConfigError(f"study {self.name!r}: the table has no outcome")
+        schema = self.wider(schema)
         try:
             terms = {
                 study.label: [term.name for term in model_terms(schema, study.effects(schema))]
@@ -201,10 +223,68 @@ class Protocol(Section):
                     f"findings: {finding.term!r} is no term of {finding.study!r} (terms: {known})"
                 )
 
+    @property
+    def records(self) -> str:
+        """Which records it is on, in words."""
+        return f"data set {self.dataset}" if self.dataset is not None else f"MIMIC-III, cohort {self.cohort}"
+
+    def changed(
+        self,
+        *,
+        seeds: int | None = None,
+        epsilons: Sequence[float] | None = None,
+        coverage: int | None = None,
+        baseline_steps: int | None = None,
+    ) -> Protocol:
+        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out.
+
+        Raises
+        ------
+        ConfigError
+        """
+        plain = self.to_dict()
+        if seeds is not None:
+            plain["seeds"] = seeds
+        if epsilons:
+            plain["epsilons"] = list(epsilons)
+        if coverage is not None:
+            plain["coverage"] = {"repetitions": coverage} if coverage else None
+        if baseline_steps is not None:
+            plain["baseline"] = {"training_steps": baseline_steps} if baseline_steps else None
+        return Protocol.from_dict(plain)
+
+    def wider(self, schema: Schema) -> Schema:
+        """Return the table's schema with the study's own columns at its end; those that it has stay.
+
+        Raises
+        ------
+        ConfigError
+            If a formula does not fit the schema, or a column is another one of that name.
+        """
+        new = tuple(column for column in self.columns if column not in schema.columns)
+        fields = {field: getattr(schema, field) for field in type(schema).model_fields}
+        try:
+            return Schema(**{**fields, "columns": (*schema.columns, *new)}) if new else schema
+        except SchemaError as problem:
+            raise ConfigError(f"study {self.name!r}: {problem}") from None
+
+    def table(self, table: Table) -> Table:
+        """Return the table with the study's own columns, computed.
+
+        Raises
+        ------
+        ConfigError, DataError
+        """
+        schema = self.wider(table.schema)
+        if schema is table.schema:
+            return table
+        return Table(schema.check(table.frame), schema, table.name, table.card)
+
     def to_dict(self) -> dict[str, Any]:
         """Return every key that was given a value or has a default that is one."""
         plain = self.model_dump(mode="json", exclude_none=True)
         plain["model"] = self.model.model_dump(mode="json", exclude_defaults=True)
+        plain["columns"] = [c.model_dump(mode="json", exclude_defaults=True) for c in self.columns]
         plain["studies"] = [study.to_dict() for study in self.studies]
         return plain
 

@@ -3,7 +3,9 @@
 A formula is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
 
     +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
+    (column == 'category')  (column != 'category')
 
+A comparison is 1 where it holds and 0 elsewhere, so that a product of two is an interaction of categories.
 It is read by Python's own parser, and of what that gives only these parts are taken; nothing is run as code.
 Units are the user's: kilograms over square metres, if that is what the columns hold. The result is brought
 within the column's declared bounds and to its nearest declared step, and is missing where an input is.
@@ -73,6 +75,7 @@ class Formula:
     inputs: tuple[str, ...]
     _tree: ast.expr
     _names: Mapping[str, str]
+    _words: Mapping[str, Sequence[Any]]
 
     def values(self, inputs: Mapping[str, Floats]) -> Floats:
         """Evaluate in float64, shape (n,); NaN where an input is, or where there is no finite result."""
@@ -85,6 +88,10 @@ class Formula:
             return np.float64(node.value)  # type: ignore[arg-type]
         if isinstance(node, ast.Name):
             return inputs[self._names[node.id]]
+        if isinstance(node, ast.Compare):
+            name, given = self._compared(node)
+            same = (inputs[name] == given) == isinstance(node.ops[0], ast.Eq)
+            return np.where(np.isnan(inputs[name]), np.nan, same.astype(np.float64))
         function, parts = _operation(node)
         done = [self._value(part, inputs) for part in parts]
         result = _applied(function, done)
@@ -93,6 +100,11 @@ class Formula:
         for part in done:
             known = known & ~np.isnan(part)
         return np.where(known, result, np.nan)
+
+    def _compared(self, node: ast.Compare) -> tuple[str, float]:
+        """The column of a comparison, and the number that stands for what it is compared with."""
+        name, given = self._names[node.left.id], node.comparators[0].value  # type: ignore[attr-defined]
+        return name, float(self._words[name].index(given) if name in self._words else given)
 
     def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
         """Lowest and highest value, over all inputs within their bounds.
@@ -110,6 +122,8 @@ class Formula:
             return float(node.value), float(node.value)  # type: ignore[arg-type]
         if isinstance(node, ast.Name):
             return inputs[self._names[node.id]]
+        if isinstance(node, ast.Compare):
+            return 0.0, 1.0
         function, parts = _operation(node)
         ranges = [self._interval(part, inputs) for part in parts]
         shown = [_written(part, self._names) for part in parts]
@@ -133,8 +147,17 @@ class Formula:
         return min(found), max(found)
 
 
-def parse_formula(text: str, names: Sequence[str]) -> Formula:
+def parse_formula(
+    text: str, names: Sequence[str], words: Mapping[str, Sequence[Any]] | None = None
+) -> Formula:
     """Read a formula over these columns.
+
+    Parameters
+    ----------
+    names : sequence of str
+    words : mapping of str to sequence of str, optional
+        The categories of those that hold text. Where their values are asked for, they are positions among
+        these categories.
 
     Raises
     ------
@@ -148,6 +171,9 @@ def parse_formula(text: str, names: Sequence[str]) -> Formula:
     [25.0, 15.0]
     >>> bmi.bounds({"weight": (30, 250), "height": (1.0, 2.0)})
     (7.5, 250.0)
+    >>> tested = parse_formula("(hba1c != 'none') * age", ("hba1c", "age"), {"hba1c": ("none", "high")})
+    >>> tested.values({"hba1c": np.array([0.0, 1.0]), "age": np.array([60.0, 70.0])}).tolist()
+    [0.0, 70.0]
     """
     if len(text) > _LONGEST:
         raise ValueError(f"it has {len(text)} characters; at most {_LONGEST} are read")
@@ -171,10 +197,11 @@ def parse_formula(text: str, names: Sequence[str]) -> Formula:
     if sum(isinstance(node, ast.expr) for node in ast.walk(tree)) > _MOST_PARTS:
         raise ValueError(f"it has more than {_MOST_PARTS} parts")
     found: dict[str, str] = {}
-    _check(tree, quoted, names, found)
+    known = words or {}
+    _check(tree, quoted, names, known, found)
     if not found:
         raise ValueError("it names no column")
-    return Formula(text, tuple(dict.fromkeys(found.values())), tree, found)
+    return Formula(text, tuple(dict.fromkeys(found.values())), tree, found, known)
 
 
 def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
@@ -188,14 +215,13 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
         may be missing), or none within the column's own bounds.
     """
     known = {column.name: column for column in columns}
+    words = {column.name: column.categories for column in columns if _holds_text(column)}
     waiting = {}
     for column in columns:
         if column.derived is None:
             continue
         try:
-            waiting[column.name] = parse_formula(column.derived, list(known))
-            for name in waiting[column.name].inputs:
-                _check_input(known[name])
+            waiting[column.name] = parse_formula(column.derived, list(known), words)
         except ValueError as problem:
             raise ValueError(f"column {column.name!r}: derived {column.derived!r}: {problem}") from None
     ordered: list[tuple[Column, Formula]] = []
@@ -297,8 +323,27 @@ def differing(frame: pd.DataFrame, column: Column, formula: Formula, columns: Se
     return np.abs(given - expected) > near * (1 + 1e-9)
 
 
-def _check(node: ast.expr, quoted: Mapping[str, str], names: Sequence[str], found: dict[str, str]) -> None:
+def _check(
+    node: ast.expr,
+    quoted: Mapping[str, str],
+    names: Sequence[str],
+    words: Mapping[str, Sequence[Any]],
+    found: dict[str, str],
+) -> None:
     """Refuse every part of a parsed formula that is not in the grammar; note its columns in ``found``."""
+    if isinstance(node, ast.Compare):
+        left, given = node.left, node.comparators[0]
+        plain = isinstance(left, ast.Name) and isinstance(given, ast.Constant) and len(node.ops) == 1
+        if not plain or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            raise ValueError("a comparison is between a column and one category, as in (sex == 'F')")
+        assert isinstance(left, ast.Name) and isinstance(given, ast.Constant)
+        name = quoted.get(left.id, left.id)
+        if name in words and given.value not in words[name]:
+            listed = ", ".join(map(repr, words[name]))
+            raise ValueError(f"{given.value!r} is no category of {name!r} (categories: {listed})")
+        _check(given if name not in words else left, quoted, names, {}, found)
+        _check(left, quoted, names, {}, found)
+        return
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         try:
             finite = math.isfinite(float(node.value))  # type: ignore[arg-type]
@@ -311,10 +356,14 @@ def _check(node: ast.expr, quoted: Mapping[str, str], names: Sequence[str], foun
         name = quoted.get(node.id, node.id)
         if name not in names:
             raise ValueError(f"{name!r} is not a column (columns: {', '.join(names)})")
+        if name in words:
+            raise ValueError(
+                f"{name!r} holds text, not numbers; compare it, as in ({name} == {words[name][0]!r})"
+            )
         found[node.id] = name
         return
     for part in _operation(node)[1]:
-        _check(part, quoted, names, found)
+        _check(part, quoted, names, words, found)
 
 
 def _operation(node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
@@ -362,9 +411,8 @@ def _written(node: ast.expr, names: Mapping[str, str]) -> str:
     return text
 
 
-def _check_input(column: Column) -> None:
-    if not column.is_numeric and isinstance(column.categories[0], str):
-        raise ValueError(f"{column.name!r} holds text, not numbers")
+def _holds_text(column: Column) -> bool:
+    return not column.is_numeric and isinstance(column.categories[0], str)
 
 
 def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column]) -> None:
@@ -392,13 +440,19 @@ def _range(column: Column) -> tuple[float, float]:
     if column.is_numeric:
         assert column.lower is not None and column.upper is not None
         return column.lower, column.upper
-    numbers = [float(category) for category in column.categories]
+    numbers = _category_numbers(column)
     return min(numbers), max(numbers)
 
 
+def _category_numbers(column: Column) -> list[float]:
+    """What stands for each category: the number that it is, or its position if they are text."""
+    categories = column.categories
+    return [float(i if isinstance(category, str) else category) for i, category in enumerate(categories)]
+
+
 def _numbers(column: Column, series: pd.Series) -> Floats:
-    """Values of a column of numbers, or of categories that are numbers; NaN where missing."""
+    """Values of a column of numbers or categories that are numbers, positions of text; NaN where missing."""
     if column.is_numeric:
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    numbers = np.array([float(category) for category in column.categories] + [np.nan])
+    numbers = np.array([*_category_numbers(column), np.nan])
     return numbers[category_codes(column, series)]

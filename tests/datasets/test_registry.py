@@ -16,7 +16,15 @@ from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 from dpsynth.table import require_reviewed
 
-FILES = ("diabetes130", "flchain", "heart_failure_299", "mimic3_heart_failure", "physionet2012", "support2")
+FILES = (
+    "diabetes130",
+    "flchain",
+    "flchain_followed",
+    "heart_failure_299",
+    "mimic3_heart_failure",
+    "physionet2012",
+    "support2",
+)
 
 
 def test_names() -> None:
@@ -59,6 +67,20 @@ def test_load_support2_fills_vital_signs_only(data_dir: Path) -> None:
     assert missing["ph"] == 2284
     assert missing["race"] == 42
     assert (table.frame["temp"] * 10 % 1 > 0.01).any()  # noisy decimals are rounded by the encoder, not here
+
+
+def test_flchain_followed_is_flchain_with_its_time(data_dir: Path) -> None:
+    """A second card of one file whose bounds or words drift from the first card's."""
+    one, other = datasets.card("flchain"), datasets.card("flchain_followed")
+    assert other.sha256 == one.sha256 and other.origin == one.origin
+    assert [c for c in other.table.columns if c.name != "futime"] == list(one.table.columns)
+    assert set(one.leaking) - set(other.leaking) == {"futime"}
+    frame = datasets.load("flchain_followed", data_dir=data_dir).frame
+    pd.testing.assert_frame_equal(
+        frame.drop(columns="futime"), datasets.load("flchain", data_dir=data_dir).frame
+    )
+    # who died was followed for a shorter time: why it is no predictor
+    assert frame.groupby("death")["futime"].median().diff().iloc[-1] < -1000
 
 
 def test_load_breast_cancer_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,13 @@ def test_flags_add_up() -> None:
         (derived("x + `a b`"), "'a b' is not a column"),
         (derived("x.real"), "'x.real' is no arithmetic"),
         (derived("x if x > 1 else 2"), "is no arithmetic"),
-        (derived("x > 2"), "is no arithmetic"),
+        (derived("x > 2"), "a comparison is between a column and one category"),
+        (derived("1 < x < 2"), "a comparison is between a column and one category"),
+        (derived("(sex == 'f') * x"), "'f' is no category of 'sex' (categories: 'F', 'M')"),
+        (derived("(sex == 1) * x"), "1 is no category of 'sex'"),
+        (derived("(x == 'F') * x"), "is no arithmetic"),
+        (derived("(sex == sex) * x"), "a comparison is between a column and one category"),
+        (derived("((sex == 'F') == 1) * x"), "a comparison is between a column and one category"),
         (derived("[x for x in x]"), "is no arithmetic"),
         (derived("(lambda: x)()"), "is no arithmetic"),
         (derived("__import__('os').system('true')"), "is no arithmetic"),
@@ -175,6 +181,25 @@ def test_a_bad_formula_is_one_sentence(column: Column, sentence: str) -> None:
         Schema(columns=(number("x"), sex, column))
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
     assert "column 'd': derived" in str(caught.value) or "need one another" in str(caught.value)
+
+
+def test_a_comparison_is_one_where_it_holds_and_missing_where_unknown() -> None:
+    """Would catch a category read as another, ``!=`` read as ``==``, or a missing one taken for a no."""
+    stage = Column(name="stage", kind="categorical", categories=("none", "I", "II"), missing=True)
+    treated = Column(name="treated", kind="binary", categories=("no", "yes"))
+    visits = Column(name="visits", kind="integer", lower=0, upper=9)
+    text = "(stage == 'II') * (treated != 'no') + 4 * (stage != 'none') + 8 * (visits == 3)"
+    made = Column(name="d", kind="integer", lower=-20, upper=20, derived=text, missing=True)
+    schema = Schema(columns=(stage, treated, visits, made))
+    frame = pd.DataFrame(
+        {
+            "stage": ["II", "II", "I", "none", None],
+            "treated": ["yes", "no", "yes", "yes", "yes"],
+            "visits": [0, 3, 0, 3, 0],
+        }
+    )
+    found = schema.conform(frame).frame["d"].astype(float)
+    np.testing.assert_array_equal(found, [5, 12, 4, 8, np.nan])
 
 
 def test_what_the_schema_does_not_allow() -> None:

@@ -143,7 +143,7 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterato
     if len(items) < 2:
         yield from map(work, items)
         return
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from pool.map(work, items)

@@ -124,7 +124,7 @@ def discriminate(
     from sklearn.model_selection import PredefinedSplit, cross_validate
 
     # comes with scikit-learn, without type hints
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     size = min(len(real), len(synthetic), limit)
     if size < FOLDS:

@@ -60,7 +60,7 @@ def fit_and_predict(
         A category that the training records lack has probability 0, or ranks last, everywhere.
     """
     # comes with scikit-learn, without type hints
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     x, y = train
     # One thread: on tables of this size several cost more than they save, far more on a busy machine.

@@ -1,0 +1,261 @@
+"""A study from its protocol to a folder: trials in parallel, each kept as soon as it is there, then tables.
+
+A trial is a file that is there wholly or not at all. The same command on the same folder carries out what is
+missing, after an interruption or with more seeds than before; a folder of other trials, or of other records,
+is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpsynth import datasets
+from dpsynth.cohorts.extraction import extract
+from dpsynth.cohorts.studies import find_study
+from dpsynth.datasets.table import Table
+from dpsynth.errors import DpsynthError, InputError, RunError
+from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.json_text import dump_json
+from dpsynth.files.locks import locked
+from dpsynth.files.storage import parents_made
+from dpsynth.files.targets import require_free_folder
+from dpsynth.studies.arms import HEALTHGAN, REAL, Arm, arms_of
+from dpsynth.studies.protocol import Protocol
+from dpsynth.studies.results import Results
+from dpsynth.studies.trial import Task, Trial, carry_out
+from dpsynth.studies.writing import write_results
+from dpsynth.synthesis.fitting import total_delta
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.schema import Schema
+
+#: names in the folder
+PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"
+#: what may be changed between two commands on one folder: a trial does not depend on it
+_FREE = ("title", "citation", "question", "seeds", "epsilons", "findings", "aucs", "coverage")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a study's records are.
+
+    ``tables`` is a folder of MIMIC-III's files, ``data`` a cohort that was made of them before; neither for a
+    data set with a card.
+    """
+
+    tables: Path | None = None
+    data: Path | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A study that was run: its folder, its files, how many trials were there before and were carried out."""
+
+    out: Path
+    files: tuple[str, ...]
+    results: Results
+    kept: int
+    carried_out: int
+
+
+def tasks(protocol: Protocol, compared: Sequence[Arm]) -> tuple[Task, ...]:
+    """All trials of a study, seed by seed; resamples last, of private fits alone.
+
+    Examples
+    --------
+    >>> told = Protocol(name="a", title="A", citation="c", question="q", dataset="flchain", seeds=2,
+    ...                 epsilons=[3])
+    >>> [task.label for task in tasks(told, arms_of(told, 1e-5))][:2]
+    ['real.split-0.restart-0', 'epsilon-3.split-0.restart-0']
+    """
+    found = [
+        Task(arm.name, "split", seed, restart)
+        for seed in range(protocol.seeds)
+        for arm in compared
+        for restart in range(arm.restarts)
+    ]
+    if protocol.coverage is not None:
+        private = [arm for arm in compared if arm.name not in (REAL, HEALTHGAN) and not arm.shared]
+        found += [
+            Task(arm.name, "resample", repetition)
+            for repetition in range(protocol.coverage.repetitions)
+            for arm in private
+        ]
+    return tuple(found)
+
+
+def run_study(
+    protocol: Protocol,
+    out: str | Path,
+    *,
+    source: Source = Source(),
+    jobs: int = 1,
+    force: bool = False,
+    log: Callable[[str], None] = lambda line: None,
+) -> Finished:
+    """Carry out what is missing of a study and write its tables.
+
+    Parameters
+    ----------
+    out : path
+        Receives ``study.md``, ``study.html``, ``results.json``, ``tables/``, ``protocol.yaml``, ``trials/``.
+    source : Source
+    jobs : int
+        Trials at a time, each in a process of its own; at least 1.
+    force : bool
+        Whether a folder of another study or of other records may be replaced.
+    log : callable, optional
+        Receives one line at the end of each trial.
+
+    Raises
+    ------
+    InputError, DataError
+        If the protocol does not fit the table, the table cannot be had, or ``out`` must not be written to;
+        all before a record is read, but for what is wrong in the records.
+    RunError
+        If a trial failed; the others stay.
+
+    Notes
+    -----
+    Privacy: each private fit posts to a ledger of its own, in its trial's file. What is measured reads real
+    records without payment, so that the folder as a whole is internal.
+    """
+    out = Path(out)
+    _check_source(protocol, source)
+    protocol.check(_schema(protocol))
+    with parents_made(out), locked(out):
+        earlier = _earlier(out, protocol, force=force)
+        table = protocol.table(_with_number(_load(protocol, source)))
+        started = {"protocol": _fixed(protocol), "records": _digest(table)}
+        if earlier is not None and earlier != started:
+            if not force:
+                raise InputError(_others(out, "other records"))
+            shutil.rmtree(out)
+        compared = arms_of(protocol, total_delta(table.schema, FitOptions(**dict(protocol.model))))
+        (out / TRIALS).mkdir(parents=True, exist_ok=True)
+        write_text(out / STARTED, dump_json(started) + "\n")
+        write_text(out / PROTOCOL, protocol.to_yaml())
+        wanted = tasks(protocol, compared)
+        missing = [task for task in wanted if not _file(out, task).is_file()]
+        _carry_out(protocol, compared, missing, table, out, jobs, log)
+        trials = tuple(Trial.from_dict(read_json(_file(out, task), "the trial")) for task in wanted)
+        unit = table.schema.unit or "one row"
+        results = Results(protocol, compared, trials, _told(protocol, table, source), unit)
+        write_results(results, out)
+    files = tuple(sorted(entry.name for entry in out.iterdir()))
+    return Finished(out, files, results, len(wanted) - len(missing), len(missing))
+
+
+def _carry_out(
+    protocol: Protocol,
+    compared: Sequence[Arm],
+    missing: Sequence[Task],
+    table: Table,
+    out: Path,
+    jobs: int,
+    log: Callable[[str], None],
+) -> None:
+    from joblib import Parallel, delayed
+
+    by_name = {arm.name: arm for arm in compared}
+    # joblib replaces workers that have grown, as TensorFlow's do, and need not say so
+    warnings.filterwarnings("ignore", message="A worker stopped", module="joblib")
+    work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)
+    done: Iterator[tuple[Task, float]] = work(
+        delayed(_kept)(protocol, by_name[task.arm], task, table, _file(out, task)) for task in missing
+    )
+    for number, (task, seconds) in enumerate(done, start=1):
+        log(f"{number} of {len(missing)}: {task.label} in {seconds:.1f} s")
+
+
+def _kept(protocol: Protocol, arm: Arm, task: Task, table: Table, path: Path) -> tuple[Task, float]:
+    """Carry out a trial and write its file; in a process of its own, if there are several."""
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(1):
+            trial = carry_out(protocol, arm, task, table)
+    except DpsynthError as problem:
+        raise RunError(f"{task.label}: {problem}") from None
+    except Exception as problem:
+        raise RunError(f"{task.label} failed ({type(problem).__name__}: {problem})") from problem
+    write_text(path, dump_json(trial.to_dict()) + "\n")
+    return task, sum(trial.seconds.values())
+
+
+def _file(out: Path, task: Task) -> Path:
+    return out / TRIALS / f"{task.label}.json"
+
+
+def _fixed(protocol: Protocol) -> dict[str, Any]:
+    """What trials depend on."""
+    return {name: value for name, value in protocol.to_dict().items() if name not in _FREE}
+
+
+def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | None:
+    """What a folder's trials were started with; None where there are none. Others are refused at once."""
+    if not (out / STARTED).is_file():
+        require_free_folder(out, force=False, mark=STARTED)
+        return None
+    earlier = read_json(out / STARTED)
+    if not force and (not isinstance(earlier, dict) or earlier.get("protocol") != _fixed(protocol)):
+        raise InputError(_others(out, "another protocol"))
+    return dict(earlier)
+
+
+def _others(out: Path, what: str) -> str:
+    return f"{out} holds trials of {what}; name another folder, or add --force to replace it"
+
+
+def _check_source(protocol: Protocol, source: Source) -> None:
+    if protocol.dataset is not None:
+        given = "--tables" if source.tables is not None else "--data" if source.data is not None else None
+        if given:
+            raise InputError(f"{given} is for studies on MIMIC-III; {protocol.name} is on {protocol.dataset}")
+        return
+    if (source.tables is None) == (source.data is None):
+        raise InputError(
+            f"{protocol.name} needs records of MIMIC-III: give --tables, the folder of its files, or --data, "
+            f"the table that `dpsynth cohort mimic3 --study {protocol.cohort}` made"
+        )
+
+
+def _schema(protocol: Protocol) -> Schema:
+    """The table's schema, without a look at its records."""
+    if protocol.dataset is not None:
+        return datasets.card(protocol.dataset).table
+    return find_study(str(protocol.cohort)).schema
+
+
+def _load(protocol: Protocol, source: Source) -> Table:
+    if protocol.dataset is not None:
+        return datasets.load(protocol.dataset)
+    if source.data is not None:
+        return datasets.open_table(source.data, _schema(protocol), protocol.cohort)
+    assert source.tables is not None
+    cohort = extract(find_study(str(protocol.cohort)), source.tables)
+    return Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
+
+
+def _with_number(table: Table) -> Table:
+    """The table with a public number of records: studies print theirs, and a trial's ledger says so."""
+    if table.schema.n_public is not None:
+        return table
+    return replace(table, schema=table.schema.with_n_public(len(table.frame)))
+
+
+def _digest(table: Table) -> str:
+    rows = pd.util.hash_pandas_object(table.frame.astype(str), index=False).to_numpy()
+    return hashlib.sha256(table.schema.digest().encode() + rows.tobytes()).hexdigest()
+
+
+def _told(protocol: Protocol, table: Table, source: Source) -> str:
+    where = source.tables or source.data
+    return f"{protocol.records}: {table.card.title if table.card else where}"
