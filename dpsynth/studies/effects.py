@@ -10,8 +10,8 @@ from dpsynth.evaluation.replication.contrasts import interval_overlap
 from dpsynth.report.details import Effect, Effects
 from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.results import Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE
 from dpsynth.studies.trial import Draw, Trial
-from dpsynth.studies.ways import NOT_PRIVATE
 
 Side = Literal["real", "synthetic", "declared"]
 Conclusion = Literal["above", "below", "none"]

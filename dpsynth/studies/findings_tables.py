@@ -9,8 +9,8 @@ from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
 from dpsynth.studies.protocol import Finding
 from dpsynth.studies.results import OverSeeds, Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE
 from dpsynth.studies.sheets import Entry, Sheet, counted, decimals, effect, effects_over_seeds, over_seeds
-from dpsynth.studies.ways import NOT_PRIVATE
 
 
 def paper_sheets(results: Results) -> tuple[Sheet, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.results import OverSeeds, Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE, Way, ways
 from dpsynth.studies.sheets import (
     NOT_KNOWN,
     Entry,
@@ -23,7 +24,6 @@ from dpsynth.studies.sheets import (
 )
 from dpsynth.studies.thesis_numbers import CRITIC, NOISE_LEVELS, THESIS, Compared, ThesisDataset
 from dpsynth.studies.trial import Trial
-from dpsynth.studies.ways import NOT_PRIVATE, Way, ways
 
 _RATE = "positive_rate_synthetic"
 #: a p-value below this is counted

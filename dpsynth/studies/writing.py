@@ -24,19 +24,19 @@ from dpsynth.report.page.blocks import (
 from dpsynth.report.page.frame import Banner, render_sections
 from dpsynth.studies.arms import HEALTHGAN
 from dpsynth.studies.findings_tables import paper_sheets
-from dpsynth.studies.forests import forests
+from dpsynth.studies.forest_plots import forests
 from dpsynth.studies.replication_tables import regression_sheets
 from dpsynth.studies.results import Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE
 from dpsynth.studies.sheets import Entry, Sheet
 from dpsynth.studies.thesis_tables import thesis_sheets
-from dpsynth.studies.ways import NOT_PRIVATE
 
 _INTERNAL = (
     "INTERNAL: not for release.",
     "Nearly everything here was computed from real records without payment, so that no guarantee covers it. "
     "Covered, each by the ε of its own fit, are a private generator's synthetic table and the declared "
-    "private estimates of that fit alone: not what sets them beside real records, and not many fits at the price of "
-    "one, such as all seeds of a column.",
+    "private estimates of that fit alone: not what sets them beside real records, and not many fits at the "
+    "price of one, such as all seeds of a column.",
 )
 _BASELINE = (
     f"HealthGAN is {NOT_PRIVATE}.",

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.studies.arms import HEALTHGAN, REAL, arms
+from dpsynth.studies.arms import HEALTHGAN, REAL, arms_of
 from dpsynth.studies.protocol import Protocol
 from dpsynth.studies.results import Results
 from dpsynth.studies.trial import Measured, Task, Trial
@@ -101,7 +101,7 @@ DECLARED: list[dict[str, Interval | None]] = [
 def made_up(**changed: Any) -> Results:
     """The whole study; ``changed`` are keys of the protocol."""
     told = protocol(**changed)
-    compared = arms(told, DELTA)
+    compared = arms_of(told, DELTA)
     trials = [_trial(told, arm.name, seed, r) for seed in range(told.seeds) for arm in compared
               for r in range(arm.restarts)]  # fmt: skip
     if told.coverage is not None:

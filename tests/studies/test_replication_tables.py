@@ -28,7 +28,7 @@ def cell(found: Sheet, row: str, column: str) -> Entry:
 
 
 def test_estimates_over_seeds():
-    """Catches half of the records in the place of all, and an estimate that is lacking counted as a number."""
+    """Catches half of the records in the place of all, and a lacking estimate counted as a number."""
     found = sheet(made.made_up(), "regression-1-estimates")
     assert cell(found, "age", "all real records (95 % interval)").text == "1.50 (1.20 to 1.88)"
     assert cell(found, "age", "training part").numbers["median"] == 1.4
@@ -40,7 +40,7 @@ def test_estimates_over_seeds():
 
 
 def test_signs_and_decisions():
-    """Catches agreement with the training part in place of all records, and a lacking estimate that agrees."""
+    """Catches agreement with the training part in place of all, and a lacking estimate that agrees."""
     results = made.made_up()
     sign, decision = (sheet(results, f"regression-1-{name}") for name in ("sign", "decision"))
     # age, naive: 1.3, 1.1, none; declared: 1.5, 1.6, 0.9
