@@ -1,4 +1,4 @@
-"""Tables 3.1 to 3.4 of Pedersen (2022) for any study, and the measures of its chapter 4.
+"""Tables 3.1 to 3.4 of Pedersen (2022) for any study.
 
 Where the study is on one of the thesis's three cohorts, what the thesis prints stands beside what was found.
 """
@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from dpsynth.studies.arms import HEALTHGAN, REAL
+from dpsynth.studies.privacy_table import NEAREST, privacy_sheet
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.selected_tables import NOT_PRIVATE, Way, ways
 from dpsynth.studies.sheets import (
@@ -26,10 +27,6 @@ from dpsynth.studies.thesis_numbers import CRITIC, NOISE_LEVELS, THESIS, Compare
 from dpsynth.studies.trial import Trial
 
 _RATE = "positive_rate_synthetic"
-#: a p-value below this is counted
-_LEVEL = 0.05
-#: of one row of table 3.4 after the rate
-_NEAREST = ("nn_accuracy_train", "nn_accuracy_test", "privacy_loss")
 _UNBIASED = (
     "TrResembLoss and TeResembLoss are nearest-neighbour adversarial accuracies to training and test records "
     "(0.5: the same distribution, 1: disjoint), PrivacyLoss is the second minus the first, on parts of one "
@@ -49,7 +46,7 @@ def thesis_sheets(results: Results) -> tuple[Sheet, ...]:
         _positive_rates(results, compared, thesis),
         _comparison(results, compared, thesis),
         _classifiers(results, compared),
-        _privacy(results, compared),
+        privacy_sheet(results, compared),
     )
 
 
@@ -209,7 +206,7 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
                 _epsilon(way.spent),
                 over_seeds(way.over_seeds("auc_mean"), decimals, seeds),
                 rates_over_seeds(way.over_seeds(_RATE), seeds),
-                *(over_seeds(way.over_seeds(name), decimals, seeds) for name in _NEAREST),
+                *(over_seeds(way.over_seeds(name), decimals, seeds) for name in NEAREST),
             )
         )
     if thesis is not None:
@@ -257,44 +254,6 @@ def _classifiers(results: Results, compared: Sequence[Way]) -> Sheet:
         "Table 3.4, by classifier: area under the ROC curve on the test records",
         ("trained on", *(name.replace("_", " ") for name in classifiers)),
         tuple(rows),
-    )
-
-
-def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
-    seeds = results.seeds
-    rows = []
-    for way in compared:
-        row = [Entry(way.label), *(over_seeds(way.over_seeds(name), decimals, seeds) for name in _NEAREST)]
-        for name in ("nn_copies_p", "nn_apart_p"):
-            known = [value for value in way.values(name) if value is not None and not math.isnan(value)]
-            row += [over_seeds(way.over_seeds(name), decimals, seeds)]
-            row += [counted(sum(value < _LEVEL for value in known), len(known))]
-        rows.append(tuple(row))
-    return Sheet(
-        "table-4",
-        "Table 4.x: Refined evaluation of privacy (chapter 4)",
-        (
-            "table",
-            "accuracy, training",
-            "accuracy, test",
-            "privacy loss",
-            "p, copies",
-            "copies: p < .05",
-            "p, apart",
-            "apart: p < .05",
-        ),
-        tuple(rows),
-        (
-            "Accuracy is the unbiased nearest-neighbour adversarial accuracy of definition 4.1.1, with ties "
-            "shared out: 0.5 for two samples of one distribution. Privacy loss is test minus training.",
-            "p, copies: a small value says that synthetic records lie closer to the training records than a "
-            "sample of the same distribution would. p, apart: a small value says that synthetic and test "
-            "records differ in distribution. Both are permutation tests; 'p < .05' counts seeds.",
-            "These are measurements of one table, no bounds: a privacy loss near 0 proves no privacy. What "
-            "is guaranteed is ε, and only that.",
-            "The thesis's own table 4.1 is a worked example of a theorem on attackers, no result of a study; "
-            "attacks are a part of their own.",
-        ),
     )
 
 
