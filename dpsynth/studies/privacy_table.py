@@ -1,6 +1,6 @@
 """The refined evaluation of privacy in chapter 4 of Pedersen (2022): unbiased nearest-neighbour accuracy.
 
-Definition 4.1.1, with ties shared out as in equation 4.5, and permutation tests that the thesis does not have.
+Definition 4.1.1, with ties shared out as in equation 4.5, and permutation tests, which are ours.
 """
 
 from __future__ import annotations
