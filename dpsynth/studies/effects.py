@@ -1,4 +1,4 @@
-"""Effects of a study's regressions by source: all real records, half of them, synthetic tables, private estimates."""
+"""Effects of a study's regressions in real records and synthetic tables, and as private estimates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dpsynth.evaluation.replication.contrasts import interval_overlap
 from dpsynth.report.details import Effect, Effects
 from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.results import Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE
 from dpsynth.studies.trial import Draw, Trial
-from dpsynth.studies.ways import NOT_PRIVATE
 
 Side = Literal["real", "synthetic", "declared"]
 Conclusion = Literal["above", "below", "none"]
@@ -91,7 +91,7 @@ def regressions(results: Results) -> tuple[Regression, ...]:
 
 
 def sources(results: Results) -> tuple[Source, ...]:
-    """Return what is compared: half of the records, HealthGAN, and both kinds of estimates at each epsilon."""
+    """Return what is compared: the training part, HealthGAN, and both kinds of estimates at each epsilon."""
     found = [Source("training part", REAL, "synthetic")]
     for arm in results.arms:
         if arm.name == HEALTHGAN:

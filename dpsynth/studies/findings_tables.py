@@ -6,14 +6,25 @@ from collections.abc import Mapping
 
 from dpsynth.report.details import Effect
 from dpsynth.studies.arms import HEALTHGAN, REAL
-from dpsynth.studies.effects import Regression, Source, over_trials, sources
+from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
 from dpsynth.studies.protocol import Finding
 from dpsynth.studies.results import OverSeeds, Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE
 from dpsynth.studies.sheets import Entry, Sheet, counted, decimals, effect, effects_over_seeds, over_seeds
-from dpsynth.studies.ways import NOT_PRIVATE
 
 
-def findings_sheet(results: Results, found: Mapping[str, Regression]) -> Sheet:
+def paper_sheets(results: Results) -> tuple[Sheet, ...]:
+    """Return the sheets of the paper's findings and of its areas under the curve."""
+    found = {each.label: each for each in regressions(results)}
+    sheets = []
+    if results.protocol.findings and found:
+        sheets.append(_findings(results, found))
+    if results.protocol.aucs:
+        sheets.append(_aucs(results))
+    return tuple(sheets)
+
+
+def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
     """For each finding the paper's number, that of all real records, and how often each source keeps it."""
     compared = [source for source in sources(results) if source.arm not in (REAL, HEALTHGAN)]
     rows = []
@@ -35,10 +46,11 @@ def findings_sheet(results: Results, found: Mapping[str, Regression]) -> Sheet:
         ("finding", "reported", "all real records here", *(source.label for source in compared)),
         tuple(rows),
         (
-            "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a finding "
-            "of none, that none is shown. A wide interval keeps a finding of none without showing anything. "
-            "Estimates that are lacking and fits that were refused count as lost.",
-            "The number after the count is the median estimate over seeds, with the lowest and the highest.",
+            "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a "
+            "finding of none, that none is shown. A wide interval keeps a finding of none without showing "
+            "anything. Estimates that are lacking and fits that were refused count as lost.",
+            "Each source: in how many seeds the finding is kept; then the median estimate, with the lowest "
+            "and the highest.",
             "What is lost in all real records as well is no fault of a synthetic table.",
         ),
     )
@@ -72,10 +84,10 @@ def _kept_in(results: Results, each: Regression, finding: Finding, source: Sourc
     estimates = effects_over_seeds(OverSeeds.of(one["estimate"] for one in told if one), len(told))
     if not told:
         return Entry("no fit")
-    return Entry(f"kept in {count.text} seeds; {estimates.text}", {**count.numbers, **estimates.numbers})
+    return Entry(f"{count.text}; {estimates.text}", {**count.numbers, **estimates.numbers})
 
 
-def aucs_sheet(results: Results) -> Sheet:
+def _aucs(results: Results) -> Sheet:
     """Reported by the paper, of real data here, and of synthetic tables."""
     classifiers = results.protocol.classifiers
     blank = [Entry("")] * (len(classifiers) + 1)
@@ -105,7 +117,8 @@ def aucs_sheet(results: Results) -> Sheet:
         ("trained on", "reported", "mean here", *(name.replace("_", " ") for name in classifiers)),
         tuple(rows),
         (
-            "What is trained here predicts from all columns, and is tested on real records that were held out.",
+            "What is trained here predicts from all columns, and is tested on real records that were held "
+            "out.",
         ),
     )
 

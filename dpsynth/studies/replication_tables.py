@@ -1,4 +1,4 @@
-"""What a study's regressions say of real, synthetic and private estimates: term by term, and as conclusions.
+"""What a study's regressions say of real, synthetic and private estimates: term by term.
 
 Everything is compared with the regression of *all* real records, not with that of the training part, which
 has fewer records and is itself a source that is compared.
@@ -13,7 +13,6 @@ from statistics import fmean, stdev
 from dpsynth.report.details import Effect
 from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
-from dpsynth.studies.findings_tables import aucs_sheet, findings_sheet
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.sheets import (
     NOT_KNOWN,
@@ -30,15 +29,9 @@ from dpsynth.studies.sheets import (
 _POOLED = "all terms"
 
 
-def replication_sheets(results: Results) -> tuple[Sheet, ...]:
-    """Return the sheets of each regression, of the paper's findings, and of areas under the curve."""
-    found = regressions(results)
-    sheets = [sheet for each in found for sheet in _of_regression(results, each)]
-    if results.protocol.findings and found:
-        sheets.append(findings_sheet(results, {each.label: each for each in found}))
-    if results.protocol.aucs:
-        sheets.append(aucs_sheet(results))
-    return tuple(sheets)
+def regression_sheets(results: Results) -> tuple[Sheet, ...]:
+    """Return the sheets of each regression: estimates, signs, decisions, overlaps, coverage."""
+    return tuple(sheet for each in regressions(results) for sheet in _of_regression(results, each))
 
 
 def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
@@ -68,13 +61,13 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
         tuple(rows),
         (
             f"{each.told.get('formula', '')} (all {each.told['n_real']:,} real records).".strip(),
-            *(f"No estimate from {'all real' if side == 'real' else 'half of the'} records: {why}." for
+            *(f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}." for
               side, why in reasons.items()),
-            "In the first column the parentheses hold the 95 % interval. In all others they hold the lowest and "
-            "the highest of the estimates over seeds, which is no confidence interval.",
-            "Training part: the same regression on the real records that the generators were fitted to, as the "
-            "best that any of them could do. Naive: on a synthetic table as if it were a sample of patients, "
-            "which is not valid as inference. Declared: the private estimates, paid for out of ε.",
+            "In the first column the parentheses hold the 95 % interval. In all others they hold the "
+            "lowest and the highest of the estimates over seeds, which is no confidence interval.",
+            "Training part: the same regression on the real records that the generators were fitted to, as "
+            "the best that any of them could do. Naive: on a synthetic table as if it were a sample of "
+            "patients, which is not valid as inference. Declared: the private estimates, paid for out of ε.",
         ),
     )  # fmt: skip
     yield _agreement(
@@ -85,9 +78,9 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
     yield _agreement(
         results, each, compared, "decision", "seeds with the same decision as all real records",
         lambda told, real: each.conclusion(told) == each.conclusion(real),
-        "A decision is what the 95 % interval says: an effect above, an effect below, or none shown. An interval "
-        "that is wide enough shows nothing, and agrees wherever the real records show nothing either. An "
-        "estimate that is lacking counts as disagreement.",
+        "A decision is what the 95 % interval says: an effect above, an effect below, or none shown. An "
+        "interval that is wide enough shows nothing, and agrees wherever the real records show nothing "
+        "either. An estimate that is lacking counts as disagreement.",
     )  # fmt: skip
     yield _overlaps(results, each, compared)
     if any(trial.task.draw == "resample" for trial in results.trials):
@@ -130,7 +123,7 @@ def _agreement(
 
 
 def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) -> Sheet:
-    """Karr's overlap with the interval of all real records, by term; its mean over terms, 0 where disjoint."""
+    """Karr's overlap with the interval of all real records, by term; the mean over terms, 0 where apart."""
     overlaps: dict[str, list[list[float | None]]] = {
         term: [
             [None if told is None or real is None else each.overlap(told, real) for told in found]
@@ -155,8 +148,8 @@ def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) ->
         (*rows, tuple(pooled)),
         (
             "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. The last row is "
-            "its mean over the terms with an estimate, apart counting as 0. The training part has half of the "
-            "records, so that its intervals are wider than those of all, and its overlap is what can be hoped "
+            "its mean over the terms with an estimate, apart counting as 0. The training part has "
+            "fewer records than all, so that its intervals are wider, and its overlap is what can be hoped "
             "for.",
         ),
     )
@@ -190,9 +183,10 @@ def _coverage(results: Results, each: Regression) -> Sheet:
         tuple(tuple(row) for row in (*rows, pooled)),
         (
             "Over resamples of the records with replacement, each as large as a training part, with one fit "
-            "each. The last row is the share over all terms, with its standard error over resamples; an honest "
-            "interval has 95 %. An interval without an end holds everything. Estimates that are lacking are not "
-            "counted.",
+            "each. The last row is the share over all terms, with its standard error over resamples (0 "
+            "says nothing where all hold); an honest "
+            "interval has 95 %. An interval without an end holds everything. Estimates that are lacking "
+            "are not counted.",
         ),
     )
 

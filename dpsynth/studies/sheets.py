@@ -175,8 +175,8 @@ def rates_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
 
     Examples
     --------
-    >>> rates_over_seeds(OverSeeds.of([0.0628]), 1)
-    Entry(text='6.28', numbers={'median': 6.28, 'lowest': 6.28, 'highest': 6.28, 'seeds': 1})
+    >>> rates_over_seeds(OverSeeds.of([0.0625]), 1)
+    Entry(text='6.25', numbers={'median': 6.25, 'lowest': 6.25, 'highest': 6.25, 'seeds': 1})
     """
     if found is not None:
         found = OverSeeds(100 * found.median, 100 * found.lowest, 100 * found.highest, found.seeds)

@@ -1,7 +1,7 @@
 """What Pedersen (2022) prints in tables 3.1 to 3.4, for each of the thesis's three cohorts.
 
-Rates are shares here and percentages in the thesis. Its table 3.1 calls N the number of points in the training
-set and its table 3.2 gives the same numbers as data points.
+Rates are shares here and percentages in the thesis. Its table 3.1 calls N the number of points in the
+training set, and its table 3.2 gives the same numbers as data points.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables 3.1 to 3.4 of Pedersen (2022) for any study, and the measures of its chapter 4.
+"""Tables 3.1 to 3.4 of Pedersen (2022) for any study.
 
 Where the study is on one of the thesis's three cohorts, what the thesis prints stands beside what was found.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpsynth.studies.arms import REAL
+from dpsynth.studies.arms import HEALTHGAN, REAL
+from dpsynth.studies.privacy_table import NEAREST, privacy_sheet
 from dpsynth.studies.results import OverSeeds, Results
+from dpsynth.studies.selected_tables import NOT_PRIVATE, Way, ways
 from dpsynth.studies.sheets import (
     NOT_KNOWN,
     Entry,
@@ -23,18 +25,14 @@ from dpsynth.studies.sheets import (
 )
 from dpsynth.studies.thesis_numbers import CRITIC, NOISE_LEVELS, THESIS, Compared, ThesisDataset
 from dpsynth.studies.trial import Trial
-from dpsynth.studies.ways import NOT_PRIVATE, Way, ways
 
 _RATE = "positive_rate_synthetic"
-#: a p-value below this is counted
-_LEVEL = 0.05
-#: of one row of table 3.4 after the rate
-_NEAREST = ("nn_accuracy_train", "nn_accuracy_test", "privacy_loss")
 _UNBIASED = (
     "TrResembLoss and TeResembLoss are nearest-neighbour adversarial accuracies to training and test records "
     "(0.5: the same distribution, 1: disjoint), PrivacyLoss is the second minus the first, on parts of one "
     "size. They are computed "
-    "by definition 4.1.1 of the thesis, which is unbiased; its own table 3.4 has the older, slightly biased one."
+    "by definition 4.1.1 of the thesis, which is unbiased; its own table 3.4 has the older, slightly "
+    "biased one."
 )
 
 
@@ -48,7 +46,7 @@ def thesis_sheets(results: Results) -> tuple[Sheet, ...]:
         _positive_rates(results, compared, thesis),
         _comparison(results, compared, thesis),
         _classifiers(results, compared),
-        _privacy(results, compared),
+        privacy_sheet(results, compared),
     )
 
 
@@ -57,7 +55,7 @@ def _architecture(results: Results, thesis: ThesisDataset | None) -> Sheet:
     for arm in results.arms:
         told = [trial for trials in results.of(arm.name).values() for trial in trials if trial.architecture]
         if told:
-            rows.append(_networks(arm.name, told))
+            rows.append(_networks(f"{arm.name} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else arm.name, told))
     if thesis is not None:
         critic = (thesis.dimension, *CRITIC)
         numbers = (thesis.n, thesis.batch, thesis.dimension)
@@ -174,14 +172,15 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         header,
         tuple(map(tuple, rows)),
         (
-            "The selection is the thesis's: of all synthetic tables of a generator's restarts, the one with the "
-            "highest positive rate.",
-            "The thesis states the noise of one fit. Choosing looks at the tables of all fits, so that all of "
-            "them are spent: ε stated is that of one fit, ε spent that of everything looked at, composed from "
-            "the ledgers (the largest over seeds). Unpaid: each restart has the whole ε, and the two differ. "
-            "Paid: the restarts share ε, and the two agree, but for what rounding up leaves unused.",
-            "The selection prefers tables with too many positive records: a rate above that of the training set "
-            "is no merit. The column 'above the training set' counts the seeds in which it is.",
+            "The selection is the thesis's: of all synthetic tables of a generator's restarts, the one "
+            "with the highest positive rate.",
+            "The thesis states the noise of one fit. Choosing looks at the tables of all fits, so that all "
+            "of them are spent: ε stated is that of one fit, ε spent that of everything looked at, "
+            "composed from the ledgers (the largest over seeds). Unpaid: each restart has the whole ε, and "
+            "the two differ. Paid: the restarts share ε, and the two agree, but for what rounding up "
+            "leaves unused.",
+            "The selection prefers tables with too many positive records: a rate above that of the "
+            "training set is no merit. The column 'above the training set' counts the seeds in which it is.",
             "Each seed is another split of the same records, as a repetition for measuring: ε is that of one "
             "seed. To release the tables of several seeds would cost them all.",
         ),
@@ -207,7 +206,7 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
                 _epsilon(way.spent),
                 over_seeds(way.over_seeds("auc_mean"), decimals, seeds),
                 rates_over_seeds(way.over_seeds(_RATE), seeds),
-                *(over_seeds(way.over_seeds(name), decimals, seeds) for name in _NEAREST),
+                *(over_seeds(way.over_seeds(name), decimals, seeds) for name in NEAREST),
             )
         )
     if thesis is not None:
@@ -220,7 +219,8 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
         ("trained on", "ε spent", "AUC", "+ rate (%)", "TrResembLoss", "TeResembLoss", "PrivacyLoss"),
         tuple(rows),
         (
-            f"AUC is that on the test records, a mean over classifiers ({names}) that were trained on the table.",
+            f"AUC is that on the test records, a mean over classifiers ({names}) that were trained on the "
+            "table.",
             _UNBIASED,
             "Rows and columns are exchanged against the thesis. 'Best' is the selection of table 3.3.",
         ),
@@ -257,48 +257,14 @@ def _classifiers(results: Results, compared: Sequence[Way]) -> Sheet:
     )
 
 
-def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
-    seeds = results.seeds
-    rows = []
-    for way in compared:
-        row = [Entry(way.label), *(over_seeds(way.over_seeds(name), decimals, seeds) for name in _NEAREST)]
-        for name in ("nn_copies_p", "nn_apart_p"):
-            known = [value for value in way.values(name) if value is not None]
-            row += [over_seeds(way.over_seeds(name), decimals, seeds)]
-            row += [counted(sum(value < _LEVEL for value in known), len(known))]
-        rows.append(tuple(row))
-    return Sheet(
-        "table-4",
-        "Table 4.x: Refined evaluation of privacy (chapter 4)",
-        (
-            "table",
-            "accuracy, training",
-            "accuracy, test",
-            "privacy loss",
-            "p, copies",
-            "p < .05",
-            "p, apart",
-            "p < .05 (apart)",
-        ),
-        tuple(rows),
-        (
-            "Accuracy is the unbiased nearest-neighbour adversarial accuracy of definition 4.1.1, with ties "
-            "shared out: 0.5 for two samples of one distribution. Privacy loss is test minus training.",
-            "p, copies: a small value says that synthetic records lie closer to the training records than a "
-            "sample of the same distribution would. p, apart: a small value says that synthetic and test "
-            "records differ in distribution. Both are permutation tests; 'p < .05' counts seeds.",
-            "These are measurements of one table, no bounds: a privacy loss near 0 proves no privacy. What is "
-            "guaranteed is ε, and only that.",
-            "The thesis's own table 4.1 is a worked example of a theorem on attackers, no result of a study; "
-            "attacks are a part of their own.",
-        ),
-    )
-
-
 def _epsilon(value: float | None) -> Entry:
     if value is None:
         return Entry(NOT_KNOWN)
-    return Entry(NOT_PRIVATE) if math.isinf(value) else Entry(f"{value:.3g}", {"value": value})
+    if math.isinf(value):
+        return Entry(NOT_PRIVATE)
+    # three digits, rounded up: a cost is never told as less than it is
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return Entry(f"{unit * math.ceil(value / unit - 1e-9):.3g}", {"value": value})
 
 
 def _rate(share: float) -> Entry:

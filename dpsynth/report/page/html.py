@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
 from dpsynth.report.page import card, closeness, glossary, guarantee, replication, risks, similarity, utility
 from dpsynth.report.page.blocks import Section
+from dpsynth.report.page.frame import render_template
 from dpsynth.report.page.summary import boxes
 from dpsynth.report.page.tables import column_tables, home, measure_tables
 from dpsynth.report.run_report import RunReport
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-    from markupsafe import Markup
 
 Mode = Literal["internal", "release"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -57,7 +52,8 @@ def render(report: RunReport, mode: Mode) -> str:
         report = report.released()
     words = glossary.section(internal=internal, studies=bool(report.studies))
     parts = [*_sections(report), card.section(report), words]
-    return _template().render(
+    return render_template(
+        "report.html",
         title=report.title,
         day=report.day,
         mode=mode,
@@ -96,22 +92,3 @@ def _others(evaluation: Evaluation) -> Section | None:
     left = [measure for measure in evaluation.measures if home(measure.group) is None]
     blocks = measure_tables(left) + column_tables(left, "Other measures")
     return Section("others", "Other measures", tuple(blocks)) if blocks else None
-
-
-def _breakable(text: str) -> Markup:
-    """Escaped text that may break after an underscore: names of measures are long for a phone."""
-    from markupsafe import Markup, escape
-
-    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["breakable"] = _breakable
-    text = resources.files("dpsynth.report.page").joinpath("template.html").read_text(encoding="utf-8")
-    return environment.from_string(text)

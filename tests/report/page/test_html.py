@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 import report_sources as sources
+from page_outline import Outline, check_self_contained
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.events.events import gaussian_event, non_private_event
@@ -19,37 +19,6 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.report.page.html import MODES, render, write_page
 from dpsynth.report.run_report import RunReport
-
-VOID = {"meta", "img", "wbr", "br", "link"}
-
-
-class Outline(HTMLParser):
-    """Tags, attributes and words of a page; fails on tags that do not nest."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.words.append(data)
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
-
 
 IMAGE = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
 
@@ -97,14 +66,7 @@ def test_structure(pages, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_self_contained_and_without_script(pages, mode):
     """Catches scripts, handlers, and addresses outside the page."""
-    outline = Outline(pages[mode])
-    assert not outline.of("script") and not outline.of("link") and not outline.of("iframe")
-    (policy,) = [a["content"] for a in outline.of("meta") if "http-equiv" in a]
-    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    for _, attributes in outline.tags:
-        assert not any(name.startswith("on") for name in attributes)
-        assert str(attributes.get("src", "data:")).startswith("data:")
-    assert "url(http" not in pages[mode] and "@import" not in pages[mode]
+    check_self_contained(pages[mode])
 
 
 def test_names_are_escaped(pages):

@@ -1,4 +1,4 @@
-"""The synthetic tables that a study sets side by side: of one fit, or chosen among restarts, with their cost."""
+"""The synthetic tables that a study compares: of one fit, or chosen among restarts, with their cost."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Way:
 def ways(results: Results) -> tuple[Way, ...]:
     """Return what is compared, but for the records themselves: HealthGAN first, then each epsilon.
 
-    Of each epsilon: one fit; the best of all restarts, each with the whole epsilon, as the thesis selects; and
-    the best of restarts that share epsilon.
+    Of each epsilon: one fit; the best of all restarts, each with the whole epsilon, as the thesis selects;
+    and the best of restarts that share epsilon.
     """
     return tuple(way for arm in results.arms if arm.name != REAL for way in _of(results, arm))
 
