@@ -5,7 +5,7 @@ A formula is arithmetic over columns of numbers (and of categories that are numb
     +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
     (column == 'category')  (column != 'category')
 
-A comparison is 1 where it holds and 0 elsewhere, so that a product of two is an interaction of categories.
+A comparison is 1 where it holds and 0 elsewhere.
 It is read by Python's own parser, and of what that gives only these parts are taken; nothing is run as code.
 Units are the user's: kilograms over square metres, if that is what the columns hold. The result is brought
 within the column's declared bounds and to its nearest declared step, and is missing where an input is.

@@ -18,6 +18,7 @@ from dpsynth.table import require_reviewed
 
 FILES = (
     "diabetes130",
+    "diabetes130_hba1c",
     "flchain",
     "flchain_followed",
     "heart_failure_299",
@@ -81,6 +82,27 @@ def test_flchain_followed_is_flchain_with_its_time(data_dir: Path) -> None:
     )
     # who died was followed for a shorter time: why it is no predictor
     assert frame.groupby("death")["futime"].median().diff().iloc[-1] < -1000
+
+
+def test_diabetes130_hba1c_is_diabetes130_by_who_was_measured(data_dir: Path) -> None:
+    """A second card of one file whose patients or words drift, or an interaction of the wrong columns."""
+    one, other = datasets.card("diabetes130"), datasets.card("diabetes130_hba1c")
+    assert other.sha256 == one.sha256 and other.origin == one.origin and other.leaking == one.leaking
+    assert [c for c in other.table.columns if c not in one.table.columns] == [other.table["measured_in"]]
+    frame = datasets.load("diabetes130_hba1c", data_dir=data_dir).frame
+    whole = datasets.load("diabetes130", data_dir=data_dir).frame
+    pd.testing.assert_frame_equal(frame.drop(columns="measured_in"), whole[frame.columns.drop("measured_in")])
+    tested = whole["A1Cresult"] != "not measured"
+    groups = pd.crosstab(whole["primary_diagnosis"][tested], frame["measured_in"][tested])
+    # by hand from the two columns: everybody of a diagnosis that is compared, and nobody else
+    assert groups.loc["diabetes"].to_dict() == {
+        "circulatory": 0,
+        "diabetes": 2061,
+        "other": 0,
+        "respiratory": 0,
+    }
+    assert groups.loc["neoplasms", "other"] == groups.loc["neoplasms"].sum() > 0
+    assert (frame["measured_in"][~tested] == "not measured").all()
 
 
 def test_load_breast_cancer_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,8 @@ _OTHER_DRUGS = (
     "metformin-rosiglitazone",
     "metformin-pioglitazone",
 )
+#: primary diagnoses between which the study compares what the measurement of HbA1c goes with
+_COMPARED = ("diabetes", "circulatory", "respiratory")
 _READ = (
     _ENCOUNTER,
     _PATIENT,
@@ -102,6 +104,7 @@ def prepare(raw: pd.DataFrame) -> pd.DataFrame:
         made[name] = kept[name].map(diagnosis_group, na_action="ignore")
     for name in ("max_glu_serum", "A1Cresult"):  # the file's word for no test is None
         made[name] = kept[name].fillna("not measured")
+    made["measured_in"] = _measured_in(made)
     other = kept[list(_OTHER_DRUGS)].isin(["Down", "Steady", "Up"]).any(axis=1)
     made["other_drug"] = other.map({True: "Yes", False: "No"})
     made["readmitted"] = kept["readmitted"].map({"<30": "yes", ">30": "no", "NO": "no"})
@@ -139,6 +142,12 @@ def diagnosis_group(code: str) -> str | None:
     if not digits.isdigit():  # V and E codes
         return "other"
     return next((name for low, high, name in _GROUPS if low <= int(digits) <= high), "other")
+
+
+def _measured_in(made: pd.DataFrame) -> pd.Series:
+    """In whom HbA1c was measured: the primary diagnosis, or ``not measured``; an unknown one is other."""
+    diagnosis = made["diag_1"].where(made["diag_1"].isin(_COMPARED), "other")
+    return diagnosis.where(made["A1Cresult"] != "not measured", "not measured")
 
 
 def _specialty(word: str | None) -> str:
