@@ -43,8 +43,59 @@ def test_the_lists_are_long_enough_and_without_doubles():
     assert not [name for name, times in names.items() if times > 1]
     assert not set(names) & {mutant.room for mutant in MUTANTS}
     rooms = Counter(mutant.room for mutant in MUTANTS)
+    expected = (
         "accounting bounds checkpoint cohorts datasets ledger mechanism paths published "
         "releases report step studies"
+    )
+    assert sorted(rooms) == expected.split() and min(rooms.values()) >= 5 and len(MUTANTS) >= 40
+
+
+SOURCE = "def add_up(values):\n    return sum(values) + 0\n"
+TESTS = """
+import pytest
+from small.sums import add_up
+
+def test_sum():
+    assert add_up([1, 2]) == 3
+
+def test_asleep():
+    add_up([1, 2])
+
+def test_broken():
+    assert add_up([1, 2]) == 5
+
+@pytest.mark.skip(reason="never")
+def test_skipped():
+    assert add_up([1, 2]) == 5
+"""
+FAULTS = {  # name: old, new, test, what the runner must say
+    "caught": ("+ 0", "+ 1", "test_sum", "test_sums.py::test_sum"),
+    "asleep": ("+ 0", "+ 1", "test_asleep", "SURVIVES"),
+    "equivalent": ("+ 0", "- 0", "test_sum", "SURVIVES"),
+    "gone": ("+ 7", "+ 1", "test_sum", "DOES NOT APPLY"),
+    "ambiguous": ("s", "t", "test_sum", "DOES NOT APPLY"),
+    "always-failing": ("+ 0", "+ 1", "test_broken", "test_sums.py::test_broken FAILS WITHOUT IT"),
+    "stumbling": ("+ 0", "+ x", "test_sum", "CRASHES (tests/test_sums.py::test_sum: NameError)"),
+    "no-python": ("+ 0", "+ (", "test_sum", "CRASHES"),
+    "skipped": ("+ 0", "+ 1", "test_skipped", "NOT TESTED: all its tests were skipped"),
+    "nowhere": ("+ 0", "+ 1", "test_nowhere", "NOT TESTED: there is no such test"),
+}
+
+
+def run(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HERE / "run.py"), *arguments]
+    fast = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=fast)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small package with its tests, one of them broken, and a room of mutants."""
+    folder = tmp_path_factory.mktemp("project")
+    rooms = "\n".join(
+        f"[{name}]\npromise = 'sums are sums'\nfile = 'sums.py'\nold = '{old}'\nnew = '{new}'\n"
+        f"tests = ['test_sums.py::{test}']"
+        for name, (old, new, test, _) in FAULTS.items()
     )
     files = {
         "small/__init__.py": "",
