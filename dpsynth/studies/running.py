@@ -147,7 +147,8 @@ def run_study(
         _carry_out(protocol, compared, missing, table, out, jobs, log)
         trials = tuple(Trial.from_dict(read_json(_file(out, task), "the trial")) for task in wanted)
         unit = table.schema.unit or "one row"
-        results = Results(protocol, compared, trials, _told(protocol, table, source), unit)
+        told = _told(protocol, table, source)
+        results = Results(protocol, compared, trials, told, unit, table.schema)
         write_results(results, out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
     return Finished(out, files, results, len(wanted) - len(missing), len(missing))
