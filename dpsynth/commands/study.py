@@ -198,6 +198,7 @@ def run_protocol(
     tables/; all of it is internal. The same command goes on with what is there, after an interruption or with
     more seeds.
     """
+    from dpsynth.studies.findings_tables import told
     from dpsynth.studies.protocol import find_protocol
     from dpsynth.studies.running import Source, run_study
 
@@ -219,6 +220,7 @@ def run_protocol(
     }
     lines = [
         f"{protocol.title}: {done.carried_out} trials carried out, {done.kept} kept from before",
+        *told(done.results),
         *done.results.problems(),
         f"wrote {', '.join(done.files)} to {done.out}",
         "These results are internal: not for release.",

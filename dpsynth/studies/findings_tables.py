@@ -24,6 +24,25 @@ def paper_sheets(results: Results) -> tuple[Sheet, ...]:
     return tuple(sheets)
 
 
+def told(results: Results) -> list[str]:
+    """Return the findings as lines for a terminal: what was concluded, and kept in how many seeds."""
+    lines = []
+    for sheet in paper_sheets(results):
+        if sheet.name != "findings":
+            continue
+        for finding, reported, real, *sources_ in sheet.rows:
+            kept = (
+                f"{name} {entry.text.partition(';')[0]}"
+                for name, entry in zip(sheet.header[3:], sources_, strict=True)
+            )
+            lines += [
+                finding.text,
+                f"  reported {reported.text}; all real records {real.text}",
+                f"  kept: {', '.join(kept)}",
+            ]
+    return lines
+
+
 def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
     """For each finding the paper's number, that of all real records, and how often each source keeps it."""
     compared = [source for source in sources(results) if source.arm not in (REAL, HEALTHGAN)]
