@@ -147,9 +147,9 @@ def show_studies(
 @app.command("list")
 def list_protocols(as_json: console.JsonFlag = False) -> None:
     """List the published studies that `dpsynth study run` knows."""
-    from dpsynth.studies import protocol
+    from dpsynth.studies.catalogue import find_protocol, names
 
-    known = [protocol.find_protocol(name) for name in protocol.names()]
+    known = [find_protocol(name) for name in names()]
     result = {"studies": [{"name": each.name, "title": each.title, "on": each.records} for each in known]}
     wide = max((len(each.name) for each in known), default=0)
     lines = [f"{each.name:{wide}}  {each.title} ({each.records})" for each in known]
@@ -198,8 +198,8 @@ def run_protocol(
     tables/; all of it is internal. The same command goes on with what is there, after an interruption or with
     more seeds.
     """
+    from dpsynth.studies.catalogue import find_protocol
     from dpsynth.studies.findings_tables import told
-    from dpsynth.studies.protocol import find_protocol
     from dpsynth.studies.running import Source, run_study
 
     protocol = find_protocol(name).changed(

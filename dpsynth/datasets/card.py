@@ -6,9 +6,7 @@ Cards are the YAML files of the project's ``datasets`` folder. An installed pack
 
 from __future__ import annotations
 
-from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -16,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from dpsynth.datasets import preparations
 from dpsynth.errors import DataError, SchemaError
+from dpsynth.files.shipped import shipped_folder
 from dpsynth.files.yaml_text import load_yaml, one_sentence
 from dpsynth.table.schema import Schema
 
@@ -186,17 +185,5 @@ class Card(BaseModel):
 
 
 def cards_folder() -> Traversable:
-    """Return the folder of the data cards: the installed copy, or else the checkout's ``datasets``.
-
-    Raises
-    ------
-    DataError
-        If neither is there.
-    """
-    installed = resources.files("dpsynth.datasets").joinpath("cards")
-    if installed.is_dir():
-        return installed
-    checkout = Path(__file__).resolve().parents[2] / "datasets"
-    if checkout.is_dir():
-        return checkout
-    raise DataError("the data cards are not installed: neither dpsynth/datasets/cards nor datasets is there")
+    """Return the folder of the data cards."""
+    return shipped_folder("dpsynth.datasets", "cards", "datasets")

@@ -18,6 +18,7 @@ from dpsynth.datasets import location, preparations
 from dpsynth.datasets.card import Card, cards_folder
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
+from dpsynth.files.shipped import stems
 from dpsynth.files.yaml_text import read_text
 from dpsynth.table.column import Column
 from dpsynth.table.io import read_csv_text
@@ -34,8 +35,7 @@ CREDENTIALED = {
 
 def names() -> tuple[str, ...]:
     """Return the names of the data sets that have a card, in alphabetical order."""
-    entries = [entry.name for entry in cards_folder().iterdir()]
-    return tuple(sorted(entry.removesuffix(".yaml") for entry in entries if entry.endswith(".yaml")))
+    return stems(cards_folder())
 
 
 def card(name: str) -> Card:

@@ -7,9 +7,6 @@ are to be compared. It is frozen, checked as a whole before a record is read, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -18,7 +15,7 @@ from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError, InputError, SchemaError
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.files.options import Section, listed
-from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+from dpsynth.files.yaml_text import dump_yaml, one_sentence
 from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
 from dpsynth.table.schema import Column, Schema
@@ -298,39 +295,3 @@ class Protocol(Section):
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
             raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
         return cls(**data)
-
-
-def protocols_folder() -> Traversable:
-    """Return the folder of the protocols: the installed copy, or else the checkout's ``configs/studies``."""
-    installed = resources.files("dpsynth.studies").joinpath("protocols")
-    if installed.is_dir():
-        return installed
-    return Path(__file__).resolve().parents[2] / "configs" / "studies"
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of the protocols that come with the package, in alphabetical order."""
-    entries = [entry.name for entry in protocols_folder().iterdir()]
-    return tuple(sorted(entry.removesuffix(".yaml") for entry in entries if entry.endswith(".yaml")))
-
-
-def find_protocol(name: str) -> Protocol:
-    """Return a protocol by its name, or from a YAML file of one's own.
-
-    Raises
-    ------
-    ConfigError
-        If there is none of that name, or the file is not a protocol; the message starts with the file's name.
-
-    Examples
-    --------
-    >>> find_protocol("no-such-study")
-    Traceback (most recent call last):
-    dpsynth.errors.ConfigError: there is no study 'no-such-study' (studies: ...)
-    """
-    if name.endswith(".yaml"):
-        return read_yaml(name, Protocol.from_dict, error=ConfigError)
-    if name not in names():
-        raise ConfigError(f"there is no study {name!r} (studies: {', '.join(names())})")
-    with resources.as_file(protocols_folder().joinpath(f"{name}.yaml")) as path:
-        return read_yaml(path, Protocol.from_dict, error=ConfigError)

@@ -21,7 +21,8 @@ from dpsynth.files.atomic import write_text
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
-from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.derived import add_derived, formulas
+from dpsynth.table.formula import Formula
 from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Rule, parse_rule
 

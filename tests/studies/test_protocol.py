@@ -13,7 +13,8 @@ from dpsynth import datasets
 from dpsynth.cohorts.studies import STUDIES
 from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError
-from dpsynth.studies.protocol import Protocol, find_protocol, names
+from dpsynth.studies.catalogue import find_protocol, names
+from dpsynth.studies.protocol import Protocol
 from dpsynth.table.schema import Column, Schema
 
 PAPERS = ("diabetes130-readmission", "flchain-mortality", "mimic3-heart-failure", "support2-mortality")
