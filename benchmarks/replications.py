@@ -22,11 +22,10 @@ PAGES = Path(__file__).resolve().parents[1] / "docs" / "replications"
 #: sheets of a page, in this order
 WANTED = ("findings", r"regression-\d+-estimates", r"regression-\d+-coverage", "table-3.3", "table-3.4")
 #: explained once, in docs/replications.md
-_READING = (
-    "Medians over {seeds} splits, in parentheses the lowest and the highest (95 % intervals in the column of\n"
-    "all real records). How to read them: [replications](../replications.md#what-is-written). HealthGAN is NOT\n"
-    "PRIVATE; it was trained for {steps:,} steps."
-)
+_READING = """\
+Medians over {seeds} splits, in parentheses the lowest and the highest (95 % intervals in the column of all
+real records). How to read them: [replications](../replications.md#what-is-written). HealthGAN is NOT PRIVATE;
+its critic made {steps:,} steps."""
 
 
 def table(sheet: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 from dp_accounting import dp_event, pld
+from scipy import optimize, stats
 
 from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.ledger.ledger import Ledger
@@ -52,21 +53,22 @@ def test_one_fit_without_noise_has_no_epsilon() -> None:
     assert math.isinf(composed([ledger(2.0), bare], DELTA))
 
 
+def gaussian_epsilon(mu: float) -> float:
+    """The epsilon at DELTA of a Gaussian mechanism, from its curve (Balle and Wang 2018, theorem 8)."""
+
+    def excess(epsilon: float) -> float:
+        far, near = stats.norm.cdf(mu / 2 - epsilon / mu), stats.norm.cdf(-mu / 2 - epsilon / mu)
+        return float(far - math.exp(epsilon) * near) - DELTA
+
+    return float(optimize.brentq(excess, 0.0, 50.0))
+
+
 @pytest.mark.parametrize("restarts", [1, 2, 10])
 def test_shared_epsilon_is_spent_wholly(restarts: int) -> None:
     """Restarts that together have more than what the arm states, or much less."""
     each = epsilon_of_each(3.0, DELTA, restarts)
-    sigma = 1.0
-    # the noise of a Gaussian mechanism with that epsilon, by bisection on dp_accounting
-    low, high = 0.1, 100.0
-    for _ in range(50):
-        sigma = math.sqrt(low * high)
-        accountant = pld.PLDAccountant()
-        accountant.compose(dp_event.GaussianDpEvent(sigma))
-        low, high = (sigma, high) if accountant.get_epsilon(DELTA) > each else (low, sigma)
-    accountant = pld.PLDAccountant()
-    accountant.compose(dp_event.GaussianDpEvent(sigma), restarts)
-    assert accountant.get_epsilon(DELTA) == pytest.approx(3.0, rel=2e-3)
+    mu = optimize.brentq(lambda mu: gaussian_epsilon(mu) - each, 0.05, 3.0)
+    assert gaussian_epsilon(mu * math.sqrt(restarts)) == pytest.approx(3.0, rel=1e-6)
 
 
 def test_arms_of_a_thesis_study(small: Protocol) -> None:

@@ -64,6 +64,7 @@ def test_a_trial_tells_its_cost_and_its_records(small: Protocol, tmp_path: Path)
     assert 0.7 < private.sets[0].measures["auc_logistic_regression"] < 1.0
 
 
+@pytest.mark.slow
 def test_trials_of_another_protocol_are_not_mixed(small: Protocol, tmp_path: Path) -> None:
     """Tables made of trials of two protocols, or somebody's folder removed."""
     out = tmp_path / "study"
@@ -77,6 +78,7 @@ def test_trials_of_another_protocol_are_not_mixed(small: Protocol, tmp_path: Pat
         run_study(small, out, force=True)
 
 
+@pytest.mark.slow
 def test_trials_of_other_records_are_not_mixed(
     small: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +114,7 @@ def test_what_is_complete_stays(
     assert run_study(small, out).kept == 1
 
 
+@pytest.mark.slow
 def test_a_refused_fit_is_told(small: Protocol, tmp_path: Path) -> None:
     """A fit that was refused and is silently left out, or that ends the study."""
     names = [name for name in datasets.card("breast_cancer").table.names if name != "diagnosis"]
