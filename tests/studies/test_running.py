@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
 from dpsynth.errors import ConfigError, InputError, RunError
 from dpsynth.studies import running, trial
 from dpsynth.studies.arms import arms_of
+from dpsynth.studies.catalogue import find_protocol
 from dpsynth.studies.protocol import Protocol
 from dpsynth.studies.running import Source, run_study
 from dpsynth.studies.trial import Task, Trial
@@ -184,3 +186,21 @@ def test_no_classifier_knows_the_follow_up(small: Protocol) -> None:
     arm = next(arm for arm in arms_of(survival, 1e-5) if arm.name == "real")
     found = trial.carry_out(survival, arm, Task("real", "split", 0), table)
     assert 0.35 < found.sets[0].measures["auc_logistic_regression"] < 0.65
+
+
+@pytest.mark.slow
+def test_a_study_of_the_thesis_on_simulated_patients(tmp_path: Path) -> None:
+    """A cohort that does not reach its study, restarts that are not counted, or a public number unsaid."""
+    pytest.importorskip("duckdb")
+    simulate(tmp_path / "mimic", "diabetes-mortality", 160, 0.2)
+    protocol = find_protocol("diabetes-mortality").changed(seeds=1, epsilons=[3.0], baseline_steps=50)
+    done = run_study(protocol, tmp_path / "study", source=Source(tables=tmp_path / "mimic"))
+    assert (protocol.restarts, protocol.sets) == (2, 2) and done.carried_out == 1 + 3 * 2
+    private = done.results.of("ε = 3")[0]
+    assert private[0].records == 80 and len(private[0].sets) == 2
+    assert "the number of records, which a study prints" in private[0].read_ledger().excluded
+    one, both = (done.results.cost("ε = 3", restarts=restarts) for restarts in (False, True))
+    shared = done.results.cost("ε = 3 shared", restarts=True)
+    assert one is not None and both is not None and shared is not None
+    assert 2.9 < one <= 3.0 and 4.0 < both < 6.0 and 2.9 < shared <= 3.0
+    assert "thesis, data set 1" in (tmp_path / "study" / "study.md").read_text(encoding="utf-8")
