@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 #: significant digits of a number that stands alone
 _ALONE = 3
@@ -32,6 +34,11 @@ def interval_texts(estimate: float, lower: float, upper: float) -> tuple[str, st
     """
     decimals = _decimals(estimate, lower, upper)
     return _text(estimate, decimals), _text(lower, decimals), _text(upper, decimals)
+
+
+def effect_texts(told: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The same, of a record with ``estimate``, ``lower`` and ``upper``."""
+    return interval_texts(told["estimate"], told["lower"], told["upper"])
 
 
 def _decimals(estimate: float, lower: float, upper: float) -> int | None:

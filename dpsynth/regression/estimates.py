@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import inside
-from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.digits import effect_texts
 from dpsynth.regression.survival_curve import SurvivalCurve
 
 Floats = NDArray[np.float64]
@@ -129,7 +129,7 @@ class Estimates:
         rows = [("term", self.measure, "95 % interval", "p")]
         for row in self.effects():
             p = "<.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
-            estimate, lower, upper = interval_texts(row["estimate"], row["lower"], row["upper"])
+            estimate, lower, upper = effect_texts(row)
             rows.append((row["term"], estimate, f"{lower} to {upper}", p))
         width = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.study}: {self.formula}"]

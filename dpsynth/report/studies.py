@@ -6,7 +6,7 @@ with intervals that hold both errors; page and Markdown say it in the same words
 
 from __future__ import annotations
 
-from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.digits import effect_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.run_report import RunReport
@@ -84,7 +84,7 @@ def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:
     """
     found = []
     for effect in estimates.effects(LEVEL):
-        estimate, lower, upper = interval_texts(effect["estimate"], effect["lower"], effect["upper"])
+        estimate, lower, upper = effect_texts(effect)
         p = "< 0.001" if effect["p_value"] < 0.001 else f"{effect['p_value']:.3f}"
         found.append((effect["term"], estimate, f"{lower} to {upper}", p))
     return found

@@ -19,7 +19,7 @@ from dpsynth.files.json_text import dump_json
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml
-from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.digits import effect_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.budget import Shares
@@ -222,7 +222,7 @@ def _study_lines(study: Estimates) -> list[str]:
     lines += [f"| term | {study.measure} | 95 % interval | p |", "|---|---:|---|---:|"]
     for row in study.effects():
         p = "below .001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
-        estimate, lower, upper = interval_texts(row["estimate"], row["lower"], row["upper"])
+        estimate, lower, upper = effect_texts(row)
         lines.append(f"| {inert(row['term'])} | {estimate} | {lower} to {upper} | {inert(p)} |")
     lines += ["", inert(" ".join((f"Intervals are {study.widened}.", *study.remarks))), ""]
     if study.survival is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpsynth.files.markdown import inert
-from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.digits import effect_texts, interval_texts
 from dpsynth.report.details import Effect
 from dpsynth.studies.results import OverSeeds
 
@@ -144,7 +144,7 @@ def effect(told: Effect | None, rest: str = "") -> Entry:
     """An estimate with its interval, and what else is to be said of it."""
     if told is None:
         return Entry(NOT_KNOWN)
-    estimate, lower, upper = interval_texts(told["estimate"], told["lower"], told["upper"])
+    estimate, lower, upper = effect_texts(told)
     numbers = {"estimate": told["estimate"], "lower": told["lower"], "upper": told["upper"]}
     return Entry(f"{estimate} ({lower} to {upper}){rest}", numbers)
 

@@ -27,7 +27,7 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.errors import InputError
 from dpsynth.regression.design import StudyDesign
-from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.digits import effect_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.newton import mode
 from dpsynth.regression.outcomes import RECORDS, last_seen
@@ -130,7 +130,7 @@ class Rehearsal:
         rows = [("term", self.estimates.measure, "held", "mean z²", "bias", "width")]
         numbers = zip(self.held, self.squared, self.bias, self.width, strict=True)
         for effect, (held, squared, bias, width) in zip(self.estimates.effects(), numbers, strict=True):
-            told = interval_texts(effect["estimate"], effect["lower"], effect["upper"])[0]
+            told = effect_texts(effect)[0]
             shown = (f"{100 * held:.0f} %", f"{squared:.2f}", f"{bias:+.2f}", f"{width:.2f}")
             rows.append((effect["term"], told, *shown))
         wide = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]

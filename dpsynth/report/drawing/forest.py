@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dpsynth.regression.digits import interval_texts
+from dpsynth.regression.digits import effect_texts
 from dpsynth.regression.estimates import Estimates
 from dpsynth.report.details import Comparison, DeclaredEffect, Effect, EffectRow, Effects, Of
 from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
@@ -122,7 +122,7 @@ def in_words(effect: Effect | None) -> str:
     """An estimate with its interval, as people read it."""
     if effect is None:
         return "n/a"
-    estimate, lower, upper = interval_texts(effect["estimate"], effect["lower"], effect["upper"])
+    estimate, lower, upper = effect_texts(effect)
     return f"{estimate} ({lower} to {upper})"
 
 
