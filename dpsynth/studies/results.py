@@ -18,8 +18,9 @@ class OverSeeds:
     """A number over seeds: their median, the lowest and the highest of them.
 
     The lowest and the highest of k independent numbers hold the median of what they are drawn from with
-    probability 1 - 2**(1 - k), whatever their distribution: 94 % of five. Splits of one table are not quite
-    independent, so that this is a little less.
+    probability 1 - 2**(1 - k), whatever their distribution: 94 % of five. Splits of one table are independent
+    draws from what that table gives. They say nothing of other records: a mean over one half each, in five
+    splits of a table, holds the mean of the population that the table is from in 2 of 3 tables.
     """
 
     median: float

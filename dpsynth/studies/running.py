@@ -20,8 +20,9 @@ import pandas as pd
 from dpsynth import datasets
 from dpsynth.cohorts.extraction import extract
 from dpsynth.cohorts.studies import find_study
+from dpsynth.datasets.split import training_schema
 from dpsynth.datasets.table import Table
-from dpsynth.errors import DpsynthError, InputError, RunError
+from dpsynth.errors import DataError, DpsynthError, InputError, RunError
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.json_text import dump_json
 from dpsynth.files.locks import locked
@@ -138,20 +139,22 @@ def run_study(
             if not force:
                 raise InputError(_others(out, "other records"))
             shutil.rmtree(out)
-        compared = arms_of(protocol, total_delta(table.schema, FitOptions(**dict(protocol.model))))
+        fitted = training_schema(table.schema, protocol.test_fraction)
+        compared = arms_of(protocol, total_delta(fitted, FitOptions(**dict(protocol.model))))
         (out / TRIALS).mkdir(parents=True, exist_ok=True)
         write_text(out / STARTED, dump_json(started) + "\n")
         write_text(out / PROTOCOL, protocol.to_yaml())
         wanted = tasks(protocol, compared)
-        missing = [task for task in wanted if not _file(out, task).is_file()]
+        kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}
+        missing = [task for task in wanted if task not in kept]
         _carry_out(protocol, compared, missing, table, out, jobs, log)
-        trials = tuple(Trial.from_dict(read_json(_file(out, task), "the trial")) for task in wanted)
+        trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
         unit = table.schema.unit or "one row"
         told = _told(protocol, table, source)
         results = Results(protocol, compared, trials, told, unit, table.schema)
         write_results(results, out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
-    return Finished(out, files, results, len(wanted) - len(missing), len(missing))
+    return Finished(out, files, results, len(kept), len(missing))
 
 
 def _carry_out(
@@ -195,6 +198,19 @@ def _file(out: Path, task: Task) -> Path:
     return out / TRIALS / f"{task.label}.json"
 
 
+def _read(out: Path, task: Task) -> Trial:
+    path = _file(out, task)
+    try:
+        trial = Trial.from_dict(read_json(path))
+    except (DataError, AttributeError, KeyError, TypeError):
+        trial = None
+    if trial is None or trial.task != task:
+        raise DataError(
+            f"{path} is no record of that trial; remove it, and the same command carries it out anew"
+        )
+    return trial
+
+
 def _fixed(protocol: Protocol) -> dict[str, Any]:
     """What trials depend on."""
     return {name: value for name, value in protocol.to_dict().items() if name not in _FREE}
@@ -203,12 +219,17 @@ def _fixed(protocol: Protocol) -> dict[str, Any]:
 def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | None:
     """What a folder's trials were started with; None where there are none. Others are refused at once."""
     if not (out / STARTED).is_file():
-        require_free_folder(out, force=False, mark=STARTED)
+        require_free_folder(out, force=force, mark=STARTED)
         return None
-    earlier = read_json(out / STARTED)
+    try:
+        earlier = read_json(out / STARTED)
+    except DataError:
+        if not force:
+            raise
+        earlier = None
     if not force and (not isinstance(earlier, dict) or earlier.get("protocol") != _fixed(protocol)):
         raise InputError(_others(out, "another protocol"))
-    return dict(earlier)
+    return earlier if isinstance(earlier, dict) else {}
 
 
 def _others(out: Path, what: str) -> str:

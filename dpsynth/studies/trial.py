@@ -48,6 +48,11 @@ _MEASURES = (
     "nn_copies_p",
     "nn_apart_p",
 )
+#: for the ledger: between the table and what a generator is fitted to
+_NOT_COVERED: dict[Draw, str] = {
+    "split": "the stratified split: neighbouring tables are training parts, not whole tables",
+    "resample": "the resample: neighbouring tables differ in one row, and a record may be several rows",
+}
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,7 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     declared = () if arm.name == HEALTHGAN else protocol.studies
     model = DPWGANGP(**dict(arm.options), studies=declared)
     ledger = Ledger()
-    ledger.exclude("the stratified split: neighbouring tables are training parts, not whole tables")
+    ledger.exclude(_NOT_COVERED[task.draw])
     if table.card is None:
         ledger.exclude("the number of records, which a study prints")
     with warnings.catch_warnings():

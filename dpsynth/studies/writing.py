@@ -205,9 +205,9 @@ def _reading(results: Results) -> list[str]:
     return [
         *notes,
         "A number over seeds is their median, and in parentheses stand the lowest and the highest of "
-        f"{seeds}. Of {seeds} independent numbers, these hold the median of what they are drawn from with "
-        f"a probability of {chance:.{0 if seeds < 8 else 1}f} %, whatever its distribution; splits of one "
-        "table overlap, so that it is a little less.",
+        f"{seeds}. These hold the median over all splits of this table, with fits of their own, with a "
+        f"probability of {chance:.{0 if seeds < 8 else 1}f} %, whatever its distribution. They are no "
+        "interval for other patients: how far another table would differ is not in them.",
         "n/a: not defined, or there was no estimate. [k of n seeds]: only in k of them.",
     ]
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dpsynth import Column, Schema, datasets
-from dpsynth.errors import ConfigError, InputError, RunError
+from dpsynth.errors import ConfigError, DataError, InputError, RunError
 from dpsynth.studies import running, trial
 from dpsynth.studies.arms import arms_of
 from dpsynth.studies.protocol import Protocol
@@ -73,7 +73,7 @@ def test_trials_of_another_protocol_are_not_mixed(small: Protocol, tmp_path: Pat
         run_study(other, out)
     assert run_study(other, out, force=True).carried_out == 2
     (out / running.STARTED).unlink()
-    with pytest.raises(InputError, match="exists and is not empty"):
+    with pytest.raises(InputError, match="it is no earlier result"):
         run_study(small, out, force=True)
 
 
@@ -181,3 +181,63 @@ def test_no_classifier_knows_the_follow_up(small: Protocol) -> None:
     arm = next(arm for arm in arms_of(survival, 1e-5) if arm.name == "real")
     found = trial.carry_out(survival, arm, Task("real", "split", 0), table)
     assert 0.35 < found.sets[0].measures["auc_logistic_regression"] < 0.65
+
+
+def test_restarts_that_share_a_budget_do_not_exceed_it(small: Protocol, tmp_path: Path) -> None:
+    """Shares drawn up at the whole table's delta, n**-1.5, where each fit has the training part's."""
+    plain = {
+        **small.to_dict(),
+        "model": {"prior": "none", "training_steps": 0},
+        "restarts": 10,
+        "studies": [],
+    }
+    results = run_study(Protocol.from_dict(plain), tmp_path / "study").results
+    spent = results.cost("ε = 3 shared", restarts=True)
+    assert spent is not None and 2.97 < spent <= 3.0
+
+
+def test_a_resample_says_that_its_rows_are_no_patients(small: Protocol, tmp_path: Path) -> None:
+    """A ledger that claims a guarantee by record where one may stand several times."""
+    done = run_study(small.changed(coverage=2), tmp_path / "study")
+    for each in done.results.trials:
+        if each.ledger is not None:
+            told = each.read_ledger().excluded
+            assert len(told) == 1 and told[0].startswith(f"the {'stratified ' * (each.task.draw == 'split')}")
+            assert each.task.draw in told[0]
+
+
+@pytest.mark.parametrize("damage", ["cut", "other seed", "{}", "[]"])
+def test_a_damaged_trial_is_named(small: Protocol, tmp_path: Path, damage: str) -> None:
+    """A record that is cut off, or another trial's, counted as the one that its file names."""
+    out = tmp_path / "study"
+    run_study(small, out)
+    path = out / running.TRIALS / "real.split-0.restart-0.json"
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(
+        {"cut": whole[:500], "other seed": whole.replace('"seed": 0', '"seed": 1')}.get(damage, damage),
+        encoding="utf-8",
+    )
+    with pytest.raises(
+        DataError, match=r"real\.split-0\.restart-0\.json is no record of that trial; remove it"
+    ):
+        run_study(small.changed(seeds=2), out)
+    assert len(trials(out)) == 2  # told before the second seed is begun
+    path.unlink()
+    assert run_study(small, out).carried_out == 1
+
+
+def test_force_replaces_studies_alone(small: Protocol, tmp_path: Path) -> None:
+    """A damaged study that --force cannot replace, or somebody's folder that it does."""
+    out = tmp_path / "study"
+    run_study(small, out)
+    for damaged in ("{", "[1]", '"x"'):
+        (out / running.STARTED).write_text(damaged, encoding="utf-8")
+        with pytest.raises((DataError, InputError)):
+            run_study(small, out)
+    assert run_study(small, out, force=True).carried_out == 2
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="--force does not replace it"):
+        run_study(small, mine, force=True)
+    assert [entry.name for entry in mine.iterdir()] == ["notes.txt"]
