@@ -100,7 +100,7 @@ def epsilon_of_each(epsilon: float, delta: float, restarts: int) -> float:
 def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     """Return the epsilon of several fits of one training table together, at one delta.
 
-    Restarts whose noise is the same were decided upon before any of them: they are composed on one
+    Restarts of one stage each with the same noise, which is fixed before anything is read, are composed on one
     privacy-loss distribution. Others (where the number of records was bought, and noise follows from what it
     came out as) add up, each at its part of delta.
 
@@ -112,7 +112,7 @@ def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     if any(ledger.not_private for ledger in ledgers):
         return math.inf
     planned = {tuple(repr(entry.event) for entry in ledger.entries) for ledger in ledgers}
-    if len(planned) == 1:
+    if len(planned) == 1 and all(len(ledger.stages) == 1 for ledger in ledgers):
         events = [entry.event for ledger in ledgers for entry in ledger.entries]
         return Profile(events, adjacency=ledgers[0].adjacency).epsilon(delta)
     return math.fsum(ledger.epsilon(delta / len(ledgers)) for ledger in ledgers)
