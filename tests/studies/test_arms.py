@@ -46,7 +46,7 @@ def test_restarts_whose_noise_differs_add_up() -> None:
 
 
 def test_noise_that_followed_from_a_count_is_not_composed_on_one_curve() -> None:
-    """A cost below what a ledger of two stages says of itself, because its events are the other's by chance."""
+    """A cost below what a ledger of two stages says of itself, where the events are the same by chance."""
 
     def counted() -> Ledger:
         book = Ledger()
