@@ -101,8 +101,8 @@ def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     """Return the epsilon of several fits of one training table together, at one delta.
 
     Restarts of one stage each and of the same noise, which was fixed before anything was read, are composed
-    on one privacy-loss distribution. Others (where the number of records was bought, and noise follows from what it
-    came out as) add up, each at its part of delta.
+    on one privacy-loss distribution. Others (where the number of records was bought, and noise
+    follows from what it came out as) add up, each at its part of delta.
 
     Raises
     ------
