@@ -71,7 +71,7 @@ def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
         return ModelOptions(**{**fields, "epsilon": epsilon})
 
     for epsilon in protocol.epsilons:
-        name = f"ε = {epsilon:g}"
+        name = f"ε = {epsilon:.12g}"
         found.append(Arm(name, private(epsilon), epsilon, protocol.restarts))
         if protocol.restarts > 1:
             each = epsilon_of_each(epsilon, delta, protocol.restarts)
@@ -100,9 +100,9 @@ def epsilon_of_each(epsilon: float, delta: float, restarts: int) -> float:
 def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     """Return the epsilon of several fits of one training table together, at one delta.
 
-    Restarts whose noise is the same were decided upon before any of them: they are composed on one
-    privacy-loss distribution. Others (where the number of records was bought, and noise follows from what it
-    came out as) add up, each at its part of delta.
+    Restarts of one stage each and of the same noise, which was fixed before anything was read, are composed
+    on one privacy-loss distribution. Others (where the number of records was bought, and noise
+    follows from what it came out as) add up, each at its part of delta.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     if any(ledger.not_private for ledger in ledgers):
         return math.inf
     planned = {tuple(repr(entry.event) for entry in ledger.entries) for ledger in ledgers}
-    if len(planned) == 1:
+    if len(planned) == 1 and all(len(ledger.stages) == 1 for ledger in ledgers):
         events = [entry.event for ledger in ledgers for entry in ledger.entries]
         return Profile(events, adjacency=ledgers[0].adjacency).epsilon(delta)
     return math.fsum(ledger.epsilon(delta / len(ledgers)) for ledger in ledgers)

@@ -147,8 +147,9 @@ def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) ->
         ("term", *(source.label for source in compared)),
         (*rows, tuple(pooled)),
         (
-            "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. The last row is "
-            "its mean over the terms with an estimate, apart counting as 0. The training part has "
+            "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. An interval that "
+            "holds the other one has at least 0.5, however wide it is. The last row is the overlap's "
+            "mean over the terms with an estimate, apart counting as 0. The training part has "
             "fewer records than all, so that its intervals are wider, and its overlap is what can be hoped "
             "for.",
         ),

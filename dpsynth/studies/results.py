@@ -18,8 +18,9 @@ class OverSeeds:
     """A number over seeds: their median, the lowest and the highest of them.
 
     The lowest and the highest of k independent numbers hold the median of what they are drawn from with
-    probability 1 - 2**(1 - k), whatever their distribution: 94 % of five. Splits of one table are not quite
-    independent, so that this is a little less.
+    probability 1 - 2**(1 - k), whatever their distribution: 94 % of five. Splits of one table are independent
+    draws from what that table gives. They say nothing of other records: a mean over one half each, in five
+    splits of a table, holds the mean of the population that the table is from in 2 of 3 tables.
     """
 
     median: float
@@ -64,6 +65,8 @@ class Results:
         What one row is.
     schema : Schema, optional
         Public; what the characteristics of the table are told from.
+    remarks : tuple of str
+        What was changed after the first trials, a sentence each.
     """
 
     protocol: Protocol
@@ -72,6 +75,7 @@ class Results:
     source: str
     unit: str
     schema: Schema | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def seeds(self) -> int:

@@ -20,8 +20,9 @@ import pandas as pd
 from dpsynth import datasets
 from dpsynth.cohorts.extraction import extract
 from dpsynth.cohorts.studies import find_study
+from dpsynth.datasets.split import training_schema
 from dpsynth.datasets.table import Table
-from dpsynth.errors import DpsynthError, InputError, RunError
+from dpsynth.errors import DataError, DpsynthError, InputError, RunError
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.json_text import dump_json
 from dpsynth.files.locks import locked
@@ -38,6 +39,10 @@ from dpsynth.table.schema import Schema
 
 #: names in the folder
 PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"
+_CHANGED = (
+    "The findings are not those that the first trials were begun with: they were changed when results could "
+    "be known."
+)
 #: what may be changed between two commands on one folder: a trial does not depend on it
 _FREE = ("title", "citation", "question", "seeds", "epsilons", "findings", "aucs", "coverage")
 
@@ -134,24 +139,31 @@ def run_study(
         earlier = _earlier(out, protocol, force=force)
         table = protocol.table(_with_number(_load(protocol, source)))
         started = {"protocol": _fixed(protocol), "records": _digest(table)}
-        if earlier is not None and earlier != started:
+        if earlier is not None and {key: earlier.get(key) for key in started} != started:
             if not force:
                 raise InputError(_others(out, "other records"))
-            shutil.rmtree(out)
-        compared = arms_of(protocol, total_delta(table.schema, FitOptions(**dict(protocol.model))))
-        (out / TRIALS).mkdir(parents=True, exist_ok=True)
-        write_text(out / STARTED, dump_json(started) + "\n")
+            _clear(out)
+            earlier = None
+        fitted = training_schema(table.schema, protocol.test_fraction)
+        compared = arms_of(protocol, total_delta(fitted, FitOptions(**dict(protocol.model))))
+        concluded = protocol.to_dict()["findings"]
+        first = concluded if earlier is None else earlier.get("findings", concluded)
+        out.mkdir(exist_ok=True)
+        write_text(out / STARTED, dump_json({**started, "findings": first}) + "\n")
+        (out / TRIALS).mkdir(exist_ok=True)
         write_text(out / PROTOCOL, protocol.to_yaml())
         wanted = tasks(protocol, compared)
-        missing = [task for task in wanted if not _file(out, task).is_file()]
+        kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}
+        missing = [task for task in wanted if task not in kept]
         _carry_out(protocol, compared, missing, table, out, jobs, log)
-        trials = tuple(Trial.from_dict(read_json(_file(out, task), "the trial")) for task in wanted)
+        trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
         unit = table.schema.unit or "one row"
         told = _told(protocol, table, source)
-        results = Results(protocol, compared, trials, told, unit, table.schema)
+        remarks = () if concluded == first else (_CHANGED,)
+        results = Results(protocol, compared, trials, told, unit, table.schema, remarks)
         write_results(results, out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
-    return Finished(out, files, results, len(wanted) - len(missing), len(missing))
+    return Finished(out, files, results, len(kept), len(missing))
 
 
 def _carry_out(
@@ -187,12 +199,27 @@ def _kept(protocol: Protocol, arm: Arm, task: Task, table: Table, path: Path) ->
         raise RunError(f"{task.label}: {problem}") from None
     except Exception as problem:
         raise RunError(f"{task.label} failed ({type(problem).__name__}: {problem})") from problem
-    write_text(path, dump_json(trial.to_dict()) + "\n")
+    write_text(path, dump_json({"internal": True, **trial.to_dict()}) + "\n")
     return task, sum(trial.seconds.values())
 
 
 def _file(out: Path, task: Task) -> Path:
     return out / TRIALS / f"{task.label}.json"
+
+
+def _read(out: Path, task: Task) -> Trial:
+    path = _file(out, task)
+    try:
+        record = read_json(path)
+        record.pop("internal", None)
+        trial = Trial.from_dict(record)
+    except (DataError, AttributeError, KeyError, TypeError):
+        trial = None
+    if trial is None or trial.task != task:
+        raise DataError(
+            f"{path} is no record of that trial; remove it, and the same command carries it out anew"
+        )
+    return trial
 
 
 def _fixed(protocol: Protocol) -> dict[str, Any]:
@@ -203,12 +230,25 @@ def _fixed(protocol: Protocol) -> dict[str, Any]:
 def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | None:
     """What a folder's trials were started with; None where there are none. Others are refused at once."""
     if not (out / STARTED).is_file():
-        require_free_folder(out, force=False, mark=STARTED)
+        require_free_folder(out, force=force, mark=STARTED)
         return None
-    earlier = read_json(out / STARTED)
+    try:
+        earlier = read_json(out / STARTED)
+    except DataError:
+        if not force:
+            raise
+        earlier = None
     if not force and (not isinstance(earlier, dict) or earlier.get("protocol") != _fixed(protocol)):
         raise InputError(_others(out, "another protocol"))
-    return dict(earlier)
+    return earlier if isinstance(earlier, dict) else {}
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier study wrote, and nothing else."""
+    for folder in (TRIALS, "tables"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+    for name in (PROTOCOL, STARTED, "study.md", "study.html", "results.json"):
+        (out / name).unlink(missing_ok=True)
 
 
 def _others(out: Path, what: str) -> str:
@@ -221,7 +261,9 @@ def _check_source(protocol: Protocol, source: Source) -> None:
         if given:
             raise InputError(f"{given} is for studies on MIMIC-III; {protocol.name} is on {protocol.dataset}")
         return
-    if (source.tables is None) == (source.data is None):
+    if source.tables is not None and source.data is not None:
+        raise InputError("give --tables or --data, not both: the second is what was made of the first")
+    if source.tables is None and source.data is None:
         raise InputError(
             f"{protocol.name} needs records of MIMIC-III: give --tables, the folder of its files, or --data, "
             f"the table that `dpsynth cohort mimic3 --study {protocol.cohort}` made"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpsynth.evaluation.records import INTERNAL
 from dpsynth.files.markdown import inert
 from dpsynth.regression.digits import effect_texts, interval_texts
 from dpsynth.report.details import Effect
@@ -69,15 +70,18 @@ class Sheet:
         return "\n".join([*lines, ""] if self.notes else lines)
 
     def to_csv(self) -> str:
-        """Return one line for each cell: its row, its column, its text, and its numbers, each in a column."""
+        """Return one line for each cell: its row, its column, its text, and its numbers, each in a column.
+
+        Of each it says that it is internal.
+        """
         names = list(dict.fromkeys(name for row in self.rows for entry in row for name in entry.numbers))
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["row", "column", "text", *names])
+        writer.writerow(["row", "column", "text", *names, "release"])
         for row in self.rows:
             for column, entry in zip(self.header[1:], row[1:], strict=True):
                 numbers = (repr(entry.numbers[name]) if name in entry.numbers else "" for name in names)
-                writer.writerow([row[0].text, column, entry.text, *numbers])
+                writer.writerow([row[0].text, column, entry.text, *numbers, INTERNAL])
         return text.getvalue()
 
     def to_dict(self) -> dict[str, Any]:

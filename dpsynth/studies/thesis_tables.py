@@ -177,8 +177,8 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
             "The thesis states the noise of one fit. Choosing looks at the tables of all fits, so that all "
             "of them are spent: ε stated is that of one fit, ε spent that of everything looked at, "
             "composed from the ledgers (the largest over seeds). Unpaid: each restart has the whole ε, and "
-            "the two differ. Paid: the restarts share ε, and the two agree, but for what rounding up "
-            "leaves unused.",
+            "the two differ. Paid: the restarts share ε by the rule for Gaussian mechanisms, which with "
+            "critic's steps may leave some of it unspent.",
             "The selection prefers tables with too many positive records: a rate above that of the "
             "training set is no merit. The column 'above the training set' counts the seeds in which it is.",
             "Each seed is another split of the same records, as a repetition for measuring: ε is that of one "
@@ -222,6 +222,7 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
             f"AUC is that on the test records, a mean over classifiers ({names}) that were trained on the "
             "table.",
             _UNBIASED,
+            "A table without a single positive record teaches nothing: its classifiers have an AUC of 0.5.",
             "Rows and columns are exchanged against the thesis. 'Best' is the selection of table 3.3.",
         ),
     )

@@ -34,9 +34,9 @@ from dpsynth.studies.thesis_tables import thesis_sheets
 _INTERNAL = (
     "INTERNAL: not for release.",
     "Nearly everything here was computed from real records without payment, so that no guarantee covers it. "
-    "Covered, each by the ε of its own fit, are a private generator's synthetic table and the declared "
-    "private estimates of that fit alone: not what sets them beside real records, and not many fits at the "
-    "price of one, such as all seeds of a column.",
+    "Each private fit has its ε for the training part that it saw, which is not the hospital's table; and "
+    "whoever picks a fit by what stands here picks by real records. To share a table or estimates, make one "
+    "with dpsynth run on the whole table, with what was decided before.",
 )
 _BASELINE = (
     f"HealthGAN is {NOT_PRIVATE}.",
@@ -164,7 +164,7 @@ def _done(results: Results) -> list[tuple[str, str]]:
     done = [
         ("Records", f"{results.source}; one row is {results.unit}"),
         ("Splits", f"{results.seeds} of {protocol.seeds} planned seeds; in each {held_out}"),
-        ("Privacy", f"ε = {', '.join(f'{epsilon:g}' for epsilon in protocol.epsilons)}"),
+        ("Privacy", f"ε = {', '.join(f'{epsilon:.12g}' for epsilon in protocol.epsilons)} of one fit"),
         ("Fits", f"of each generator and split {fits}, from each {tables} of the training part's size"),
         ("Classifiers", ", ".join(name.replace("_", " ") for name in protocol.classifiers)),
     ]
@@ -180,6 +180,8 @@ def _done(results: Results) -> list[tuple[str, str]]:
         done.append(
             ("Regressions", "; ".join(f"{study.label} ({study.model})" for study in protocol.studies))
         )
+    if results.remarks:
+        done.append(("Changed", " ".join(results.remarks)))
     resamples = len({trial.task.seed for trial in results.trials if trial.task.draw == "resample"})
     if resamples:
         done.append(("Coverage", f"counted over {resamples} resamples of the records"))
@@ -205,9 +207,9 @@ def _reading(results: Results) -> list[str]:
     return [
         *notes,
         "A number over seeds is their median, and in parentheses stand the lowest and the highest of "
-        f"{seeds}. Of {seeds} independent numbers, these hold the median of what they are drawn from with "
-        f"a probability of {chance:.{0 if seeds < 8 else 1}f} %, whatever its distribution; splits of one "
-        "table overlap, so that it is a little less.",
+        f"{seeds}. These hold the median over all splits of this table, with fits of their own, with a "
+        f"probability of {chance:.{0 if seeds < 8 else 1}f} %, whatever its distribution. They are no "
+        "interval for other patients: how far another table would differ is not in them.",
         "n/a: not defined, or there was no estimate. [k of n seeds]: only in k of them.",
     ]
 

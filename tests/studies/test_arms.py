@@ -46,6 +46,22 @@ def test_restarts_whose_noise_differs_add_up() -> None:
     assert told > composed([ledger(2.0)] * 2, DELTA)
 
 
+def test_noise_that_followed_from_a_count_is_not_composed_on_one_curve() -> None:
+    """A cost below what a ledger of two stages says of itself, where the events are the same by chance."""
+
+    def counted() -> Ledger:
+        book = Ledger()
+        book.begin_stage(DELTA / 10)
+        book.post("count", gaussian_event(5.0), sensitivity="1")
+        book.begin_stage(DELTA * 9 / 10)
+        book.post("tables", gaussian_event(2.0), sensitivity="1")
+        book.end_stage()
+        return book
+
+    assert composed([counted()], DELTA) == pytest.approx(counted().epsilon(DELTA), rel=1e-12)
+    assert composed([counted()] * 2, 2 * DELTA) == pytest.approx(2 * counted().epsilon(DELTA), rel=1e-12)
+
+
 def test_one_fit_without_noise_has_no_epsilon() -> None:
     """A cost that leaves out the restart which has no guarantee."""
     bare = ledger(2.0)

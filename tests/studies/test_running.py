@@ -11,7 +11,7 @@ import pytest
 from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
-from dpsynth.errors import ConfigError, InputError, RunError
+from dpsynth.errors import ConfigError, DataError, InputError, RunError
 from dpsynth.studies import running, trial
 from dpsynth.studies.arms import arms_of
 from dpsynth.studies.catalogue import find_protocol
@@ -76,7 +76,7 @@ def test_trials_of_another_protocol_are_not_mixed(small: Protocol, tmp_path: Pat
         run_study(other, out)
     assert run_study(other, out, force=True).carried_out == 2
     (out / running.STARTED).unlink()
-    with pytest.raises(InputError, match="exists and is not empty"):
+    with pytest.raises(InputError, match="it is no earlier result"):
         run_study(small, out, force=True)
 
 
@@ -204,3 +204,91 @@ def test_a_study_of_the_thesis_on_simulated_patients(tmp_path: Path) -> None:
     assert one is not None and both is not None and shared is not None
     assert 2.9 < one <= 3.0 and 4.0 < both < 6.0 and 2.9 < shared <= 3.0
     assert "thesis, data set 1" in (tmp_path / "study" / "study.md").read_text(encoding="utf-8")
+
+
+def test_restarts_that_share_a_budget_do_not_exceed_it(small: Protocol, tmp_path: Path) -> None:
+    """Shares drawn up at the whole table's delta, n**-1.5, where each fit has the training part's."""
+    plain = {
+        **small.to_dict(),
+        "model": {"prior": "none", "training_steps": 0},
+        "restarts": 10,
+        "studies": [],
+    }
+    results = run_study(Protocol.from_dict(plain), tmp_path / "study").results
+    spent = results.cost("ε = 3 shared", restarts=True)
+    assert spent is not None and 2.97 < spent <= 3.0
+
+
+def test_a_resample_says_that_its_rows_are_no_patients(small: Protocol, tmp_path: Path) -> None:
+    """A ledger that claims a guarantee by record where one may stand several times."""
+    done = run_study(small.changed(coverage=2), tmp_path / "study")
+    for each in done.results.trials:
+        if each.ledger is not None:
+            told = each.read_ledger().excluded
+            assert len(told) == 1 and told[0].startswith(f"the {'stratified ' * (each.task.draw == 'split')}")
+            assert each.task.draw in told[0]
+
+
+@pytest.mark.parametrize("damage", ["cut", "other seed", "{}", "[]"])
+def test_a_damaged_trial_is_named(small: Protocol, tmp_path: Path, damage: str) -> None:
+    """A record that is cut off, or another trial's, counted as the one that its file names."""
+    out = tmp_path / "study"
+    run_study(small, out)
+    path = out / running.TRIALS / "real.split-0.restart-0.json"
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(
+        {"cut": whole[:500], "other seed": whole.replace('"seed": 0', '"seed": 1')}.get(damage, damage),
+        encoding="utf-8",
+    )
+    with pytest.raises(
+        DataError, match=r"real\.split-0\.restart-0\.json is no record of that trial; remove it"
+    ):
+        run_study(small.changed(seeds=2), out)
+    assert len(trials(out)) == 2  # told before the second seed is begun
+    path.unlink()
+    assert run_study(small, out).carried_out == 1
+
+
+def test_force_replaces_studies_alone(small: Protocol, tmp_path: Path) -> None:
+    """A damaged study that --force cannot replace, or somebody's folder that it does."""
+    out = tmp_path / "study"
+    run_study(small, out)
+    for damaged in ("{", "[1]", '"x"'):
+        (out / running.STARTED).write_text(damaged, encoding="utf-8")
+        with pytest.raises((DataError, InputError)):
+            run_study(small, out)
+    assert run_study(small, out, force=True).carried_out == 2
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="--force does not replace it"):
+        run_study(small, mine, force=True)
+    assert [entry.name for entry in mine.iterdir()] == ["notes.txt"]
+
+
+def test_findings_that_are_changed_later_are_told(small: Protocol, tmp_path: Path) -> None:
+    """A conclusion that is fitted to the results and reads as kept."""
+    out = tmp_path / "study"
+    finding = {"text": "Coarser.", "study": "diagnosis", "term": "mean_texture", "effect": "below"}
+    run_study(Protocol.from_dict({**small.to_dict(), "findings": [finding]}), out)
+    other = Protocol.from_dict({**small.to_dict(), "findings": [{**finding, "effect": "above"}]})
+    for _ in range(2):  # nor is it forgotten by the next command
+        assert run_study(other, out).carried_out == 0
+        assert "The findings are not those that the first trials were begun with" in (
+            out / "study.md"
+        ).read_text(encoding="utf-8")
+    run_study(Protocol.from_dict({**small.to_dict(), "findings": [finding]}), out)
+    assert "The findings are not those" not in (out / "study.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_force_removes_what_a_study_wrote(small: Protocol, tmp_path: Path) -> None:
+    """Somebody's notes in the folder, or a folder behind a link, gone with the old trials."""
+    (tmp_path / "elsewhere").mkdir()
+    out = tmp_path / "study"
+    out.symlink_to(tmp_path / "elsewhere")
+    run_study(small, out)
+    (out / "notes.txt").write_text("mine")
+    other = Protocol.from_dict({**small.to_dict(), "model": {"delta": 1e-6, "training_steps": 0}})
+    assert run_study(other, out, force=True).carried_out == 2
+    assert (out / "notes.txt").read_text() == "mine" and out.is_symlink()
