@@ -27,7 +27,8 @@ from dpsynth.regression.newton import (
     prior_precision,
 )
 from dpsynth.releases.comparison import compared, roots
-from dpsynth.releases.score import ScorePoint, ScoreRelease
+from dpsynth.releases.raking import Sums, resampled
+from dpsynth.releases.score import ScorePoint, ScoreRelease, triangle
 
 Floats = NDArray[np.float64]
 
@@ -147,23 +148,71 @@ class StandIn:
         ``v``.
         """
         back = np.linalg.inv(point.whitening)
-        found = compared(self.share * point.information(self.x, self.y), noisy, noise_std * point.cap)
+        tilt = self._tilt(point, noisy, noise_std * point.cap)
+        moved = self.reweighted(tilt)
+        mending = Mending(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
+        free = replace(point, cap=np.inf)
+        own = moved.share * point.information(moved.x, moved.y)
+        found = compared(own, noisy, noise_std * point.cap)
         mass, mean, wanted = self._moments(back @ found.estimate @ back)
-        moved, mending = self, AffineMap.none(self.x.shape[1])
+        ratio = _transport(own, found.estimate)
+        most = ratio @ (moved.share * free.information(moved.x, moved.y)) @ ratio.T
         for _ in range(_MOVES):
-            _, centre, spread = self._moments(
-                back @ (moved.share * point.information(moved.x, moved.y)) @ back
-            )
-            transport = _transport(spread, wanted).T
-            moved = replace(moved, x=mean + (moved.x - centre) @ transport)
-            mending = AffineMap(mending.matrix @ transport, mean + (mending.shift - centre) @ transport)
+            moved, mending = moved._moved(mending, back, moved.share * point.information(moved.x, moved.y), found.estimate)
+            claimed = moved.share * free.information(moved.x, moved.y)
+            moved, mending = moved._moved(mending, back, claimed, _at_most(claimed, most))
         least, _, narrow = self._moments(back @ found.lower @ back)
         # an affine map changes no mass: what is less of it is less of the covariance
         cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
+        got = moved.share * point.information(moved.x, moved.y)
+        _, i = roots(found.estimate)
+        import os
+        if os.environ.get("MEND"):
+            _, j = roots(most)
+            print("tilt", np.round(tilt, 2), "got/wanted", np.round(np.linalg.eigvalsh(i @ got @ i), 2), "uncapped/most", np.round(np.linalg.eigvalsh(j@(moved.share * free.information(moved.x, moved.y))@j), 2), "stretch", np.round(np.linalg.svd(mending.matrix)[1], 2))
         hidden = np.abs(point.whitening @ found.hidden)[self.design.family.baseline :]
         terms = (hidden > _TAKES_PART * hidden.max(axis=0)).any(axis=1)
         names = tuple(term.name for term, part in zip(self.design.terms, terms, strict=True) if part)
         return Mended(moved, cautious, names, found.blind, mending)
+
+    def _tilt(self, point: ScorePoint, noisy: Floats, noise_std: float) -> Floats:
+        """How the draws are weighted, for the counts of their terms of two values, shape (1 + p,).
+
+        The information tells a count twice, as a sum and as a sum of squares: those of a rare value are the
+        greater, and have the same noise.
+        """
+        j, every = self.design.family.baseline, np.eye(self.design.size)
+        two = np.array([term.two_valued for term in self.design.terms], dtype=bool)
+        intercepts = every[:j].sum(axis=0)
+        of = [np.diag(intercepts)]
+        of += [(np.outer(intercepts, e) + np.outer(e, intercepts)) / 2 for e in every[j:][two]]
+        of += [np.outer(e, e) for e in every[j:][two]]
+        back = np.linalg.inv(point.whitening)
+        flat = np.array([triangle(back @ a @ back) for a in of])
+        x = self.x[:, two]
+        sums = Sums(
+            np.column_stack([np.ones(len(x)), x, x**2]),
+            self.share * point.curvatures(self.x, self.y)[1].sum(axis=1),
+            flat @ triangle(noisy),
+            max(noise_std, _NO_NOISE * point.cap) ** 2 * flat @ flat.T,
+        )
+        tilt = np.zeros(1 + len(two))
+        tilt[np.r_[True, two]] = sums.tilt(np.r_[1.0, self.design.scale[two]])
+        return tilt
+
+    def reweighted(self, tilt: Floats) -> StandIn:
+        """The draws, reweighted."""
+        weights = np.exp(tilt[0] + self.x @ tilt[1:])
+        kept = resampled(weights)
+        return replace(self, x=self.x[kept], y=self.y[kept], share=self.share * float(weights.mean()))
+
+    def _moved(self, mending, back, information, wanted):
+        _, centre, spread = self._moments(back @ information @ back)
+        _, mean, goal = self._moments(back @ wanted @ back)
+        transport = _transport(spread, goal).T
+        return replace(self, x=mean + (self.x - centre) @ transport), replace(
+            mending, matrix=mending.matrix @ transport, shift=mean + (mending.shift - centre) @ transport
+        )
 
     def _moments(self, information: Floats) -> tuple[float, Floats, Floats]:
         """Mass, mean and covariance of the predictors in the law that an information is of."""
@@ -174,26 +223,24 @@ class StandIn:
 
 
 @dataclass(frozen=True, eq=False)
-class AffineMap:
-    """Predictors ``x`` of shape (k, p) to ``shift + x @ matrix``.
+class Mending:
+    """Predictors ``x`` of shape (k, p), weighted by ``exp(tilt' (1, x))``, to ``shift + x @ matrix``.
 
     Attributes
     ----------
+    tilt : ndarray of shape (1 + p,)
     matrix : ndarray of shape (p, p)
     shift : ndarray of shape (p,)
     """
 
+    tilt: Floats
     matrix: Floats
     shift: Floats
 
-    @classmethod
-    def none(cls, size: int) -> AffineMap:
-        """The map that leaves ``size`` predictors as they are."""
-        return cls(np.eye(size), np.zeros(size))
-
     def __call__(self, x: Floats) -> Floats:
-        """Where the map takes predictors."""
-        return np.asarray(self.shift + x @ self.matrix)
+        """As many predictors, mended."""
+        kept = resampled(np.exp(x @ self.tilt[1:]))
+        return np.asarray(self.shift + x[kept] @ self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +264,7 @@ class Mended:
     cautious: StandIn
     hidden: tuple[str, ...]
     blind: bool
-    mending: AffineMap
+    mending: Mending
 
     def opened(self, covariance: Floats) -> Floats:
         """A covariance of the coefficients, shape (d, d), that claims nothing of the hidden terms."""
@@ -258,3 +305,11 @@ def _transport(spread: Floats, wanted: Floats) -> Floats:
     root, inverse = roots(spread)
     squares, axes = np.linalg.eigh(root @ wanted @ root)
     return np.asarray(inverse @ (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T @ inverse)
+
+
+def _at_most(matrix: Floats, most: Floats) -> Floats:
+    """A matrix of which no direction has more than ``most``."""
+    root, inverse = roots(most)
+    values, axes = np.linalg.eigh(inverse @ matrix @ inverse)
+    back = root @ axes
+    return np.asarray((back * np.minimum(values, 1.0)) @ back.T)

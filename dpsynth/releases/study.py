@@ -252,8 +252,8 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
 
 
 def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
-    """Which draws, shape (k, p), are far out in no number; indicators of rare categories may be."""
-    numbers = np.array([term.category is None for term in design.terms], dtype=bool)
+    """Which draws, shape (k, p), are far out in no number; a rare one of a term's two values may be."""
+    numbers = np.array([not term.two_valued for term in design.terms], dtype=bool)
     return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))
 
 
