@@ -2,10 +2,10 @@
 
     python benchmarks/study_products.py --repetitions 60
 
-A simulated population with known coefficients: two columns of two categories depend on a third, which is the
-edge that a tree takes, and on each other, which it leaves out. Their product is a derived column of the study.
-One line a cell is printed: coverage of 95 % intervals by term, median standard error, and how often a term was
-left open.
+A simulated population with known coefficients: two columns of two categories depend on a third, which is
+the edge that a tree takes, and on each other, which it leaves out. Their product is a derived column of the
+study. One line a cell is printed: coverage of 95 % intervals by term, median standard error, and how often a
+term was left open.
 """
 
 from __future__ import annotations

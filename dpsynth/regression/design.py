@@ -2,7 +2,8 @@
 
 Where the numbers lie is read off synthetic draws, which are released: predictors are centred at the median
 and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, deaf to tails), terms of two values,
-such as indicators of categories, by mean and standard deviation. Records that lack a value of the model take no part.
+such as indicators of categories, by mean and standard deviation. Records that lack a value of the model take
+no part.
 """
 
 from __future__ import annotations

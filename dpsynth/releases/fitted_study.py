@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.study import Study
-from dpsynth.releases.stand_in import Mending
+from dpsynth.releases.mending import Mending
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ class Readings:
     noise_multipliers : tuple of float or None
         Of the information, the first and the second score; None where a reading was exact.
     mending : Mending
-        Which takes the predictors of synthetic draws to what the information tells of the records'.
+        Which takes synthetic draws to what the information tells of the records.
     """
 
     noise_multipliers: tuple[float | None, ...]

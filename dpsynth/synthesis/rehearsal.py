@@ -201,8 +201,8 @@ def rehearse(
         records = FrameRecords(population.table(max(round(n), 1), rng))
         releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
         # a ledger of its own: nobody's records are read, and nothing is spent
-        beta, covariance, mended = releases.read(Ledger(), records, stand_in, start, rng)
-        values, reported = study.design.reported(beta, mended.opened(covariance))
+        beta, covariance, found = releases.read(Ledger(), records, stand_in, start, rng)
+        values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
         errors[k] = (values - study.estimates.coefficients) / widths[k]
     return Rehearsal(
