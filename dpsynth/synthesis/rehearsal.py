@@ -4,8 +4,8 @@ A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An
 bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
 real one are drawn: predictors of the prior's draws, weighted and mapped to what the released information
 tells (`dpsynth.releases.mending`), and outcomes from the study's regression. Each is read as the records
-were, by the study's own releases with the same noise multipliers and fresh noise, and estimated by the same code
-from draws of the prior as they are.
+were, by the study's own releases with the same noise multipliers and fresh noise, and estimated by the same
+code from draws of the prior as they are.
 
 A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
 check is post-processing of released numbers, and free. It shows what noise, bounds and the prior of the
