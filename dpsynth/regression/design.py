@@ -1,8 +1,9 @@
 """The numbers of a declared regression: records in, standardised rows and outcomes out.
 
 Where the numbers lie is read off synthetic draws, which are released: predictors are centred at the median
-and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, deaf to tails), indicators of categories
-by mean and standard deviation. Records that lack a value of the model take no part.
+and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, deaf to tails), terms of two values,
+such as indicators of categories, by mean and standard deviation. Records that lack a value of the model take
+no part.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 
 #: intervals of time where the declaration names none
 INTERVALS = 5
-#: an indicator is scaled by no less than this; its category may be absent from the draws
+#: a term of two values is scaled by no less than this; one of them may be absent from the draws
 _LEAST_SCALE = 0.05
 #: standard deviations between a normal's 10th and 90th percentile
 TENTHS = 2.5631
@@ -73,7 +74,7 @@ class StudyDesign:
         values = term_values(schema, every, draws)
         centre, scale = np.zeros(len(every)), np.ones(len(every))
         for j, term in enumerate(every):
-            centre[j], scale[j] = _location(values[:, j], indicator=term.category is not None)
+            centre[j], scale[j] = _location(values[:, j], indicator=term.two_valued)
         outcome, boundaries = (0.0, 1.0), np.empty(0)
         family: Family = Logistic()
         if model.kind == "linear":

@@ -47,6 +47,8 @@ class Term:
         logarithm, how many times as much.
     log : bool
         Whether the column enters as its logarithm.
+    two_valued : bool
+        Whether it takes two values, as an indicator of a category and an integer from 0 to 1 do.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Term:
     category: int | None = None
     increment: float = 1.0
     log: bool = False
+    two_valued: bool = False
 
     def values(self, numbers: Floats) -> Floats:
         """Values of the term, of the same shape; NaN where missing.
@@ -105,13 +108,14 @@ def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
             log = column.name in model.logs
             increment = float(model.units.get(column.name, DOUBLING if log else default_increment(column)))
             name = _log_name(column, increment) if log else _numeric_name(column, increment)
-            found.append(Term(name, column.name, None, increment, log))
+            found.append(Term(name, column.name, None, increment, log, _is_two_valued(column)))
         elif column.is_ordinal:
-            found.append(Term(f"{column.name} (per rank)", column.name))
+            two_valued = len(column.categories) == 2
+            found.append(Term(f"{column.name} (per rank)", column.name, two_valued=two_valued))
         else:
             reference = column.categories[0]
             found += [
-                Term(f"{column.name}: {category} vs {reference}", column.name, code)
+                Term(f"{column.name}: {category} vs {reference}", column.name, code, two_valued=True)
                 for code, category in enumerate(column.categories)
                 if code
             ]
@@ -167,6 +171,12 @@ def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> F
     for position, term in enumerate(terms):
         values[:, position] = term.values(of[term.column, term.log])
     return values
+
+
+def _is_two_valued(column: Column) -> bool:
+    """Whether a numeric column takes two values."""
+    span = float(column.upper or 0.0) - float(column.lower or 0.0)
+    return column.kind == "integer" and span == (column.step or 1.0)
 
 
 def _numeric_name(column: Column, increment: float) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.study import Study
-from dpsynth.releases.stand_in import AffineMap
+from dpsynth.releases.mending import Mending
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -30,17 +30,18 @@ class Readings:
     ----------
     noise_multipliers : tuple of float or None
         Of the information, the first and the second score; None where a reading was exact.
-    mending : AffineMap
-        Which takes the predictors of synthetic draws to what the information tells of the records'.
+    mending : Mending
+        Which takes synthetic draws to what the information tells of the records.
     """
 
     noise_multipliers: tuple[float | None, ...]
-    mending: AffineMap
+    mending: Mending
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record."""
         return {
             "noise_multipliers": list(self.noise_multipliers),
+            "tilt": self.mending.tilt.tolist(),
             "matrix": self.mending.matrix.tolist(),
             "shift": self.mending.shift.tolist(),
         }
@@ -50,7 +51,9 @@ class Readings:
         """Inverse of `to_dict`."""
         matrix, shift = (np.array(record[name], dtype=np.float64) for name in ("matrix", "shift"))
         multipliers = tuple(None if z is None else float(z) for z in record["noise_multipliers"])
-        return cls(multipliers, AffineMap(matrix, shift))
+        # before draws were weighted, none was
+        tilt = np.array(record.get("tilt", np.zeros(1 + len(shift))), dtype=np.float64)
+        return cls(multipliers, Mending(tilt, matrix, shift))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,8 @@
-"""Synthetic draws in the place of records: a study's expectations, and what mends them.
+"""Synthetic draws in the place of records: a study's expectations, and what a score says of coefficients.
 
 Whatever a study needs to know of the records on average, their information, what a score is expected to be,
-how long the intervals of a bound would be, comes from draws of the released prior and is free. Their pairs of
-columns are those of a tree with noise. Where they are wrong, so is every expectation: a trial with correlated
-predictors covered .5 for .95. So the records' information is bought, once and first, and the draws'
-predictors are mapped, by an affine map, to the mean and covariance that it tells, as far as its noise lets
-tell it from what the draws had (`dpsynth.releases.comparison`); for intervals, to those of its lower end.
+how long the intervals of a bound would be, comes from draws of the released prior and is free. Where they are
+wrong, so is every expectation: `dpsynth.releases.mending` puts them right.
 """
 
 from __future__ import annotations
@@ -17,16 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.checks import together
 from dpsynth.regression.design import StudyDesign
 from dpsynth.regression.newton import (
-    UNKNOWN_SLOPE,
     Observation,
     bounded_step,
     posterior,
     prior_precision,
 )
-from dpsynth.releases.comparison import compared, roots
 from dpsynth.releases.score import ScorePoint, ScoreRelease
 
 Floats = NDArray[np.float64]
@@ -40,15 +34,11 @@ _BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 _CAPPED = 0.95
 #: whitening lifts no eigenvalue below this part of their mean: near it, terms are collinear
 _FLOOR = 0.01
-#: moves until the draws' information is the records'
-_MOVES = 4
-#: a term takes part in a combination if its coefficient is more than this of the largest
-_TAKES_PART = 1 / 3
 #: Newton's steps from scores to coefficients, and when they are near enough; a hazard of a rare category that
 #: is overshot comes back by 1 a step
 _ROUNDS, _CLOSE = 100, 1e-6
 #: noise of a release without any, over its bound, so that its inverse exists
-_NO_NOISE = 1e-6
+NO_NOISE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +117,7 @@ class StandIn:
         flat = self.rows.reshape(-1, self.design.size)
         expected = self.share * flat.T @ (weights * family.shift(eta, at, self.y)).ravel()
         curved = flat * (weights * family.curvature(eta, self.y)).reshape(-1, 1)
-        std = max(noise_std, _NO_NOISE) * point.bound
+        std = max(noise_std, NO_NOISE) * point.bound
         return Observation(truth, back @ score - expected, self.share * curved.T @ flat, std**2 * back @ back)
 
     @cached_property
@@ -140,121 +130,13 @@ class StandIn:
         """Precision of the coefficients' prior, shape (d, d)."""
         return prior_precision(self.design, self.x)
 
-    def mended(self, point: ScorePoint, noisy: Floats, noise_std: float) -> Mended:
-        """The draws moved so that their information is that of the records, and the same for intervals.
+    def told(self, point: ScorePoint) -> Floats:
+        """The information of the draws at a point, as that of the records is read there, shape (d, d)."""
+        return self.share * point.information(self.x, self.y)
 
-        The predictors are mapped to the mean and covariance that the information has, as a law of weights
-        ``v``.
-        """
-        back = np.linalg.inv(point.whitening)
-        found = compared(self.share * point.information(self.x, self.y), noisy, noise_std * point.cap)
-        mass, mean, wanted = self._moments(back @ found.estimate @ back)
-        moved, mending = self, AffineMap.none(self.x.shape[1])
-        for _ in range(_MOVES):
-            _, centre, spread = self._moments(
-                back @ (moved.share * point.information(moved.x, moved.y)) @ back
-            )
-            transport = _transport(spread, wanted).T
-            moved = replace(moved, x=mean + (moved.x - centre) @ transport)
-            mending = AffineMap(mending.matrix @ transport, mean + (mending.shift - centre) @ transport)
-        least, _, narrow = self._moments(back @ found.lower @ back)
-        # an affine map changes no mass: what is less of it is less of the covariance
-        cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
-        hidden = np.abs(point.whitening @ found.hidden)[self.design.family.baseline :]
-        terms = (hidden > _TAKES_PART * hidden.max(axis=0)).any(axis=1)
-        names = tuple(term.name for term, part in zip(self.design.terms, terms, strict=True) if part)
-        return Mended(moved, cautious, names, found.blind, mending)
-
-    def _moments(self, information: Floats) -> tuple[float, Floats, Floats]:
+    def moments(self, information: Floats) -> tuple[float, Floats, Floats]:
         """Mass, mean and covariance of the predictors in the law that an information is of."""
         j = self.design.family.baseline
         mass = max(float(np.trace(information[:j, :j])), 1e-12)
         mean = information[:j, j:].sum(axis=0) / mass
         return mass, mean, information[j:, j:] / mass - np.outer(mean, mean)
-
-
-@dataclass(frozen=True, eq=False)
-class AffineMap:
-    """Predictors ``x`` of shape (k, p) to ``shift + x @ matrix``.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (p, p)
-    shift : ndarray of shape (p,)
-    """
-
-    matrix: Floats
-    shift: Floats
-
-    @classmethod
-    def none(cls, size: int) -> AffineMap:
-        """The map that leaves ``size`` predictors as they are."""
-        return cls(np.eye(size), np.zeros(size))
-
-    def __call__(self, x: Floats) -> Floats:
-        """Where the map takes predictors."""
-        return np.asarray(self.shift + x @ self.matrix)
-
-
-@dataclass(frozen=True, eq=False)
-class Mended:
-    """Draws that were compared with the records.
-
-    Attributes
-    ----------
-    stand_in : StandIn
-    cautious : StandIn
-        The same, for intervals.
-    hidden : tuple of str
-        Terms of which the noise hides how much the records know.
-    blind : bool
-        Whether noise hides if there are any.
-    mending : AffineMap
-        What was done to the predictors of ``stand_in``.
-    """
-
-    stand_in: StandIn
-    cautious: StandIn
-    hidden: tuple[str, ...]
-    blind: bool
-    mending: AffineMap
-
-    def opened(self, covariance: Floats) -> Floats:
-        """A covariance of the coefficients, shape (d, d), that claims nothing of the hidden terms."""
-        design = self.stand_in.design
-        wide = np.zeros(design.size)
-        wide[design.family.baseline :] = [term.name in self.hidden for term in design.terms]
-        return covariance + np.diag(wide * UNKNOWN_SLOPE**2)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a reader of the intervals should know."""
-        said = []
-        if not len(self.stand_in.x):
-            said.append(
-                "No synthetic record has a value in all of the study's columns: nothing was learned, and "
-                "these numbers are what was supposed beforehand."
-            )
-        if len(self.hidden) == 1:
-            said.append(
-                f"Noise hides how much the records know of {self.hidden[0]}, which may hardly vary beside "
-                "the others: nothing is claimed of it."
-            )
-        elif self.hidden:
-            said.append(
-                f"Noise hides how much the records know of {together(self.hidden)}: they may go together too "
-                "closely to be told apart with this budget, and nothing is claimed of them."
-            )
-        if self.blind:
-            said.append(
-                "Noise hides whether predictors go together closely: where some do, these intervals are too "
-                "short."
-            )
-        return tuple(said)
-
-
-def _transport(spread: Floats, wanted: Floats) -> Floats:
-    """The map that takes one covariance to another and moves normal draws least (optimal transport)."""
-    root, inverse = roots(spread)
-    squares, axes = np.linalg.eigh(root @ wanted @ root)
-    return np.asarray(inverse @ (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T @ inverse)

@@ -3,7 +3,7 @@
 Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
 every expectation. Read are
 
-1. the information at the fit to the draws, by which `dpsynth.releases.stand_in` mends them;
+1. the information at the fit to the draws, by which `dpsynth.releases.mending` mends them;
 2. the score there, for a step;
 3. the score at the point that this leads to.
 
@@ -34,9 +34,10 @@ from dpsynth.regression.study import Study
 from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.releases.fitted_study import FittedStudy, Readings
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
+from dpsynth.releases.mending import Mended, mended
 from dpsynth.releases.records import Records
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
-from dpsynth.releases.stand_in import Mended, StandIn
+from dpsynth.releases.stand_in import StandIn
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -164,16 +165,16 @@ class StudyReleases:
         share = n / len(draws)
         start, stand_in = begin(design, x, y, share)
         design = stand_in.design
-        mean, covariance, mended = self.read(ledger, records, stand_in, start, rng)
+        mean, covariance, found = self.read(ledger, records, stand_in, start, rng)
         plain = ScorePoint(design, mean, np.eye(design.size))
-        bare = share * plain.information(mended.stand_in.x, mended.stand_in.y)
-        bare = np.linalg.inv(bare + mended.stand_in.prior)
-        estimates = estimates_of(self.first.study, design, mean, covariance, bare, mended.hidden)
-        estimates = replace(estimates, covariance=design.reported(mean, mended.opened(covariance))[1])
+        bare = found.stand_in.share * plain.information(found.stand_in.x, found.stand_in.y)
+        bare = np.linalg.inv(bare + found.stand_in.prior)
+        estimates = estimates_of(self.first.study, design, mean, covariance, bare, found.unknown)
+        estimates = replace(estimates, covariance=design.reported(mean, found.opened(covariance))[1])
         curve = self._survival(ledger, records, declared, schema, draws, rng)
-        remarks = (*mended.remarks, *_clipped(stand_in, start, covariance))
+        remarks = (*found.remarks, *_clipped(stand_in, start, covariance))
         estimates = replace(estimates, survival=curve, remarks=remarks)
-        readings = Readings(self.noise_multipliers, mended.mending)
+        readings = Readings(self.noise_multipliers, found.mending)
         return FittedStudy(declared, design, mean, covariance, estimates, readings)
 
     def read(
@@ -197,8 +198,8 @@ class StudyReleases:
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
         there = replace(there, cap=stand_in.cap(there))
         release = self.information.at(there)
-        mended = stand_in.mended(there, ledger.run(release, records, rng), release.noise_std)
-        stand_in, cautious = mended.stand_in, mended.cautious
+        found = mended(stand_in, there, ledger.run(release, records, rng), release.noise_std)
+        stand_in, cautious = found.stand_in, found.cautious
 
         first = stand_in.point(beta, self.first)
         read = [(first, self.first.noise_std, ledger.run(self.first.at(first), records, rng))]
@@ -208,7 +209,7 @@ class StudyReleases:
         mean, _ = stand_in.estimate(read, beta)
         told = [cautious.observation(*each, mean) for each in read]
         covariance = posterior(told, cautious.prior)[1]
-        return mean, covariance, mended
+        return mean, covariance, found
 
     def _survival(
         self,
@@ -252,8 +253,8 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
 
 
 def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
-    """Which draws, shape (k, p), are far out in no number; indicators of rare categories may be."""
-    numbers = np.array([term.category is None for term in design.terms], dtype=bool)
+    """Which draws, shape (k, p), are far out in no number; a rare one of a term's two values may be."""
+    numbers = np.array([not term.two_valued for term in design.terms], dtype=bool)
     return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))
 
 
@@ -277,15 +278,15 @@ def estimates_of(
     beta: Floats,
     covariance: Floats,
     bare: Floats,
-    hidden: Sequence[str] = (),
+    unknown: Sequence[str] = (),
 ) -> Estimates:
     """The study in the units in which its terms are reported; ``bare`` is the covariance without noise.
 
-    How much wider intervals are is told of the terms that noise does not hide, where there are any.
+    How much wider intervals are is told of the terms of which anything is claimed, where there are any.
     """
     values, reported = design.reported(beta, covariance)
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
-    told = np.array([term.name not in hidden for term in design.terms])
+    told = np.array([term.name not in unknown for term in design.terms])
     widening = widening[told] if told.any() else widening
     return Estimates(
         study,

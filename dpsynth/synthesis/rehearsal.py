@@ -2,10 +2,10 @@
 
 A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
 bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
-real one are drawn: predictors of the prior's draws, mapped to what the released information tells
-(`dpsynth.releases.stand_in`), and outcomes from the study's regression. Each is read as the records were, by
-the study's own releases with the same noise multipliers and fresh noise, and estimated by the same code from
-draws of the prior as they are.
+real one are drawn: predictors of the prior's draws, weighted and mapped to what the released information
+tells (`dpsynth.releases.mending`), and outcomes from the study's regression. Each is read as the records
+were, by the study's own releases with the same noise multipliers and fresh noise, and estimated by the same
+code from draws of the prior as they are.
 
 A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
 check is post-processing of released numbers, and free. It shows what noise, bounds and the prior of the
@@ -201,8 +201,8 @@ def rehearse(
         records = FrameRecords(population.table(max(round(n), 1), rng))
         releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
         # a ledger of its own: nobody's records are read, and nothing is spent
-        beta, covariance, mended = releases.read(Ledger(), records, stand_in, start, rng)
-        values, reported = study.design.reported(beta, mended.opened(covariance))
+        beta, covariance, found = releases.read(Ledger(), records, stand_in, start, rng)
+        values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
         errors[k] = (values - study.estimates.coefficients) / widths[k]
     return Rehearsal(
@@ -242,7 +242,7 @@ class Population:
     design : StandardisedDesign
     beta : ndarray of shape (d,)
     x : ndarray of shape (k, p)
-        Mended predictors of the draws that lack nothing.
+        Predictors of mended draws, of which none lacks a value.
     complete : float
         Share of the draws that do.
     residuals : ndarray

@@ -15,7 +15,7 @@ from dpsynth.regression.study import Study
 from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import ScorePoint, symmetric, triangle
-from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases, begin
+from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases, begin, near
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -111,6 +111,67 @@ def test_draws_that_noise_put_far_out_are_left_out():
     bare, told = (run(frame, draws, 20.0).estimates for draws in (clean, stray))
     assert np.abs((told.coefficients - bare.coefficients) / bare.std_errors).max() < 0.5
     np.testing.assert_allclose(told.std_errors, bare.std_errors, rtol=0.25)
+
+
+PRODUCTS = Schema(
+    columns=(
+        Column(name="x", kind="continuous", lower=-5, upper=5),
+        Column(name="a", kind="integer", lower=0, upper=1),
+        Column(name="b", kind="integer", lower=0, upper=1),
+        Column(name="ab", kind="integer", lower=0, upper=1, derived="a * b"),
+        Column(name="died", kind="binary", categories=(0, 1)),
+    )
+)
+PRODUCT = Study(model="died ~ x + a + b + ab")
+
+
+def groups(n: int, seed: int, rare: float, together: float) -> pd.DataFrame:
+    """Records of which ``rare`` are in b and 15 % in a, but ``together`` of those in b."""
+    rng = np.random.default_rng(seed)
+    x, b = rng.normal(0, 1, n).clip(-5, 5), rng.random(n) < rare
+    a = rng.random(n) < np.where(b, together, 0.15)
+    eta = -1 + 0.4 * x + 0.6 * a + 0.5 * b - 1.0 * (a & b)
+    frame = pd.DataFrame(
+        {"x": x, "a": a * 1, "b": b * 1, "died": (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1}
+    )
+    return PRODUCTS.conform(frame.assign(ab=frame["a"] * frame["b"])).frame
+
+
+@pytest.mark.parametrize(("rare", "together", "noise"), [(0.2, 0.4, None), (0.1, 0.4, None), (0.2, 0.4, 3.0)])
+def test_a_product_that_draws_do_not_know_is_put_right(rare, together, noise):
+    """False, confident intervals where the prior does not know that two categories go together."""
+    frame, draws = groups(20_000, 0, rare, together), groups(20_000, 1, rare, 0.15)
+    terms = frame[["x", "a", "b", "ab"]].astype(float)
+    fit = sm.Logit(frame["died"].astype(float), sm.add_constant(terms)).fit(disp=False)
+    releases = StudyReleases.plan("a", noise_multiplier=noise)
+    rng = np.random.default_rng(0)
+    found = releases.run(Ledger(), FrameRecords(frame), PRODUCT, PRODUCTS, draws, len(frame), rng).estimates
+    assert np.abs((found.coefficients - fit.params.iloc[1:]) / fit.bse.iloc[1:]).max() < 0.5
+    np.testing.assert_allclose(found.std_errors, fit.bse.iloc[1:], rtol=0.12)
+    assert found.remarks == ()
+
+
+def test_a_rare_one_of_two_values_is_not_far_out():
+    """Every draw that has both of two categories left out, since few have: a product that is always 0."""
+    draws = groups(5000, 0, 0.05, 0.2)
+    draws.loc[0, "x"] = 5.0
+    design = StudyDesign.of(PRODUCTS, PRODUCT.effects(PRODUCTS), draws)
+    design = replace(design, scale=design.scale * np.where(np.arange(4) == 0, 0.5, 1.0))
+    kept = near(design, design.read(draws)[0])
+    assert 0.005 < draws["ab"].mean() < 0.02
+    assert kept[draws["ab"] == 1].mean() > 0.99 and not kept[0]
+
+
+def test_what_stays_apart_is_opened():
+    """An interval from draws of which no map makes the records: a number that is rarely anything but 0."""
+    frame, draws = cohort(20_000), cohort(20_000, seed=1)
+    for table, share in ((frame, 0.12), (draws, 0.035)):
+        table["x"] = (np.random.default_rng(2).random(len(table)) < share) * 1.0
+    found = run(frame, draws, None).estimates
+    assert found.remarks == (
+        "Synthetic records could not be brought to what the records tell of x: nothing is claimed of it.",
+    )
+    assert found.std_errors[0] > 50 and (found.std_errors[1:] < 0.1).all() and found.widening < 2
 
 
 def test_a_hazard_that_is_overshot_comes_back():
