@@ -8,8 +8,9 @@ map, to its mean and covariance, as far as its noise lets tell it from what the 
 (`dpsynth.releases.comparison`); for intervals, to those of its lower end.
 
 The information is read with a cap on every record's part. Where most of it is capped, in the few records of
-a rare cell, no map moves what the draws say in that direction. Without the cap, draws may therefore say no
-more than in proportion to what was read. What is still apart after the last move is opened: nothing is
+a rare cell, no map moves what the draws say in that direction, and further moves only stretch them. Where
+moves fall short, they are therefore made anew, so that draws say no more, without the cap, than in proportion
+to what was read. What is still apart after the last move is opened: nothing is
 claimed there.
 """
 
@@ -33,6 +34,8 @@ Floats = NDArray[np.float64]
 _MOVES = 4
 #: a term takes part in a combination if its coefficient is more than this of the largest
 _TAKES_PART = 1 / 3
+#: part of what was read that moved draws say in every direction, if moves bring them there
+_REACHED = 0.9
 #: draws that say this many times as much as was read in some direction, or as little, are not the records
 _APART = 1.5
 
@@ -143,15 +146,19 @@ def mended(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -
     """
     noise_std = max(noise_std, NO_NOISE) * point.cap
     tilt = _tilt(draws, point, noisy, noise_std)
-    mending = Mending(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
-    moved = _weighted(draws, tilt)
-    found = compared(moved.told(point), noisy, noise_std)
+    weighted = _weighted(draws, tilt)
+    found = compared(weighted.told(point), noisy, noise_std)
     free = replace(point, cap=np.inf)
-    ratio = _transport(moved.told(point), found.estimate)
-    most = ratio @ moved.told(free) @ ratio
-    for _ in range(_MOVES):
-        moved, mending = _moved(moved, mending, point, found.estimate)
-        moved, mending = _moved(moved, mending, free, _at_most(moved.told(free), most))
+    ratio = _transport(weighted.told(point), found.estimate)
+    most = ratio @ weighted.told(free) @ ratio
+    for bounded in (False, True):
+        moved, mending = weighted, Mending(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
+        for _ in range(_MOVES):
+            moved, mending = _moved(moved, mending, point, found.estimate)
+            if bounded:
+                moved, mending = _moved(moved, mending, free, _at_most(moved.told(free), most))
+        if _ratios(moved.told(point), found.estimate)[0].min() > _REACHED:
+            break
 
     back = np.linalg.inv(point.whitening)
     mass, mean, wanted = moved.moments(back @ found.estimate @ back)
@@ -213,6 +220,13 @@ def _moved(draws: StandIn, mending: Mending, point: ScorePoint, wanted: Floats) 
     return replace(draws, x=x, share=share), done
 
 
+def _ratios(told: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    """What is told over what is wanted, by direction, and these as combinations of the coefficients."""
+    inverse = roots(wanted)[1]
+    ratios, axes = np.linalg.eigh(inverse @ told @ inverse)
+    return ratios, inverse @ axes
+
+
 def _at_most(told: Floats, most: Floats) -> Floats:
     """An information that says no more than ``most`` in any direction."""
     root, inverse = roots(most)
@@ -223,9 +237,8 @@ def _at_most(told: Floats, most: Floats) -> Floats:
 
 def _apart(told: Floats, wanted: Floats) -> Floats:
     """Combinations of the coefficients, one a column, of which draws and records do not say the same."""
-    inverse = roots(wanted)[1]
-    ratios, axes = np.linalg.eigh(inverse @ told @ inverse)
-    return np.asarray((inverse @ axes)[:, (ratios < 1 / _APART) | (ratios > _APART)])
+    ratios, axes = _ratios(told, wanted)
+    return np.asarray(axes[:, (ratios < 1 / _APART) | (ratios > _APART)])
 
 
 def _terms(draws: StandIn, point: ScorePoint, combinations: Floats) -> tuple[str, ...]:
