@@ -200,7 +200,8 @@ def run_protocol(
     """
     from dpsynth.studies.catalogue import find_protocol
     from dpsynth.studies.findings_tables import told
-    from dpsynth.studies.running import Source, run_study
+    from dpsynth.studies.running import run_study
+    from dpsynth.studies.source import Source
 
     protocol = find_protocol(name).changed(
         seeds=seeds, epsilons=epsilon, coverage=coverage, baseline_steps=baseline_steps

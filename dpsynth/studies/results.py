@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
@@ -128,10 +128,3 @@ class Results:
         """Why fits were refused, each sentence once with the arm, in order."""
         told = (f"{trial.task.arm}: {trial.problem}" for trial in self.trials if trial.problem)
         return list(dict.fromkeys(told))
-
-
-def over_seeds_of(
-    trials: dict[int, list[Trial]], number: Callable[[Measured], float | None]
-) -> OverSeeds | None:
-    """A number of each seed's first table, over seeds."""
-    return OverSeeds.of(number(found[0].sets[0]) for found in trials.values() if found[0].sets)

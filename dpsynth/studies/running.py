@@ -11,15 +11,12 @@ import hashlib
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpsynth import datasets
-from dpsynth.cohorts.extraction import extract
-from dpsynth.cohorts.studies import find_study
 from dpsynth.datasets.split import training_schema
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
@@ -31,11 +28,11 @@ from dpsynth.files.targets import require_free_folder
 from dpsynth.studies.arms import HEALTHGAN, REAL, Arm, arms_of
 from dpsynth.studies.protocol import Protocol
 from dpsynth.studies.results import Results
+from dpsynth.studies.source import ON_A_CARD, Source, schema_of
 from dpsynth.studies.trial import Task, Trial, carry_out
 from dpsynth.studies.writing import write_results
 from dpsynth.synthesis.fitting import total_delta
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.table.schema import Schema
 
 #: names in the folder
 PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"
@@ -45,18 +42,6 @@ _CHANGED = (
 )
 #: what may be changed between two commands on one folder: a trial does not depend on it
 _FREE = ("title", "citation", "question", "seeds", "epsilons", "findings", "aucs", "coverage")
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a study's records are.
-
-    ``tables`` is a folder of MIMIC-III's files, ``data`` a cohort that was made of them before; neither for a
-    data set with a card.
-    """
-
-    tables: Path | None = None
-    data: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +85,7 @@ def run_study(
     protocol: Protocol,
     out: str | Path,
     *,
-    source: Source = Source(),
+    source: Source = ON_A_CARD,
     jobs: int = 1,
     force: bool = False,
     log: Callable[[str], None] = lambda line: None,
@@ -133,11 +118,11 @@ def run_study(
     records without payment, so that the folder as a whole is internal.
     """
     out = Path(out)
-    _check_source(protocol, source)
-    protocol.check(_schema(protocol))
+    source.check(protocol)
+    protocol.check(schema_of(protocol))
     with parents_made(out), locked(out):
         earlier = _earlier(out, protocol, force=force)
-        table = protocol.table(_with_number(_load(protocol, source)))
+        table = protocol.table(source.load(protocol))
         started = {"protocol": _fixed(protocol), "records": _digest(table)}
         if earlier is not None and {key: earlier.get(key) for key in started} != started:
             if not force:
@@ -158,7 +143,7 @@ def run_study(
         _carry_out(protocol, compared, missing, table, out, jobs, log)
         trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
         unit = table.schema.unit or "one row"
-        told = _told(protocol, table, source)
+        told = source.told(protocol, table)
         remarks = () if concluded == first else (_CHANGED,)
         results = Results(protocol, compared, trials, told, unit, table.schema, remarks)
         write_results(results, out)
@@ -255,50 +240,6 @@ def _others(out: Path, what: str) -> str:
     return f"{out} holds trials of {what}; name another folder, or add --force to replace it"
 
 
-def _check_source(protocol: Protocol, source: Source) -> None:
-    if protocol.dataset is not None:
-        given = "--tables" if source.tables is not None else "--data" if source.data is not None else None
-        if given:
-            raise InputError(f"{given} is for studies on MIMIC-III; {protocol.name} is on {protocol.dataset}")
-        return
-    if source.tables is not None and source.data is not None:
-        raise InputError("give --tables or --data, not both: the second is what was made of the first")
-    if source.tables is None and source.data is None:
-        raise InputError(
-            f"{protocol.name} needs records of MIMIC-III: give --tables, the folder of its files, or --data, "
-            f"the table that `dpsynth cohort mimic3 --study {protocol.cohort}` made"
-        )
-
-
-def _schema(protocol: Protocol) -> Schema:
-    """The table's schema, without a look at its records."""
-    if protocol.dataset is not None:
-        return datasets.card(protocol.dataset).table
-    return find_study(str(protocol.cohort)).schema
-
-
-def _load(protocol: Protocol, source: Source) -> Table:
-    if protocol.dataset is not None:
-        return datasets.load(protocol.dataset)
-    if source.data is not None:
-        return datasets.open_table(source.data, _schema(protocol), protocol.cohort)
-    assert source.tables is not None
-    cohort = extract(find_study(str(protocol.cohort)), source.tables)
-    return Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
-
-
-def _with_number(table: Table) -> Table:
-    """The table with a public number of records: studies print theirs, and a trial's ledger says so."""
-    if table.schema.n_public is not None:
-        return table
-    return replace(table, schema=table.schema.with_n_public(len(table.frame)))
-
-
 def _digest(table: Table) -> str:
     rows = pd.util.hash_pandas_object(table.frame.astype(str), index=False).to_numpy()
     return hashlib.sha256(table.schema.digest().encode() + rows.tobytes()).hexdigest()
-
-
-def _told(protocol: Protocol, table: Table, source: Source) -> str:
-    where = source.tables or source.data
-    return f"{protocol.records}: {table.card.title if table.card else where}"

@@ -16,7 +16,8 @@ from dpsynth.studies import running, trial
 from dpsynth.studies.arms import arms_of
 from dpsynth.studies.catalogue import find_protocol
 from dpsynth.studies.protocol import Protocol
-from dpsynth.studies.running import Source, run_study
+from dpsynth.studies.running import run_study
+from dpsynth.studies.source import Source
 from dpsynth.studies.trial import Task, Trial
 
 
@@ -89,7 +90,7 @@ def test_trials_of_other_records_are_not_mixed(
     run_study(small, out)
     table = datasets.load("breast_cancer")
     table.frame.loc[0, "mean_texture"] += 1
-    monkeypatch.setattr(running.datasets, "load", lambda name: table)
+    monkeypatch.setattr(datasets, "load", lambda name: table)
     with pytest.raises(InputError, match="trials of other records"):
         run_study(small.changed(seeds=2), out)
 
