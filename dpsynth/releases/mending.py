@@ -10,8 +10,7 @@ map, to its mean and covariance, as far as its noise lets tell it from what the 
 The information is read with a cap on every record's part. Where most of it is capped, in the few records of
 a rare cell, no map moves what the draws say in that direction, and further moves only stretch them. Where
 moves fall short, they are therefore made anew, so that draws say no more, without the cap, than in proportion
-to what was read. What is still apart after the last move is opened: nothing is
-claimed there.
+to what was read. What is still apart after the last move is opened: nothing is claimed there.
 """
 
 from __future__ import annotations

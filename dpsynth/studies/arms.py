@@ -47,6 +47,11 @@ class Arm:
     restarts: int = 1
     shared: bool = False
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a private generator of which each fit has the whole epsilon."""
+        return self.epsilon is not None and not self.shared
+
 
 def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
     """Return what a protocol compares, the records first.

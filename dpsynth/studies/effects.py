@@ -96,7 +96,7 @@ def sources(results: Results) -> tuple[Source, ...]:
     for arm in results.arms:
         if arm.name == HEALTHGAN:
             found.append(Source(f"HealthGAN naive ({NOT_PRIVATE})", arm.name, "synthetic"))
-        elif arm.name != REAL and not arm.shared:
+        elif arm.whole:
             found.append(Source(f"{arm.name} naive", arm.name, "synthetic"))
             found.append(Source(f"{arm.name} declared", arm.name, "declared"))
     return tuple(found)

@@ -6,7 +6,7 @@ from dpsynth.report.details import Comparison, DeclaredEffect, EffectRow, Effect
 from dpsynth.report.drawing.forest import draw, in_words
 from dpsynth.report.drawing.svg import Plot, to_plot
 from dpsynth.report.page.blocks import Plots
-from dpsynth.studies.arms import HEALTHGAN, REAL, Arm
+from dpsynth.studies.arms import Arm
 from dpsynth.studies.effects import Regression, effect_of, regressions
 from dpsynth.studies.results import Results
 from dpsynth.studies.trial import Trial
@@ -19,7 +19,7 @@ def forests(results: Results) -> tuple[Plots, ...]:
 
     They show one split, since medians of estimates have no interval.
     """
-    private = [arm for arm in results.arms if arm.name not in (REAL, HEALTHGAN) and not arm.shared]
+    private = [arm for arm in results.arms if arm.whole]
     found = []
     for each in regressions(results):
         fitted = [(arm, trial) for arm in private if (trial := _first(results, arm)) is not None]

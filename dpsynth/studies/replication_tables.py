@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, stdev
 
 from dpsynth.report.details import Effect
-from dpsynth.studies.arms import HEALTHGAN, REAL
 from dpsynth.studies.effects import Regression, Source, over_trials, regressions, sources
 from dpsynth.studies.results import OverSeeds, Results
 from dpsynth.studies.sheets import (
@@ -158,7 +157,7 @@ def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) ->
 
 def _coverage(results: Results, each: Regression) -> Sheet:
     """How many intervals hold the effect in all records, over resamples."""
-    private = [arm for arm in results.arms if arm.name not in (REAL, HEALTHGAN) and not arm.shared]
+    private = [arm for arm in results.arms if arm.whole]
     compared = [Source("records of the resample", arm.name, "real") for arm in private[:1]]
     for arm in private:
         compared.append(Source(f"{arm.name} naive", arm.name, "synthetic"))

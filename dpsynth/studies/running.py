@@ -25,7 +25,7 @@ from dpsynth.files.json_text import dump_json
 from dpsynth.files.locks import locked
 from dpsynth.files.storage import parents_made
 from dpsynth.files.targets import require_free_folder
-from dpsynth.studies.arms import HEALTHGAN, REAL, Arm, arms_of
+from dpsynth.studies.arms import Arm, arms_of
 from dpsynth.studies.protocol import Protocol
 from dpsynth.studies.results import Results
 from dpsynth.studies.source import ON_A_CARD, Source, schema_of
@@ -72,7 +72,7 @@ def tasks(protocol: Protocol, compared: Sequence[Arm]) -> tuple[Task, ...]:
         for restart in range(arm.restarts)
     ]
     if protocol.coverage is not None:
-        private = [arm for arm in compared if arm.name not in (REAL, HEALTHGAN) and not arm.shared]
+        private = [arm for arm in compared if arm.whole]
         found += [
             Task(arm.name, "resample", repetition)
             for repetition in range(protocol.coverage.repetitions)

@@ -131,6 +131,11 @@ class Trial:
         assert self.ledger is not None
         return Ledger.from_dict(self.ledger)
 
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What the fit's ledger leaves out; nothing of it is computed for that."""
+        return () if self.ledger is None else tuple(self.ledger["excluded"])
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record; :meth:`from_dict` is its inverse."""
         return asdict(self)

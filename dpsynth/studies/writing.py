@@ -191,7 +191,7 @@ def _done(results: Results) -> list[tuple[str, str]]:
 def _excluded(results: Results) -> list[str]:
     """What the ledgers of private fits leave out of their guarantees, each once."""
     private = [trial for trial in results.trials if trial.ledger is not None and trial.task.arm != HEALTHGAN]
-    return list(dict.fromkeys(what for trial in private for what in trial.read_ledger().excluded))
+    return list(dict.fromkeys(what for trial in private for what in trial.excluded))
 
 
 def _reading(results: Results) -> list[str]:
