@@ -26,6 +26,8 @@ LAYERS = [
     ("datasets",),
     ("cohorts",),
     ("evaluation",),
+    ("attacks",),
+    ("defenses",),
     ("report",),
     ("papers",),
     ("runs",),
@@ -57,7 +59,9 @@ def test_imports_run_one_way(path):
     assert not late, f"{path.name} (layer {home}) imports {sorted(late)}"
 
 
-@pytest.mark.parametrize("home", ["evaluation", "datasets", "accounting", "report", "papers"])
+@pytest.mark.parametrize(
+    "home", ["evaluation", "attacks", "defenses", "datasets", "accounting", "report", "papers"]
+)
 def test_evaluators_and_accounting_never_import_the_gan(home):
     """Catches an evaluator that knows our own generator."""
     for path in (ROOT / home).rglob("*.py"):

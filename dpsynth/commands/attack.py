@@ -1,0 +1,11 @@
+"""``dpsynth attack``: what attackers reach, beside what is proved; one module an attack."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    help="Attack a model, a training run or a synthetic table, beside what is proved.",
+    rich_markup_mode=None,
+    add_completion=False,
+)

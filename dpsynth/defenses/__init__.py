@@ -1,0 +1,1 @@
+"""Defences that promise nothing formally, with the attacks that try them."""

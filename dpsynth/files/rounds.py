@@ -1,0 +1,162 @@
+"""Many independent rounds of one experiment: side by side, each kept in a file as soon as it is there.
+
+A round's file is there wholly or not at all. The same call on the same folder carries out what is missing,
+after an interruption or with more rounds than before; a folder of another experiment is refused.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpsynth.errors import DataError, DpsynthError, InputError, RunError
+from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.json_text import dump_json
+from dpsynth.files.locks import locked
+from dpsynth.files.storage import parents_made
+from dpsynth.files.targets import require_free_folder
+
+#: what a folder of rounds was begun with, and the folder of the rounds inside it
+STARTED, ROUNDS = "started.json", "rounds"
+#: called with how many rounds are there, how many there will be, the last one's label and its seconds
+OnRound = Callable[[int, int, str, float], None]
+Work = Callable[[Any], Mapping[str, Any]]
+
+
+def silent(done: int, total: int, label: str, seconds: float) -> None:
+    """Tell nobody."""
+
+
+def carry_out(
+    work: Work,
+    tasks: Mapping[str, Any],
+    *,
+    folder: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    on_round: OnRound = silent,
+) -> dict[str, dict[str, Any]]:
+    """Carry out the rounds that are missing, and return all of them.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(task)`` returns plain data (mappings, lists, text, numbers). With several jobs it and the
+        tasks are sent to other processes, so that it must be picklable; randomness is in the task.
+    tasks : mapping of str to object
+        By label, which names the round's file.
+    folder : path, optional
+        Where rounds are kept. Made if it is not there.
+    settings : mapping, optional
+        Plain data that every round depends on; kept beside the rounds. Not the number of rounds.
+    jobs : int
+        Rounds at a time, by joblib and whichever backend is active, loky's processes by default.
+    on_round : callable, optional
+        Called at the end of each round.
+
+    Returns
+    -------
+    dict of str to dict
+        What the rounds returned, in the order of the tasks, as JSON gives it back: also without a folder.
+
+    Raises
+    ------
+    InputError
+        If the folder holds rounds of other settings, or something else.
+    DataError
+        If a kept round cannot be read.
+    RunError
+        If a round failed, naming it; those that are finished stay.
+
+    Examples
+    --------
+    >>> carry_out(lambda x: {"square": x * x}, {"a": 2, "b": 3})
+    {'a': {'square': 4}, 'b': {'square': 9}}
+    """
+    if jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {jobs}")
+    if folder is None:
+        return _rounds(work, tasks, None, {}, jobs, on_round)
+    out = Path(folder)
+    with parents_made(out), locked(out):
+        _begin(out, dict(settings or {}))
+        kept = {label: _read(_file(out, label)) for label in tasks if _file(out, label).is_file()}
+        return _rounds(work, tasks, out, kept, jobs, on_round)
+
+
+def _rounds(
+    work: Work,
+    tasks: Mapping[str, Any],
+    out: Path | None,
+    kept: dict[str, dict[str, Any]],
+    jobs: int,
+    on_round: OnRound,
+) -> dict[str, dict[str, Any]]:
+    from joblib import Parallel, delayed
+
+    missing = {label: task for label, task in tasks.items() if label not in kept}
+    with warnings.catch_warnings():
+        # joblib replaces workers that have grown, as TensorFlow's do, and need not say so
+        warnings.filterwarnings("ignore", message="A worker stopped", module="joblib")
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        done: Iterator[tuple[str, str, float]] = parallel(
+            delayed(_carried_out)(work, label, task, None if out is None else _file(out, label))
+            for label, task in missing.items()
+        )
+        for number, (label, text, seconds) in enumerate(done, start=len(kept) + 1):
+            kept[label] = _parsed(text)
+            on_round(number, len(tasks), label, seconds)
+    return {label: kept[label] for label in tasks}
+
+
+def _carried_out(work: Work, label: str, task: Any, path: Path | None) -> tuple[str, str, float]:
+    """Carry out a round and write its file; in a process of its own, if there are several."""
+    from threadpoolctl import threadpool_limits
+
+    start = time.perf_counter()
+    try:
+        with threadpool_limits(1):
+            text = dump_json(work(task))
+    except DpsynthError as problem:
+        raise RunError(f"{label}: {problem}") from None
+    except Exception as problem:
+        raise RunError(f"{label} failed ({type(problem).__name__}: {problem})") from problem
+    if path is not None:
+        write_text(path, text + "\n")
+    return label, text, time.perf_counter() - start
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    import json
+
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+def _begin(out: Path, settings: dict[str, Any]) -> None:
+    """Make the folder, or see that it holds rounds of these settings."""
+    text = dump_json({"settings": settings})
+    if (out / STARTED).is_file():
+        if read_json(out / STARTED) != _parsed(text):
+            raise InputError(f"{out} holds rounds of other settings or records; name another folder")
+        return
+    require_free_folder(out, force=False, mark=STARTED)
+    out.mkdir(exist_ok=True)
+    (out / ROUNDS).mkdir(exist_ok=True)
+    write_text(out / STARTED, text + "\n")
+
+
+def _file(out: Path, label: str) -> Path:
+    return out / ROUNDS / f"{label}.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise DataError(
+            f"{path} is no record of a round; remove it, and the same command carries it out anew"
+        )
+    return record
