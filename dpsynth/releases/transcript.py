@@ -22,8 +22,8 @@ class Transcript:
 
     Table D holds one record that D' lacks or has another in place of. Each step takes that record with
     probability ``sampling_prob``; the adversary knows which others were taken. Under D the numbers of step t
-    are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record was
-    taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
+    are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record
+    was taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
 
     Parameters
     ----------
