@@ -30,8 +30,8 @@ def log_ratios(seen: Transcript) -> Floats:
     Notes
     -----
     With r the released numbers without the others', and a the record, all in units of the noise, the ratio
-    of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2 / 2)``. Both tables are compared with the one that
-    has neither record, so that no density is evaluated.
+    of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2 / 2)``. Both tables are compared with the one
+    that has neither record, so that no density is evaluated.
 
     Examples
     --------

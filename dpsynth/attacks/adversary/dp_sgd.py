@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from dpsynth.releases.transcript import Transcript
 Floats = NDArray[np.float64]
 
 #: what every result says whose noise is scaled to local sensitivity
-NOT_PRIVATE = "NOT PRIVATE: noise scaled to these records"
+NOT_PRIVATE = "NOT PRIVATE (noise scaled to two records)"
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Network:
         if self.hidden:
             widths.insert(1, self.hidden)
         found, start = [], 0
-        for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+        for fan_in, fan_out in pairwise(widths):
             stop = start + (fan_in + 1) * fan_out
             found.append(self.weights[:, start:stop].reshape(runs, fan_in + 1, fan_out))
             start = stop

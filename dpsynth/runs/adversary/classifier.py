@@ -55,9 +55,7 @@ class ClassifierSubject:
         numbers = range(start, stop)
         worlds = [number % 2 for number in numbers]
         rngs = [np.random.default_rng([seed, number]) for number in numbers]
-        seen, network = watch(
-            self.others, self.first, self.second, self.classes, self.training, worlds, rngs
-        )
+        seen, network = watch(self.others, self.first, self.second, self.classes, self.training, worlds, rngs)
         reach = self.training.noise_multiplier / (1 if self.second is None else 2)
         return {
             "worlds": worlds,
@@ -68,7 +66,11 @@ class ClassifierSubject:
 
     def told(self) -> str:
         """See :class:`~dpsynth.runs.adversary.setting.Subject`."""
-        kind = f"network of {self.training.hidden} hidden units" if self.training.hidden else "softmax regression"
+        kind = (
+            f"network of {self.training.hidden} hidden units"
+            if self.training.hidden
+            else "softmax regression"
+        )
         return f"DP-SGD, {kind}, on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
@@ -135,9 +137,7 @@ def classifier_subject(
     return ClassifierSubject(name, others, first, second, pool, classes, training, setting, found.distance)
 
 
-def _neighbour(
-    train: Records, pool: Records, classes: int, training: DpSgd, setting: Setting
-) -> Neighbour:
+def _neighbour(train: Records, pool: Records, classes: int, training: DpSgd, setting: Setting) -> Neighbour:
     rank, removed = setting.rank, setting.neighbour == "removed"
     if setting.choice == "gradient":
         rngs = [np.random.default_rng(0)]

@@ -226,6 +226,9 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
             parts.append(np.einsum("ni,nj->nij", x, delta))
             if bias is not None:
                 parts.append(np.asarray(delta))
-        moves = [(g - c) / s for g, c, s in zip(parts, map(np.asarray, centres), map(np.asarray, stds), strict=True)]
+        moves = [
+            (g - c) / s
+            for g, c, s in zip(parts, map(np.asarray, centres), map(np.asarray, stds), strict=True)
+        ]
         found.append(np.concatenate([m.reshape(len(points), -1) for m in moves], axis=1))
     return np.concatenate(found, axis=1).astype(np.float64)

@@ -23,7 +23,6 @@ Floats = NDArray[np.float64]
 
 #: runs of a round, even, so that both tables have as many
 A_ROUND = 50
-RESULTS = "adversary.json"
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Played:
         return name if self.private else f"{name} ({NOT_PRIVATE})"
 
     def attempts(self, level: float = 0.95) -> tuple[Attempt, ...]:
-        """Advantage and exceedance for a report; none where the runs are not private, as nothing is proved."""
+        """Advantage and exceedance for a report; none of runs that are not private: nothing is proved."""
         if not self.private:
             return ()
         about = f"the record {CHOSEN[self.subject.setting.choice]}; {self.moved.mean():.0%} of the bound"
@@ -84,6 +83,7 @@ class Played:
         game, epsilon = self.game, epsilon_of_belief(self.belief)
         found = {
             "advantage": game.advantage(level),
+            "reckoned_advantage": game.reckoned_advantage(level),
             "exceedance": game.exceedance(self.belief, level),
             "median_belief": game.median_belief(level),
         }
@@ -110,38 +110,37 @@ class Played:
         }
 
     def lines(self, level: float = 0.95) -> list[str]:
-        """Return what the game says to whoever answers for the records."""
+        """Return what the game says to whoever answers for the records; each line has the label, if any."""
         game, setting = self.game, self.subject.setting
         epsilon = epsilon_of_belief(self.belief)
-        advantage, passed = game.advantage(level), game.exceedance(self.belief, level)
+        advantage, reckoned = game.advantage(level), game.reckoned_advantage(level)
+        passed, tv = game.exceedance(self.belief, level), self.profile.tv()
         exact, most = self.profile.exceedance(epsilon), largest_exceedance(self.profile, epsilon)
-        right, best = 50 * (1 + advantage.value), 50 * (1 + self.profile.tv())
-        other = "lacks it" if setting.neighbour == "removed" else "has another record in its place"
+        most_told = "at most" if self.private else "for these two records alone"
+        other = "lacks one record" if setting.neighbour == "removed" else "has another record in one's place"
         told = [
-            f"{self.subject.told()}: {game.runs:,} trainings of {setting.steps} steps, half of them on a table "
-            f"that {other}.",
-            f"The differing record is one {CHOSEN[setting.choice]}. The adversary knows all other records, sees "
-            "every noisy sum and starts undecided.",
+            f"{self.subject.told()}:",
+            f"{game.runs:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
+            f"The differing record is the one {CHOSEN[setting.choice]}.",
+            "The adversary knows all other records, sees every noisy sum and starts undecided.",
             "",
-            f"of 100 trainings it names the right table in {right:.1f} (guessing: 50; at most {best:.1f})",
-            f"advantage            {_between(advantage)}   at most {self.profile.tv():.4f} (exact total variation)",
-            f"belief above {self.belief:<7g} {_between(passed)}   at most {most:.4f}; {exact:.4f} for a record at "
-            "the bound",
-            f"median belief        {_between(game.median_belief(level))}   in the table that was used",
-            f"the record moves a step by {self.moved.mean():.0%} of the bound "
-            f"(first {self.moved[0]:.0%}, last {self.moved[-1]:.0%})",
+            f"Of 100 trainings it names the right table in {50 * (1 + advantage.value):.1f} "
+            f"(by guessing 50; {most_told} {50 * (1 + tv):.1f}).",
+            f"advantage             {_between(advantage)}, {most_told} {tv:.4f} (exact total variation)",
+            f"  by its own beliefs  {_between(reckoned)}",
+            f"belief above {self.belief:<8g} {_between(passed)}, {most_told} {most:.4f}",
+            f"  for a record that moves every step by the whole bound exactly {exact:.4f}",
+            f"median belief         {_between(game.median_belief(level))}, in the table that was used",
+            f"The record moves a step by {self.moved.mean():.0%} of the bound "
+            f"(first step {self.moved[0]:.0%}, last {self.moved[-1]:.0%}).",
         ]
         if self.accuracy is not None:
-            told.append(f"the trained classifiers are right on {np.median(self.accuracy):.1%} of other records")
+            told.append(f"The classifiers are right on {np.median(self.accuracy):.1%} of other records.")
         if not self.private:
-            return [f"{NOT_PRIVATE}: {line}" if line else line for line in told]
-        broken = [a.measure for a in self.attempts(level) if a.contradicts]
-        told.append(
-            f"{' and '.join(broken)} PASSED the bound: the proof or its code is wrong"
-            if broken
-            else "no bound was passed"
-        )
-        return told
+            return [f"{NOT_PRIVATE} | {line}" for line in told]
+        broken = [attempt.measure for attempt in self.attempts(level) if attempt.contradicts]
+        passed_told = f"{' and '.join(broken)} PASSED the bound: the proof or its code is wrong."
+        return [*told, passed_told if broken else "No bound was passed."]
 
 
 def play(
@@ -182,10 +181,20 @@ def play(
     profile = subject.setting.profile()
     starts = range(0, runs, A_ROUND)
     tasks = {
-        f"runs-{start:06d}-{min(start + A_ROUND, runs):06d}": (subject, start, min(start + A_ROUND, runs), seed)
+        f"runs-{start:06d}-{min(start + A_ROUND, runs):06d}": (
+            subject,
+            start,
+            min(start + A_ROUND, runs),
+            seed,
+        )
         for start in starts
     }
-    settings = {"subject": subject.told(), "digest": subject.digest(), "seed": seed, **subject.setting.to_dict()}
+    settings = {
+        "subject": subject.told(),
+        "digest": subject.digest(),
+        "seed": seed,
+        **subject.setting.to_dict(),
+    }
     if subject.setting.noise != "global":
         settings["label"] = NOT_PRIVATE
     rounds = carry_out(_round, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)

@@ -19,7 +19,7 @@ Noise = Literal["global", "local"]
 CHOSEN = {
     "dataset": "furthest from the others (dataset sensitivity)",
     "gradient": "that moves the first step most (local sensitivity)",
-    "worst-case": "made up within the public bounds to move the steps as far as it can",
+    "worst-case": "that nobody is, made up within the public bounds to move the steps as far as it can",
 }
 
 

@@ -1,0 +1,139 @@
+"""What an adversary came to believe: distributions of belief, and games beside the curves that bound them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.attacks.adversary.game import Game, largest_exceedance
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dpsynth.accounting.profile import Profile
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A game on the axis of epsilon: what was reached, and the profile of one of its runs."""
+
+    epsilon: float
+    profile: Profile
+    advantage: Estimate
+    exceedance: Estimate
+
+
+def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Figure:
+    """Distribution of the belief, at the end of a run, in the table that was used; one line a game.
+
+    Parameters
+    ----------
+    games : mapping of str to Game
+        By label, which says so where a game is not private.
+    limit : float
+        rho_beta, drawn as a line.
+    """
+    figure, (axis,) = panels(width=5.0)
+    edges = np.linspace(0.0, 1.0, 41)
+    for number, (label, game) in enumerate(games.items()):
+        share = np.histogram(game.beliefs, edges)[0] / game.runs
+        axis.stairs(share, edges, label=label, linewidth=1.6, **_stairs(number))
+    axis.axvline(0.5, color="black", linewidth=0.8)
+    for end in (limit, 1 - limit):
+        axis.axvline(end, color="black", linewidth=1.0, linestyle="--")
+    place = {"xycoords": ("data", "axes fraction"), "ha": "right", "va": "top", "rotation": 90, "fontsize": 8}
+    axis.annotate(f"ρ$_β$ = {limit:g}", (limit, 0.98), **place)
+    axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
+    legend_below(figure, axis, columns=1)
+    return figure
+
+
+def draw_bounds(games: Mapping[str, Sequence[Point]], title: str = "") -> Figure:
+    """Advantage and exceedance of games along epsilon, with the exact curves.
+
+    Parameters
+    ----------
+    games : mapping of str to sequence of Point
+        By label, which says so where a game is not private. The profiles of all labels are the same at the
+        same epsilon.
+    """
+    figure, (left, right) = panels(1, 2, width=3.6, height=3.0)
+    exact = sorted({point.epsilon: point for points in games.values() for point in points}.items())
+    epsilons = [epsilon for epsilon, _ in exact]
+    profiles = [point.profile for _, point in exact]
+    left.plot(epsilons, [p.tv() for p in profiles], color="black", label="exact total variation, ρ$_a$")
+    right.plot(
+        epsilons, [p.exceedance(e) for e, p in zip(epsilons, profiles, strict=True)], color="black",
+        label="exact, a record at the bound",
+    )  # fmt: skip
+    right.plot(
+        epsilons, [largest_exceedance(p, e) for e, p in zip(epsilons, profiles, strict=True)], color="black",
+        linestyle=":", label="no observer passes this",
+    )  # fmt: skip
+    width = (max(epsilons) - min(epsilons)) / 100
+    for number, (label, points) in enumerate(games.items()):
+        offset = (number - (len(games) - 1) / 2) * width
+        for axis, name in ((left, "advantage"), (right, "exceedance")):
+            _intervals(
+                axis, [p.epsilon + offset for p in points], [getattr(p, name) for p in points], number, label
+            )
+    left.set(xlabel="ε of ρ$_β$", ylabel="advantage", title=title)
+    right.set(xlabel="ε of ρ$_β$", ylabel="share of runs with belief above ρ$_β$")
+    handles = {}
+    for axis in (left, right):
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Figure:
+    """Curves along the steps of a run, such as how far the two tables are apart (figures 5.1 (b) and 5.3)."""
+    figure, (axis,) = panels(width=5.0)
+    for number, (label, curve) in enumerate(curves.items()):
+        axis.plot(np.arange(1, len(curve) + 1), curve, label=label, **line(number))
+    axis.set(xlabel="step", ylabel=ylabel, title=title)
+    axis.set_ylim(bottom=0.0)
+    legend_below(figure, axis, columns=1)
+    return figure
+
+
+def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure:
+    """Distribution of test accuracy over runs, one box a game (figure 5.2)."""
+    figure, (axis,) = panels(width=5.0, height=0.8 + 0.45 * len(accuracies))
+    axis.boxplot(
+        list(accuracies.values()),
+        orientation="horizontal",
+        whis=(5, 95),
+        showfliers=False,
+        widths=0.6,
+        medianprops={"color": COLOURS[1]},
+    )
+    axis.set_yticks(range(1, len(accuracies) + 1), list(accuracies))
+    axis.invert_yaxis()
+    axis.set(xlabel="accuracy on other records (whiskers: 5 to 95 % of runs)", title=title)
+    return figure
+
+
+def _stairs(number: int) -> dict[str, object]:
+    look = line(number)
+    return {"color": look["color"], "linestyle": look["linestyle"]}
+
+
+def _intervals(axis: Axes, places: list[float], found: list[Estimate], number: int, label: str) -> None:
+    values = np.array([estimate.value for estimate in found])
+    below = values - [estimate.lower for estimate in found]
+    above = np.array([estimate.upper for estimate in found]) - values
+    colour = COLOURS[number % len(COLOURS)]
+    axis.errorbar(
+        places, values, yerr=[below, above], fmt="o", markersize=3.5, linewidth=1.1, color=colour, label=label
+    )
