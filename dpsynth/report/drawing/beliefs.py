@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,13 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
     axis.axvline(0.5, color="black", linewidth=0.8)
     for end in (limit, 1 - limit):
         axis.axvline(end, color="black", linewidth=1.0, linestyle="--")
-    place = {"xycoords": ("data", "axes fraction"), "ha": "right", "va": "top", "rotation": 90, "fontsize": 8}
+    place: dict[str, Any] = {
+        "xycoords": ("data", "axes fraction"),
+        "ha": "right",
+        "va": "top",
+        "rotation": 90,
+        "fontsize": 8,
+    }
     axis.annotate(f"ρ$_β$ = {limit:g}", (limit, 0.98), **place)
     axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
     legend_below(figure, axis, columns=1)
@@ -88,11 +94,11 @@ def draw_bounds(games: Mapping[str, Sequence[Point]], title: str = "") -> Figure
             )
     left.set(xlabel="ε of ρ$_β$", ylabel="advantage", title=title)
     right.set(xlabel="ε of ρ$_β$", ylabel="share of runs with belief above ρ$_β$")
-    handles = {}
+    handles: dict[str, Any] = {}
     for axis in (left, right):
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -124,7 +130,7 @@ def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure
     return figure
 
 
-def _stairs(number: int) -> dict[str, object]:
+def _stairs(number: int) -> dict[str, Any]:
     look = line(number)
     return {"color": look["color"], "linestyle": look["linestyle"]}
 

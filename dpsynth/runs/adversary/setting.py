@@ -82,7 +82,9 @@ class Setting:
 class Subject(Protocol):
     """Something that is trained on D or on D', and attacked. It is sent to other processes."""
 
-    setting: Setting
+    @property
+    def setting(self) -> Setting:
+        """What is played."""
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
         """Carry out the runs with these numbers; even ones are on D, odd ones on D'.
