@@ -182,7 +182,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
     own, pool, classes = classifier.encoded(train, test)  # type: ignore[arg-type]
     points, rest, layout = critic.encoded(train, test)  # type: ignore[arg-type]
     found: dict[str, list[drawing.Point]] = {"DP-SGD, worst-case record": [], "critic, worst-case record": []}
-    lines = []
+    lines, kept = [], {}
     for belief in BELIEFS:
         told = setting(belief=belief, choice="worst-case")
         epsilon = epsilon_of_belief(belief)
@@ -193,7 +193,9 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
         for (label, reached), subject in zip(found.items(), subjects, strict=True):
             played = games.play(f"epsilon-{belief}-{label[:6].strip('-, ')}", subject, belief)
             game, profile = played.game, played.profile
-            reached.append(drawing.Point(epsilon, profile, game.advantage(), game.exceedance(belief)))
+            reached.append(drawing.Point(epsilon, game.advantage(), profile.tv()))
+            if belief == BELIEF:
+                kept[label] = played
             cells = (
                 f"{belief:g}",
                 f"{epsilon:.3f}",
@@ -206,7 +208,14 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
                 f"{largest_exceedance(profile, epsilon):.4f}",
             )
             lines.append(f"| {' | '.join(cells)} |")
-    draw(games, "bounds", lambda: drawing.draw_bounds(found), "Advantage and exceedance")
+    drawn = {label: played.game for label, played in kept.items()}
+    profile = setting().profile()
+    draw(
+        games,
+        "bounds",
+        lambda: drawing.draw_bounds(found, drawn, profile, BELIEF),
+        "Advantage and exceedance",
+    )
     header = (
         "| ρ_β | ε | | advantage | by its beliefs | exact TV, ρ_a | belief above ρ_β | exact, at the bound | "
         "no observer passes |\n|---:|---:|---|---|---|---:|---|---:|---:|"
@@ -263,7 +272,7 @@ def main() -> None:
         f"{datetime.date.today()}, Python {platform.python_version()}, NumPy {np.__version__}; "
         "two shared cores",
         "",
-        f"ρ_β = {BELIEF}, δ = {DELTA}, {STEPS} steps: noise {noise_for_belief_rdp(BELIEF, DELTA, STEPS):.4f}, "
+        f"ρ_β = {BELIEF}, δ = {DELTA}, {STEPS} steps: noise {setting().noise_multiplier:.4f}, "
         f"ρ_a and exact TV {profile.tv():.4f}, exact exceedance {profile.exceedance(epsilon):.5f}, "
         f"no observer passes {largest_exceedance(profile, epsilon):.5f}",
         "",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief
 from dpsynth.attacks.adversary.game import Game, largest_exceedance
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
@@ -24,12 +25,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Point:
-    """A game on the axis of epsilon: what was reached, and the profile of one of its runs."""
+    """A game on the axis of epsilon: its advantage, and what a record at the bound would reach."""
 
     epsilon: float
-    profile: Profile
-    advantage: Estimate
-    exceedance: Estimate
+    found: Estimate
+    exact: float
 
 
 def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Figure:
@@ -63,37 +63,45 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
     return figure
 
 
-def draw_bounds(games: Mapping[str, Sequence[Point]], title: str = "") -> Figure:
-    """Advantage and exceedance of games along epsilon, with the exact curves.
+def draw_bounds(
+    points: Mapping[str, Sequence[Point]], games: Mapping[str, Game], profile: Profile, limit: float
+) -> Figure:
+    """Advantage against the epsilon of the noise; exceedance of any limit under one noise.
 
     Parameters
     ----------
-    games : mapping of str to sequence of Point
-        By label, which says so where a game is not private. The profiles of all labels are the same at the
-        same epsilon.
+    points : mapping of str to sequence of Point
+        By label, which says so where a game is not private; the left panel.
+    games : mapping of str to Game
+        Likewise; the right panel.
+    profile : Profile
+        Of one run of each of ``games``.
+    limit : float
+        rho_beta, drawn as a line.
     """
-    figure, (left, right) = panels(1, 2, width=3.6, height=3.0)
-    exact = sorted({point.epsilon: point for points in games.values() for point in points}.items())
-    epsilons = [epsilon for epsilon, _ in exact]
-    profiles = [point.profile for _, point in exact]
-    left.plot(epsilons, [p.tv() for p in profiles], color="black", label="exact total variation, ρ$_a$")
+    figure, (left, right) = panels(1, 2, width=3.7, height=3.2)
+    exact = sorted({(point.epsilon, point.exact) for known in points.values() for point in known})
+    left.plot(*zip(*exact, strict=True), color="black", label="exact total variation, ρ$_a$")
+    width = (exact[-1][0] - exact[0][0]) / 100
+    for number, (label, known) in enumerate(points.items()):
+        offset = (number - (len(points) - 1) / 2) * width
+        _intervals(left, [p.epsilon + offset for p in known], [p.found for p in known], number, label)
+    left.set(xlabel="ε of the belief ρ$_β$", ylabel="advantage")
+    left.set_ylim(bottom=min(0.0, left.get_ylim()[0]))
+    levels = np.linspace(0.0, 1.25 * epsilon_of_belief(limit), 51)
     right.plot(
-        epsilons, [p.exceedance(e) for e, p in zip(epsilons, profiles, strict=True)], color="black",
-        label="exact, a record at the bound",
-    )  # fmt: skip
-    right.plot(
-        epsilons, [largest_exceedance(p, e) for e, p in zip(epsilons, profiles, strict=True)], color="black",
-        linestyle=":", label="no observer passes this",
-    )  # fmt: skip
-    width = (max(epsilons) - min(epsilons)) / 100
-    for number, (label, points) in enumerate(games.items()):
-        offset = (number - (len(games) - 1) / 2) * width
-        for axis, name in ((left, "advantage"), (right, "exceedance")):
-            _intervals(
-                axis, [p.epsilon + offset for p in points], [getattr(p, name) for p in points], number, label
-            )
-    left.set(xlabel="ε of ρ$_β$", ylabel="advantage", title=title)
-    right.set(xlabel="ε of ρ$_β$", ylabel="share of runs with belief above ρ$_β$")
+        levels, [profile.exceedance(e) for e in levels], color="black", label="exact, record at the bound"
+    )
+    most = [largest_exceedance(profile, e) for e in levels]
+    right.plot(levels, most, color="black", linestyle=":", label="passed by no observer")
+    for number, (label, game) in enumerate(games.items()):
+        found = [game.exceedance(posterior_belief(e)) for e in levels]
+        colour = COLOURS[number % len(COLOURS)]
+        right.plot(levels, [f.value for f in found], label=label, **line(number))
+        ends = [f.lower for f in found], [f.upper for f in found]
+        right.fill_between(levels, *ends, color=colour, alpha=0.15, linewidth=0)
+    right.axvline(epsilon_of_belief(limit), color="black", linewidth=0.8, linestyle="--")
+    right.set(xlabel="ε", ylabel="runs with log-odds above ε", yscale="log", ylim=(5e-4, 1.0))
     handles: dict[str, Any] = {}
     for axis in (left, right):
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -114,7 +122,7 @@ def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Fi
 
 
 def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure:
-    """Distribution of test accuracy over runs, one box a game (figure 5.2)."""
+    """Distribution of test accuracy over runs, one box a game (figure 5.2); whiskers hold 90 % of them."""
     figure, (axis,) = panels(width=5.0, height=0.8 + 0.45 * len(accuracies))
     axis.boxplot(
         list(accuracies.values()),
@@ -126,7 +134,7 @@ def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure
     )
     axis.set_yticks(range(1, len(accuracies) + 1), list(accuracies))
     axis.invert_yaxis()
-    axis.set(xlabel="accuracy on other records (whiskers: 5 to 95 % of runs)", title=title)
+    axis.set(xlabel="accuracy on other records", title=title)
     return figure
 
 
