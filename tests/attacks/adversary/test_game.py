@@ -126,7 +126,7 @@ def test_attempts_say_what_is_reached_and_what_is_proved():
     assert (advantage.measure, passed.measure) == ("advantage", "exceedance")
     assert advantage.proved == pytest.approx(0.38292, abs=1e-5)
     assert passed.proved == pytest.approx(largest_exceedance(profile, math.log(3)))
-    assert advantage.internal and "1000 runs" in advantage.about and "0.274" in passed.about
+    assert advantage.internal and "1000 runs" in advantage.about and "probability 0.275" in passed.about
     assert advantage.control is not None and advantage.control.value == 0.0
 
 
