@@ -107,7 +107,10 @@ def golden(games: Games, train: object, test: object) -> list[str]:
                 "critic": critic.critic_subject(TABLE, points, rest, layout, TrainingSettings(), told),
             }
             for label, subject in subjects.items():
-                played = games.play(f"golden-{label}-{neighbour}-{choice}", subject)
+                # a critic's training takes 20 times as long; two of its games have all the runs
+                all_runs = label == "DP-SGD" or (neighbour == "removed" and choice != "gradient")
+                runs = games.runs if all_runs else games.runs // 5
+                played = games.play(f"golden-{label}-{neighbour}-{choice}", subject, runs=runs)
                 rows.append(row(label, played))
                 if neighbour == "removed":
                     kept[f"{label}, record {choice}"] = played
@@ -191,7 +194,11 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
             critic.critic_subject(TABLE, points, rest, layout, TrainingSettings(), told),
         )
         for (label, reached), subject in zip(found.items(), subjects, strict=True):
-            played = games.play(f"epsilon-{belief}-{label[:6].strip('-, ')}", subject, belief)
+            name = f"epsilon-{belief}-{label.split(',')[0]}"
+            if belief == BELIEF:
+                name = f"golden-{label.split(',')[0]}-removed-worst-case"
+            all_runs = belief == BELIEF or label.startswith("DP-SGD")
+            played = games.play(name, subject, belief, runs=games.runs if all_runs else games.runs // 5)
             game, profile = played.game, played.profile
             reached.append(drawing.Point(epsilon, game.advantage(), profile.tv()))
             if belief == BELIEF:

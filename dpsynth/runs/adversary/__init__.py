@@ -5,6 +5,7 @@
 `classifier`    DP-SGD classifiers
 `critic`        our own critic
 `playing`       rounds of runs, side by side and resumable, and what they say
+`quick`         a few seconds' worth, for the report of a run
 ==============  ======================================================================================
 
 Everything here reads real records without payment, so that its results are internal.

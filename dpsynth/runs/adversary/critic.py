@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,7 +119,13 @@ def encoded(train: Table, test: Table) -> tuple[Floats, Floats, Layout]:
 
 
 def critic_subject(
-    name: str, train: Floats, pool: Floats, layout: Layout, training: TrainingSettings, setting: Setting
+    name: str,
+    train: Floats,
+    pool: Floats,
+    layout: Layout,
+    training: TrainingSettings,
+    setting: Setting,
+    plan: Plan | None = None,
 ) -> CriticSubject:
     """Choose the differing record.
 
@@ -133,6 +139,8 @@ def critic_subject(
     layout : Layout
     training : TrainingSettings
     setting : Setting
+    plan : Plan, optional
+        Of which the noise's shape and centring are taken; the rest is the setting's.
 
     Raises
     ------
@@ -145,12 +153,13 @@ def critic_subject(
         raise InputError(
             f"steps must be a multiple of critic_steps, {training.critic_steps}, got {setting.steps}"
         )
-    plan = Plan(
-        sampling_prob=setting.sampling_prob,
-        expected_batch=setting.sampling_prob * len(train),
-        steps=setting.steps,
-        noise_multiplier=setting.noise_multiplier,
-    )
+    played: dict[str, Any] = {
+        "sampling_prob": setting.sampling_prob,
+        "expected_batch": setting.sampling_prob * len(train),
+        "steps": setting.steps,
+        "noise_multiplier": setting.noise_multiplier,
+    }
+    plan = Plan(**played) if plan is None else replace(plan, **played)
     removed = setting.neighbour == "removed"
     if setting.choice == "worst-case":
         corners = _corners(layout)
