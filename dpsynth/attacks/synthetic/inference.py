@@ -29,7 +29,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpsynth.attacks.synthetic.linkability import columns_of
 from dpsynth.attacks.synthetic.risk import Bools, Floats, Risk, compared, mean_rate, of_rates
@@ -164,7 +163,7 @@ _HOLDS = "all other columns of a person"
 def _of_column(
     found: Guessed, among: Bools, which: str, about: str, n: int, proved: float | None, level: float
 ) -> Risk:
-    right = [found.right[:n][among[:n]], found.right[n:][among[n:]]]
+    right = found.right[:n][among[:n]], found.right[n:][among[n:]]
     result = compared(*right, level)
     constant = found.constant[:n][among[:n]]
     return Risk(
@@ -187,7 +186,9 @@ def _means(
     guesses: Sequence[Guessed], worst: Sequence[Bools], n: int, h: int, proved: float | None, level: float
 ) -> tuple[Risk, Risk]:
     """Means over the columns: a person's share of right guesses, and her part in those of the worst-off."""
-    right, constant = (np.stack([getattr(g, what) for g in guesses], axis=1) for what in ("right", "constant"))
+    right, constant = (
+        np.stack([getattr(g, what) for g in guesses], axis=1) for what in ("right", "constant")
+    )
     chosen = np.stack(worst, axis=1)
     rates = [mean_rate(part.mean(axis=1), level) for part in (right[:n], right[n:], constant[:n])]
     result = of_rates(rates[0], rates[1])

@@ -158,5 +158,7 @@ def _blind(m: int, k: int) -> float:
 def _told(linked: tuple[Sequence[str], Sequence[str]], columns: int) -> str:
     sizes = [len(part) for part in linked]
     if sum(sizes) > 8:
-        return f"{sizes[0]} columns with {sizes[1]} others" + (" (every other one)" if sum(sizes) == columns else "")
+        return f"{sizes[0]} columns with {sizes[1]} others" + (
+            " (every other one)" if sum(sizes) == columns else ""
+        )
     return " with ".join(", ".join(part) for part in linked)

@@ -165,7 +165,7 @@ def of_rates(rate: Estimate, held_out: Estimate) -> Compared:
 
 
 def mean_rate(values: Floats, level: float = 0.95) -> Estimate:
-    """Mean of independent values in [0, 1] with Student's interval; Clopper and Pearson's where all are alike.
+    """Mean of independent values in [0, 1] with Student's interval; exact where all are alike.
 
     Examples
     --------

@@ -143,7 +143,9 @@ def of_one_column(
         if column.is_numeric and len(present) > 1:
             found += [Condition(j, "<=", float(present[0])), Condition(j, ">=", float(present[-1]))]
     rng.shuffle(found)  # type: ignore[arg-type]
-    alone = [(condition,) for condition in found if int(condition.fits(synthetic).sum()) == 1]
+    alone: list[Description] = [
+        (condition,) for condition in found if int(condition.fits(synthetic).sum()) == 1
+    ]
     return alone[:count]
 
 
