@@ -3,7 +3,7 @@
 The attacker knows all other columns of a person. She looks for the synthetic records closest in those and
 guesses what most of the equally close ones say: the most frequent category, the median of a number. A guess
 is right where the category is the true one (missing counts as one), or the number lies within a tolerance: a
-twentieth of the distance from the 5th to the 95th percentile of the synthetic column, half a declared step at
+twentieth of the distance from the 5th to the 95th percentile of the held-out records, half a declared step at
 least.
 
 A mean over everybody hides the few whom a table gives away. The *worst-off* are the 5 % of the people whose
@@ -87,7 +87,7 @@ def guess(tables: Tables, column: str, rng: np.random.Generator, tolerance: floa
     one, known = columns_of(schema, [column]), known_columns(schema, column)
     attacked = pd.concat([tables.train, tables.test], ignore_index=True)
     truth, made = codes(attacked, one)[:, 0], codes(tables.synthetic, one)[:, 0]
-    width = _tolerance(schema.column(column), made, tolerance)
+    width = _tolerance(schema.column(column), truth[len(tables.train) :], tolerance)
     if known:
         said, distance = _said(attacked, tables.synthetic, columns_of(schema, known), made, one, rng)
     else:
@@ -280,9 +280,9 @@ def _said(
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _tolerance(column: Column, made: Floats, tolerance: float) -> float:
+def _tolerance(column: Column, values: Floats, tolerance: float) -> float:
     """Of codes: half a step at least where numbers have steps, so that equal numbers are right."""
-    present = made[~np.isnan(made)]
+    present = values[~np.isnan(values)]
     if not column.is_numeric:
         return 0.0
     spread = float(np.diff(np.quantile(present, [0.05, 0.95]))[0]) if len(present) else 0.0
