@@ -21,11 +21,13 @@ from dpsynth.report.folder import (
 )
 from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import (
     EVALUATED_ROWS,
     SYNTHETIC,
     checkpoint_folder,
+    compared,
     evaluate_parts,
     load_table,
     split_table,
@@ -70,12 +72,12 @@ def evaluate_again(
     folder = Path(folder)
     if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
         folder = folder.resolve()
-    _require_run(folder)
+    require_run(folder)
     with locked(folder):
         report = load(folder)
         if report.evaluation is not None and not force:
             raise InputError(f"{folder} holds an evaluation; add --force to replace it")
-        config = _configuration(report, folder, settings or {})
+        config = configuration(report, folder, settings or {})
         check_run(config)
         if not (folder / SYNTHETIC).is_file():
             raise InputError(
@@ -84,17 +86,25 @@ def evaluate_again(
             )
         train, test = split_table(config, load_table(config))
         if train.schema.digest() != report.table.get("schema_sha256"):
-            raise DataError(f"{folder} was made with another schema than {_schema_of(config)} is now")
+            raise DataError(f"{folder} was made with another schema than {schema_of(config)} is now")
         synthetic = read_table(folder / SYNTHETIC, train.schema)
         start = time.perf_counter()
         first = synthetic.head(EVALUATED_ROWS)
-        evaluation = evaluate_parts(config, first, train, test, stages, report.studies)
+        tables = compared(first, train, test, report.studies)
+        evaluation = evaluate_parts(config, tables, stages)
+        seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
+        attempts = report.attempts
+        if config.attack.enabled and report.ledger is not None:
+            start = time.perf_counter()
+            attempts = attempts_on(config, tables, report.ledger, stages)
+            seconds["attack"] = time.perf_counter() - start
         report = replace(
             report,
             table={**report.table, "synthetic_records": len(synthetic)},
             config={**report.config, "evaluate": config.to_dict()["evaluate"]},
             evaluation=evaluation,
-            seconds={**report.seconds, "evaluate": time.perf_counter() - start},
+            attempts=attempts,
+            seconds=seconds,
         )
         write_json(report, folder / REPORT_JSON)
         write_markdown(report, folder / REPORT_MD)
@@ -102,7 +112,8 @@ def evaluate_again(
     return evaluation
 
 
-def _require_run(folder: Path) -> None:
+def require_run(folder: Path) -> None:
+    """Refuse a folder that `dpsynth run` did not write, saying what it is instead."""
     if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
         return
     if (checkpoint_folder(folder) / "checkpoint.json").is_file():
@@ -112,7 +123,8 @@ def _require_run(folder: Path) -> None:
     raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
 
 
-def _configuration(report: RunReport, folder: Path, settings: Mapping[str, object]) -> RunConfig:
+def configuration(report: RunReport, folder: Path, settings: Mapping[str, object]) -> RunConfig:
+    """The configuration that a run's report tells, without seed, with other settings of its evaluation."""
     config = dict(report.config)
     if isinstance(model := config.get("model"), Mapping):
         # whoever reads a report must not learn the seed, so that a word stands in its place
@@ -125,5 +137,6 @@ def _configuration(report: RunReport, folder: Path, settings: Mapping[str, objec
     return RunConfig.from_dict({**known.to_dict(), "evaluate": asked})
 
 
-def _schema_of(config: RunConfig) -> str:
+def schema_of(config: RunConfig) -> str:
+    """Where the schema of a run's table stands, for messages."""
     return f"the card of {config.dataset}" if config.data is None else config.data.schema_path
