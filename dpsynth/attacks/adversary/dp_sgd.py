@@ -145,7 +145,7 @@ class Network:
         return Network(self.weights + by, self.inputs, self.hidden, self.classes)
 
     def activations(self, points: Floats) -> list[Floats]:
-        """Inputs of each layer with a one appended, (n, d + 1) and (R, n, hidden + 1); class probabilities."""
+        """Inputs of each layer with a one appended, (n, d + 1), (R, n, hidden + 1), and probabilities."""
         layers = self.layers
         found = [_with_ones(points)]
         if self.hidden:
