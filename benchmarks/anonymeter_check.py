@@ -66,8 +66,9 @@ def keep(name, evaluator, **options):
 for mode in ("univariate", "multivariate"):
     evaluator = SinglingOutEvaluator(ori, syn, n_attacks=500, n_cols=3, control=control, seed=0)
     keep("singling out, " + mode, evaluator, mode=mode)
-keep("linkability", LinkabilityEvaluator(ori, syn, tuple(task["linked"]), n_attacks=len(ori), control=control))
-options = {"regression": task["number"], "n_attacks": len(ori), "control": control}
+options = {"n_attacks": len(ori), "control": control}
+keep("linkability", LinkabilityEvaluator(ori, syn, tuple(task["linked"]), **options))
+options["regression"] = task["number"]
 keep("inference", InferenceEvaluator(ori, syn, known, task["secret"], **options))
 print(json.dumps(found))
 """
@@ -250,12 +251,12 @@ def main() -> None:
     lines = [
         "# Attacks on synthetic tables, beside anonymeter's",
         "",
-        f"{datetime.now(UTC).date()}; Python {platform.python_version()}, {versions}; anonymeter {VERSION} in "
-        "an environment of its own; two shared cores. `python benchmarks/anonymeter_check.py FOLDER`.",
+        f"{datetime.now(UTC).date()}; Python {platform.python_version()}, {versions}; anonymeter {VERSION} "
+        "in an environment of its own; two shared cores. `python benchmarks/anonymeter_check.py FOLDER`.",
         "",
         "Rates and risks in per cent; the risk is (training - held out) / (1 - held out) with its 95 % "
-        "interval. Univariate singling out on flchain: anonymeter divides by the 500 descriptions it was asked "
-        "for, also where the table offers fewer; here by those that were tried.",
+        "interval. Univariate singling out on flchain: anonymeter divides by the 500 descriptions it was "
+        "asked for, also where the table offers fewer; here by those that were tried.",
         *compare(options.folder),
         *(null(options.null) if options.null else []),
     ]

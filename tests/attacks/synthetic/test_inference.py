@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED, fresh
 
-from dpsynth.attacks.synthetic.inference import guess, inference, known_columns
+from dpsynth.attacks.synthetic.inference import guess, infer_columns, known_columns
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.metrics import gower_points
 from dpsynth.evaluation.tables import Tables
@@ -59,7 +59,7 @@ def test_the_worst_off_are_those_whose_known_columns_lie_closest():
     made, train, held_out = (pd.DataFrame(rng.random((200, 3)), columns=list("abc")) for _ in range(3))
     made = pd.concat([made, train[:10]], ignore_index=True)
     tables = Tables.of(made, train=train, test=held_out, schema=schema)
-    everybody, worst, *_ = inference(tables, rng=rng)
+    everybody, worst, *_ = infer_columns(tables, rng=rng)
     assert worst.rate.value == 1.0
     assert worst.found
     assert worst.tries == (10, 10)
@@ -68,7 +68,7 @@ def test_the_worst_off_are_those_whose_known_columns_lie_closest():
 
 def test_all_columns_are_judged_together():
     """Intervals of many columns at 95 % each, of which some always exclude 0."""
-    single = {risk.level for risk in inference(fresh((50, 50, 50), 0), rng=np.random.default_rng(0))[2:]}
+    single = {risk.level for risk in infer_columns(fresh((50, 50, 50), 0), rng=np.random.default_rng(0))[2:]}
     assert single == {1 - 0.05 / 6}
 
 
@@ -88,7 +88,7 @@ def test_computed_columns_are_neither_known_nor_guessed():
         for _ in range(3)
     ]
     tables = Tables.of(frames[0], train=frames[1], test=frames[2], schema=schema)
-    assert {risk.attack.split(",")[0] for risk in inference(tables, rng=rng)[2:]} == {"weight", "height"}
+    assert {risk.attack.split(",")[0] for risk in infer_columns(tables, rng=rng)[2:]} == {"weight", "height"}
     assert guess(tables, "bmi", rng).right.shape == (80,)
     with pytest.raises(InputError, match="'zip' is not a column"):
         known_columns(schema, "zip")
@@ -99,5 +99,7 @@ def test_a_column_alone_is_guessed_blindly():
     schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M"), missing=True),))
     rng = np.random.default_rng(0)
     frames = [pd.DataFrame({"sex": rng.choice(["F", "M", None], 60)}) for _ in range(3)]
-    everybody, _ = inference(Tables.of(frames[0], train=frames[1], test=frames[2], schema=schema), rng=rng)
+    everybody, _ = infer_columns(
+        Tables.of(frames[0], train=frames[1], test=frames[2], schema=schema), rng=rng
+    )
     assert 0.1 < everybody.rate.value < 0.6

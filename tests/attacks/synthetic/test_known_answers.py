@@ -10,17 +10,17 @@ from attacked_tables import copying, fresh, half_copied
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic.inference import guess
-from dpsynth.attacks.synthetic.linkability import linkability
+from dpsynth.attacks.synthetic.linkability import link_people
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import RISKS
 from dpsynth.attacks.synthetic.singling_out import codes, matches, of_one_column
-from dpsynth.attacks.synthetic.suite import QUICK, Effort, attack_tables, attempts, quick
+from dpsynth.attacks.synthetic.suite import QUICK, Effort, affordable, attack_tables, attempts, quick
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.tables import Tables
 
-SMALL = Effort(descriptions=100, compared=500, work=1e8)
+SMALL = Effort(descriptions=100, work=1e8)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_fresh_records_raise_no_alarm(sizes):
 def test_fresh_records_have_no_excess_on_average():
     """An attack that favours training records, such as a threshold chosen with their labels."""
     found: dict[str, list[float]] = {}
-    for seed in range(12):
+    for seed in range(5):
         for risk in attack_tables(fresh((100, 100, 50), seed), rng=np.random.default_rng(seed), effort=SMALL):
             if risk.risk != "inference" or risk.attack == "mean of the columns":
                 found.setdefault(f"{risk.risk}, {risk.attack}", []).append(risk.excess.value)
@@ -98,7 +98,7 @@ def test_counts_are_those_of_anonymeter():
     assert len(descriptions) == 328
     for frame, theirs in ((tables.train, 120), (tables.test, 2)):
         assert int((matches(descriptions, codes(frame, tables.schema)).sum(axis=1) == 1).sum()) == theirs
-    linked = linkability(tables, (["a", "b"], ["c", "d"]), rng=rng)
+    linked = link_people(tables, (["a", "b"], ["c", "d"]), rng=rng)
     assert round(80 * linked.rate.value) == 37
     assert round(80 * linked.held_out.value) == 14
     guessed = guess(tables, "group", rng)
@@ -155,14 +155,15 @@ def test_the_same_seed_gives_the_same_numbers():
 
 def test_tables_are_cut_to_the_effort():
     """A large table whose comparisons are not bounded."""
-    effort = Effort(descriptions=20, counted=50, compared=40, work=1.0)
+    effort = Effort(descriptions=20, counted=50, targets=120, work=1.0)
     found = attack_tables(copying(200), rng=np.random.default_rng(0), effort=effort)
-    assert {risk.tries for risk in found if risk.risk in ("linkability", "membership")} <= {
-        (40, 40),
-        (40, 20),
-    }
-    # however small the budget, a hundred records are looked at
+    # however small the budget, a hundred records are attacked
+    assert {risk.tries for risk in found if risk.risk == "linkability"} == {(100, 100)}
     assert found[3].tries == (100, 100)
+    for searches in (1, 6):
+        real, synthetic = affordable(copying(200), searches, Effort(targets=120, work=1e7))
+        assert real <= 120
+        assert 2 * real * synthetic * searches * 15 <= 1e7, "15 coordinates in all"
 
 
 def test_what_is_asked_is_checked_before_anything_is_attacked():

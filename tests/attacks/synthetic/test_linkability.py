@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED, fresh
 
-from dpsynth.attacks.synthetic.linkability import check_linked, columns_of, linkability, tied_nearest
+from dpsynth.attacks.synthetic.linkability import check_linked, columns_of, link_people, tied_nearest
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.metrics import metric_named
 from dpsynth.evaluation.tables import Tables
@@ -25,7 +25,7 @@ def test_links_are_those_of_a_naive_search():
         test=tables.test[["age", "crp"]],
         schema=numbers,
     )
-    found = linkability(jitter, (["age"], ["crp"]), neighbours=40, rng=rng)
+    found = link_people(jitter, (["age"], ["crp"]), neighbours=40, rng=rng)
     assert found.rate.value == 1.0, "all synthetic records are shared"
     near = tied_nearest(
         np.array([[0.0], [1.0]]), np.array([[0.9], [0.2], [5.0]]), metric_named("gower"), 1, 0
@@ -41,7 +41,7 @@ def test_ties_do_not_link_everybody():
         pd.DataFrame({name: rng.choice(["0", "1"], n) for name in "ab"}) for n in (400, 2000, 500)
     )
     tables = Tables.of(made, train=train, test=held_out, schema=schema)
-    found = linkability(tables, (["a"], ["b"]), rng=rng)
+    found = link_people(tables, (["a"], ["b"]), rng=rng)
     # about 100 of 400 records agree with both parts, of 200 that agree with either: 100 / 200 / 200
     assert found.rate.value == pytest.approx(1 / 400, abs=0.004)
     assert found.without.value == pytest.approx(1 / 400)
@@ -50,7 +50,7 @@ def test_ties_do_not_link_everybody():
 def test_blind_choices_share_a_record_as_often_as_simulated():
     """A wrong rate of the attacker without the table for several neighbours."""
     tables, rng = fresh((12, 10, 10), 0), np.random.default_rng(0)
-    found = linkability(tables, rng=rng, neighbours=3)
+    found = link_people(tables, rng=rng, neighbours=3)
     pairs = [set(rng.choice(12, 3, False)) & set(rng.choice(12, 3, False)) for _ in range(4000)]
     assert found.without.value == pytest.approx(np.mean([bool(pair) for pair in pairs]), abs=0.03)
 
@@ -79,5 +79,5 @@ def test_a_single_column_cannot_be_held_in_two_parts():
     schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
     one = pd.DataFrame({"age": [1, 2, 3]})
     assert (
-        linkability(Tables.of(one, train=one, test=one, schema=schema), rng=np.random.default_rng(0)) is None
+        link_people(Tables.of(one, train=one, test=one, schema=schema), rng=np.random.default_rng(0)) is None
     )

@@ -50,7 +50,7 @@ def test_a_generator_that_copies_is_caught():
 
 def test_a_generator_that_ignores_its_data_is_guessed_by_coins():
     """Coins that leak into the features, or a model that is tried on what it learned from."""
-    found = shadow_attack(ignore, BASE, MIXED, rounds=40, canaries=20, seed=1)
+    found = shadow_attack(ignore, BASE, MIXED, rounds=24, canaries=20, seed=1)
     assert found.accuracy.lower < 0.5 < found.accuracy.upper
     assert abs(found.accuracy.value - 0.5) < 0.1
 
@@ -60,7 +60,7 @@ def test_a_private_generator_stays_below_its_bound_and_is_still_noticed():
     base = pd.DataFrame({"ward": ["w0"] * 50})
     canaries = pd.DataFrame({"ward": [f"w{i}" for i in range(1, 21)]})
     proved = Proved(Profile.promised(1.0, 0.0, 1.0))
-    found = shadow_attack(noisy_counts, base, WARDS, rounds=80, canaries=canaries, seed=2, proved=proved)
+    found = shadow_attack(noisy_counts, base, WARDS, rounds=60, canaries=canaries, seed=2, proved=proved)
     assert found.proved == pytest.approx(np.e / (1 + np.e))
     assert 0.55 < found.accuracy.value < found.proved
     assert not found.attempts()[0].contradicts

@@ -18,7 +18,7 @@ from dpsynth.attacks.synthetic.singling_out import (
     of_one_column,
     of_schema,
     of_several,
-    singling_out,
+    single_out,
 )
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
@@ -82,7 +82,7 @@ def test_two_equal_people_are_not_singled_out():
     schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
     made, train = pd.DataFrame({"age": [10, 20, 30]}), pd.DataFrame({"age": [10, 10, 50]})
     tables = Tables.of(made, train=train, test=pd.DataFrame({"age": [10, 60, 70]}), schema=schema)
-    found = singling_out(tables, columns=1, rng=np.random.default_rng(0))
+    found = single_out(tables, columns=1, rng=np.random.default_rng(0))
     # == 10, <= 10, == 20, == 30, >= 30: of the training records 10 fits two and >= 30 one, of the held-out
     # ones 10 fits one and >= 30 two
     assert found.tries == (5, 5)
@@ -95,7 +95,7 @@ def test_a_table_that_singles_nobody_out_cannot_be_tried():
     schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
     same = pd.DataFrame({"sex": ["F", "F", "M", "M"]})
     tables = Tables.of(same, train=same, test=same, schema=schema)
-    assert singling_out(tables, columns=1, rng=np.random.default_rng(0)) is None
+    assert single_out(tables, columns=1, rng=np.random.default_rng(0)) is None
 
 
 def test_without_the_table_nothing_of_it_is_known():

@@ -13,7 +13,7 @@ from dpsynth.attacks.synthetic.suite import Effort, attack_tables
 from dpsynth.attacks.synthetic.words import in_words, verdict
 from dpsynth.evaluation.estimates import Estimate
 
-SMALL = Effort(descriptions=60, compared=300, work=1e8)
+SMALL = Effort(descriptions=60, work=1e8)
 
 
 @pytest.fixture(scope="module")
