@@ -18,7 +18,7 @@ WORDS: dict[Measure, tuple[str, str]] = {
     "exceedance": ("Beliefs beyond the limit", "share of runs after which the adversary is surer than that"),
     "rate": ("Attacks on the table", "share of attacks that were right"),
 }
-HEADER = ("attack", "reached", "without the table", "proved bound", "to come closer")
+HEADER = ("attack", "reached", "without the table", "proved bound", "tried on")
 
 
 def grouped(attempts: Sequence[Attempt]) -> list[tuple[Measure, list[Attempt]]]:
@@ -31,8 +31,29 @@ def cells(attempt: Attempt) -> tuple[str, str, str, str, str]:
     """The row of an attempt under :data:`HEADER`."""
     control = "" if attempt.control is None else number(attempt.control.value)
     proved = "none" if attempt.proved is None else number(attempt.proved)
-    name = f"{attempt.attack} ({attempt.about})" if attempt.about else attempt.attack
-    return name, reached(attempt), control, proved, attempt.closer
+    return attempt.attack, reached(attempt), control, proved, attempt.about
+
+
+def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
+    """What would have to be true for attempts to come closer, each once; whether it is internal.
+
+    Where not all attempts share one, it names those that it is about.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.estimates import Estimate
+    >>> closers([Attempt(name, "tv", Estimate(0.3, 0.25, 0.35), closer="more trials") for name in "ab"])
+    [('To come closer: more trials.', True)]
+    """
+    found: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        if attempt.closer:
+            found.setdefault(attempt.closer, []).append(attempt)
+    told = []
+    for closer, among in found.items():
+        whose = "" if len(among) == len(attempts) else f" ({'; '.join(attempt.attack for attempt in among)})"
+        told.append((f"To come closer{whose}: {closer}.", any(attempt.internal for attempt in among)))
+    return told
 
 
 def levels(attempts: Sequence[Attempt]) -> str:

@@ -14,7 +14,7 @@ from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.evaluation.records import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.report.attempts import HEADER, WORDS, cells, grouped, levels
+from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped, levels
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.studies import PAID, described, guidance, rows, surviving
 
@@ -86,7 +86,7 @@ def _attempts(report: RunReport) -> list[str]:
         for attempt in attempts:
             status = INTERNAL if attempt.internal else "released"
             lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
-        lines.append("")
+        lines += ["", *(inert(told) for told, _ in closers(attempts)), ""]
     return lines
 
 

@@ -17,6 +17,7 @@ from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
 from dpsynth.report.folder import load
+from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import EVALUATED_ROWS, LEDGER, SYNTHETIC, build_model, load_table, split_table
 from dpsynth.runs.reevaluation import configuration, require_run, schema_of
@@ -115,15 +116,3 @@ def attacked_run(folder: str | Path) -> Attacked:
             "records_sha256": hashlib.sha256(records.tobytes()).hexdigest(),
         },
     )
-
-
-def proved_by(ledger: Ledger, *, coins: bool) -> Proved:
-    """Return the bounds of a ledger, and none where its guarantee is void.
-
-    Parameters
-    ----------
-    coins : bool
-        Whether each record came into the training part by a coin of its own.
-    """
-    void = ledger.delta is None or not ledger.guarantee().private
-    return Proved() if void else Proved(ledger.profile(), coins)

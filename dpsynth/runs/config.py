@@ -84,6 +84,12 @@ class EvaluateConfig(Settings):
     enabled: bool = True
 
 
+class AttackConfig(Section):
+    """Whether the synthetic table is attacked for the report; ``dpsynth attack`` does so at length."""
+
+    enabled: bool = True
+
+
 class RunConfig(Section):
     """A whole run.
 
@@ -100,6 +106,7 @@ class RunConfig(Section):
         :class:`~dpsynth.regression.study.Study`.
     sample : SampleConfig
     evaluate : EvaluateConfig
+    attack : AttackConfig
     description : str, optional
 
     Raises
@@ -125,6 +132,7 @@ class RunConfig(Section):
     studies: tuple[Study, ...] = ()
     sample: SampleConfig = SampleConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
+    attack: AttackConfig = AttackConfig()
 
     def __init__(self, **fields: Any) -> None:
         try:

@@ -25,6 +25,7 @@ from dpsynth import datasets
 from dpsynth.accounting.ledger.guarantee import WARNING
 from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.datasets.split import training_schema
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.evaluators import evaluate_tables
@@ -36,6 +37,7 @@ from dpsynth.regression.estimates import Estimates
 from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
 from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import check_run
 from dpsynth.runs.reporting import new_report
@@ -224,6 +226,7 @@ def _carry_out(
 
     def fill(folder: Path) -> None:
         evaluation: Evaluation | None = None
+        attempts: tuple[Attempt, ...] = ()
         sampled: pd.DataFrame | None = None
         model.save(folder / MODEL)
         model.ledger_.save(folder / LEDGER)
@@ -237,9 +240,16 @@ def _carry_out(
         start = time.perf_counter()
         with _kept("the evaluation", problems):
             if sampled is not None and config.evaluate.enabled:
-                evaluation = evaluate_parts(config, sampled, train, test, stages, model.estimates_)
+                tables = compared(sampled, train, test, model.estimates_)
+                evaluation = evaluate_parts(config, tables, stages)
                 seconds["evaluate"] = time.perf_counter() - start
                 say(f"evaluated in {seconds['evaluate']:.1f} s")
+        start = time.perf_counter()
+        with _kept("the attack", problems):
+            if sampled is not None and config.attack.enabled and not problems:
+                attempts += attempts_on(config, compared(sampled, train, test), model.ledger_, stages)
+                seconds["attack"] = time.perf_counter() - start
+                say(f"attacked in {seconds['attack']:.1f} s")
         report = new_report(
             model.ledger_,
             guarantee.delta,
@@ -251,6 +261,7 @@ def _carry_out(
             evaluation=evaluation,
             seconds=seconds,
             studies=model.estimates_,
+            attempts=attempts,
         )
         write_json(report, folder / REPORT_JSON)
         write_markdown(report, folder / REPORT_MD)
@@ -377,18 +388,16 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def evaluate_parts(
-    config: RunConfig,
-    sampled: pd.DataFrame,
-    train: Table,
-    test: Table,
-    progress: Callable[[str, float], None] | None,
-    declared: tuple[Estimates, ...] = (),
-) -> Evaluation:
-    """Evaluate a synthetic table against both parts of the real one, as a configuration says.
+def compared(
+    sampled: pd.DataFrame, train: Table, test: Table, declared: tuple[Estimates, ...] = ()
+) -> Tables:
+    """Conform a synthetic table and both parts of the real one; ``declared`` are private estimates."""
+    return Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
 
-    ``declared`` are the private estimates of the declared studies.
-    """
-    tables = Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
-    studies = [study.effects(train.schema) for study in config.studies]
+
+def evaluate_parts(
+    config: RunConfig, tables: Tables, progress: Callable[[str, float], None] | None
+) -> Evaluation:
+    """Evaluate a synthetic table against both parts of the real one, as a configuration says."""
+    studies = [study.effects(tables.schema) for study in config.studies]
     return evaluate_tables(tables, config.evaluate.replicating(studies), progress)

@@ -21,11 +21,13 @@ from dpsynth.report.folder import (
 )
 from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import (
     EVALUATED_ROWS,
     SYNTHETIC,
     checkpoint_folder,
+    compared,
     evaluate_parts,
     load_table,
     split_table,
@@ -88,13 +90,21 @@ def evaluate_again(
         synthetic = read_table(folder / SYNTHETIC, train.schema)
         start = time.perf_counter()
         first = synthetic.head(EVALUATED_ROWS)
-        evaluation = evaluate_parts(config, first, train, test, stages, report.studies)
+        tables = compared(first, train, test, report.studies)
+        evaluation = evaluate_parts(config, tables, stages)
+        seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
+        attempts = report.attempts
+        if config.attack.enabled and report.ledger is not None:
+            start = time.perf_counter()
+            attempts = attempts_on(config, tables, report.ledger, stages)
+            seconds["attack"] = time.perf_counter() - start
         report = replace(
             report,
             table={**report.table, "synthetic_records": len(synthetic)},
             config={**report.config, "evaluate": config.to_dict()["evaluate"]},
             evaluation=evaluation,
-            seconds={**report.seconds, "evaluate": time.perf_counter() - start},
+            attempts=attempts,
+            seconds=seconds,
         )
         write_json(report, folder / REPORT_JSON)
         write_markdown(report, folder / REPORT_MD)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
@@ -28,6 +29,7 @@ def new_report(
     evaluation: Evaluation | None,
     seconds: Mapping[str, float],
     studies: tuple[Estimates, ...] = (),
+    attempts: tuple[Attempt, ...] = (),
 ) -> RunReport:
     """Return the report of a table made, or evaluated, today with the software at hand.
 
@@ -55,6 +57,7 @@ def new_report(
         seconds=seconds,
         created=datetime.now(UTC).date().isoformat(),
         studies=studies,
+        attempts=attempts,
     )
 
 

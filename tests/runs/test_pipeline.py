@@ -74,7 +74,8 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
     assert str(DPWGANGP.load(done.out / "model").guarantee()) == report["guarantee"]
-    assert len(lines) == 3
+    assert len(lines) == 4 and report["attempts"]
+    assert all(attempt["internal"] for attempt in report["attempts"])
     assert names(drawing_folder / "runs") == {"first"}
 
 
@@ -107,6 +108,29 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
+
+
+@pytest.mark.parametrize(("raised", "status"), [(MemoryError("no room"), 1), (KeyboardInterrupt(), 130)])
+def test_what_was_measured_outlives_a_failing_attack(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+) -> None:
+    """Would catch an evaluation that is lost with the attack after it; an attack nobody asked for."""
+    config().to_yaml("run.yaml")
+    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
+    with monkeypatch.context() as patched:
+        patched.setattr("dpsynth.runs.pipeline.attempts_on", failing(raised))
+        assert main(["run", "run.yaml", "--out", "out"]) == status
+        config(attack={"enabled": False}).to_yaml("without.yaml")
+        assert main(["run", "without.yaml", "--out", "without"]) == 0
+    assert "the attack" in capsys.readouterr().err
+    report = json.loads((folder / "out/report.json").read_text())
+    assert report["evaluation"] is not None and report["attempts"] == []
+    assert main(["evaluate", "out", "--force"]) == 0
+    assert json.loads((folder / "out/report.json").read_text())["attempts"]
 
 
 @pytest.mark.parametrize(("raised", "status"), [(OSError("disk full"), 1), (KeyboardInterrupt(), 130)])
@@ -524,10 +548,10 @@ def by_hand(done: pipeline.Finished, run: RunConfig) -> list[str]:
 
 
 def page(folder: Path, mode: Mode) -> str:
-    """A page but for its times, the files' places and the split, of which only a run knows."""
+    """A page but for its times, attempts, the files' places and the split, of which only a run knows."""
     report = load(folder)
     shared = {name: report.config[name] for name in ("model", "evaluate")}
-    return render(replace(report, config=shared, seconds={}), mode)
+    return render(replace(report, config=shared, seconds={}, attempts=()), mode)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.attacks.attempt import Attempt
@@ -30,7 +31,9 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
     said = "; ".join(in_words(attempt) for attempt in attempts)
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=1.0 + 0.3 * len(attempts))
+        names = ["\n".join(wrap(attempt.attack, 26, max_lines=3, placeholder=" …")) for attempt in attempts]
+        lines = max(name.count("\n") + 1 for name in names)
+        figure, (axis,) = style.panels(height=1.0 + (0.16 + 0.14 * lines) * len(attempts))
         for place, attempt in enumerate(attempts):
             first = place == 0
             if attempt.proved is not None:
@@ -54,7 +57,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
             )
         if any(attempt.control is not None for attempt in attempts):
             axis.plot([], [], label="without the table", **_CONTROL)
-        axis.set_yticks(range(len(attempts)), [style.clipped(attempt.attack, 30) for attempt in attempts])
+        axis.set_yticks(range(len(attempts)), names)
         axis.set_ylim(len(attempts) - 0.5, -0.5)
         axis.set_xlim(left=min(0.0, *(attempt.found.lower for attempt in attempts)))
         axis.grid(axis="y", visible=False)

@@ -11,11 +11,19 @@ from collections.abc import Sequence
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.report.drawing.attempts import number, reached
 from dpsynth.report.page.blocks import Block, Facts, Heading, Section, Sentence, paragraph
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get, told
 
+#: what the names of attacks begin with, by risk
+_PREFIXES = {
+    "Singling out": ("singling out",),
+    "Linkability": ("linkability", "membership"),
+    "Inference": ("inference",),
+}
 _SINGLED = (
     (
         "copies_excess",
@@ -72,8 +80,9 @@ def section(report: RunReport) -> Section:
     )
     for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
         facts = [("What it is", Sentence(meaning)), ("The guarantee", Sentence(bound))]
-        if tried := _tried(report.measured, names):
-            facts += [*tried, ("Not tried", Sentence(untried))]
+        attacked = _attacked(report.attempts, title)
+        if tried := [*_tried(report.measured, names), *attacked]:
+            facts += tried if attacked else [*tried, ("Not tried", Sentence(untried))]
         blocks += [Heading(title), Facts(tuple(facts))]
     return Section("risks", "Singling out, linkability, inference", tuple(blocks))
 
@@ -100,6 +109,21 @@ def _bounds(report: RunReport) -> tuple[str, str, str]:
         f"{points} points in 100 through their own record. What follows from the other records, about this "
         f"patient as about any other, is not limited.{but}",
     )
+
+
+def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Sentence]]:
+    """What attacks of this risk reached, each beside what it reaches without the table."""
+    prefixes = _PREFIXES[title]
+    told = [
+        f"{attempt.attack}: {reached(attempt)} right"
+        + ("" if attempt.control is None else f", {number(attempt.control.value)} without the table")
+        for attempt in attempts
+        if attempt.measure == "rate" and attempt.attack.startswith(prefixes)
+    ]
+    if not told:
+        return []
+    text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in told)
+    return [("Attacks", Sentence(f"{text}. More is under Proved and attempted.", True))]
 
 
 def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:

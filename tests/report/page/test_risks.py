@@ -8,6 +8,8 @@ import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page import risks
 from dpsynth.report.page.blocks import Facts, Heading
@@ -162,3 +164,17 @@ def test_a_guarantee_of_nothing_is_no_number(multiplier) -> None:
     report = run(ledger=ledger)
     text = " ".join(sentence.text for sentence in risk(report))
     assert not any(word in text for word in ("inf ", "100 times in 100", "100 % sure"))
+
+
+def test_attacks_stand_beside_their_risk() -> None:
+    """Catches an attack that was made and is told as not tried, under another risk, or without its mark."""
+    found, control = Estimate(0.2, 0.1, 0.3), Estimate(0.05, 0.0, 0.1)
+    report = run(attempts=(Attempt("singling out, one column", "rate", found, None, control),))
+    told_of = facts_of(report)
+    assert "0.200 (0.100 to 0.300) right, 0.050 without the table" in told_of["Singling out"]["Attacks"]
+    assert "Not tried" not in told_of["Singling out"] and "Attacks" not in told_of["Linkability"]
+    assert "Not tried" in told_of["Linkability"]
+    for block in risks.section(report).blocks:
+        if isinstance(block, Facts):
+            assert all(s.internal == (n in ("Attacks", "Tried on this table")) for n, s in block.items)
+    assert not any("Attacks" in facts for facts in facts_of(report.released()).values())
