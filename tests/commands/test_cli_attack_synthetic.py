@@ -14,7 +14,8 @@ from attacked_tables import MIXED, patients
 from dpsynth.accounting.events.events import gaussian_event, non_private_event
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.cli import main
-from dpsynth.runs.attacked import attacked_run, proved_by
+from dpsynth.runs.attacked import attacked_run
+from dpsynth.runs.attempts import proved_by
 
 FILES = "attack synthetic --synthetic made.csv --train train.csv --control control.csv --schema schema.yaml"
 CONFIG = """\
