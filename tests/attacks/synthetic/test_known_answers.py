@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
 import pytest
 from attacked_tables import copying, fresh, half_copied
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from table_strategies import random_frame, schemas
 
 from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.inference import guess
 from dpsynth.attacks.synthetic.linkability import link_people
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import RISKS
 from dpsynth.attacks.synthetic.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.synthetic.suite import QUICK, Effort, affordable, attack_tables, attempts, quick
+from dpsynth.attacks.synthetic.words import in_words
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.tables import Tables
+from dpsynth.files.json_text import dump_json
 
 SMALL = Effort(descriptions=100, work=1e8)
 
@@ -183,3 +190,22 @@ def test_attempts_show_columns_only_where_there_is_no_mean():
     rng = np.random.default_rng(0)
     one = attempts(attack_tables(half_copied(), rng=rng, sensitive=["group"], effort=QUICK))
     assert any(attempt.attack == "inference, group" for attempt in one)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(schemas(), st.lists(st.integers(2, 12), min_size=3, max_size=3), st.integers(0, 99))
+def test_tables_of_any_kind_and_size_can_be_attacked(schema, sizes, seed):
+    """A crash, or a rate outside [0, 1], on few rows, constant columns or missing values."""
+    made, train, test = (random_frame(schema, size, seed + i) for i, size in enumerate(sizes))
+    tables = Tables.of(made, train=train, test=test, schema=schema)
+    tiny = Effort(descriptions=10, work=1e6)
+    found = attack_tables(tables, rng=np.random.default_rng(seed), effort=tiny)
+    assert {"inference", "membership"} <= {risk.risk for risk in found}
+    for risk in found:
+        for rate in (risk.rate, risk.without, risk.held_out, risk.normalised):
+            assert 0 <= rate.lower <= rate.value <= rate.upper <= 1
+        assert -1 <= risk.excess.lower <= risk.excess.value <= risk.excess.upper <= 1
+        assert json.loads(dump_json(risk.to_dict()))["risk"] == risk.risk
+        assert [Attempt.from_dict(attempt.to_dict()) for attempt in risk.attempts()]
+    assert in_words(found)
