@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from dpsynth.commands import attack_ltu
+
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
     rich_markup_mode=None,
     add_completion=False,
 )
+app.command("ltu")(attack_ltu.attack_ltu)
