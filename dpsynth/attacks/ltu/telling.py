@@ -63,7 +63,8 @@ def told(result: LtuResult) -> str:
         worth = result.utility
         lines.append(
             f"{sizes}; the model classifies {100 * worth.trained.value:.1f} % of its own records right and "
-            f"{100 * worth.reserved.value:.1f} % of the others (commonest class: {100 * worth.commonest:.1f} %)"
+            f"{100 * worth.reserved.value:.1f} % of the others "
+            f"(the commonest class: {100 * worth.commonest:.1f} %)"
         )
     if result.design.record is not None:
         lines.append(f"every pair holds record {result.design.record}: its individual score")
