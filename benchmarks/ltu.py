@@ -1,14 +1,14 @@
-"""The leave-two-unlabeled attacker at the size of the thesis (Pedersen 2022, figures 4.2 to 4.4, section 6.2).
+"""The leave-two-unlabeled attacker at the thesis's size (Pedersen 2022, figures 4.2 to 4.4, section 6.2).
 
     python benchmarks/ltu.py classifiers FOLDER [--dataset support2] [--rounds 100] [--jobs 1]
-    python benchmarks/ltu.py singles FOLDER [--dataset support2] [--shadows 64] [--figure docs/figures/ltu.svg]
+    python benchmarks/ltu.py singles FOLDER [--dataset support2] [--shadows 64]
     python benchmarks/ltu.py critic FOLDER [--dataset support2] [--seeds 5]
 
-`classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds, three
-scenarios of what the attacker knows of order and seed. `singles`: one and the same attack judged on pairs and on
-single records, and individual scores. `critic`: the trained critic of our own synthesizer as a score, beside
-nearest-neighbour accuracy. Each prints Markdown; FOLDER keeps rounds, so that an interrupted part goes on.
-Run it with `nice -n 10`.
+`classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds,
+three scenarios of what the attacker knows of order and seed. `singles`: one and the same attack judged on
+pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg. `critic`: the trained
+critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each prints Markdown; FOLDER keeps
+rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import argparse
 import sys
 import time
 from pathlib import Path
-
-import numpy as np
 
 SCENARIOS = ("original", "random", "unseeded")
 
