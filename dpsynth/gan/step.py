@@ -105,7 +105,7 @@ class Step:
         n_critic = self.settings.critic_steps
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
-        return self._generator_update(state, bank, chunk, step), metrics
+        return self.updated_generator(state, bank, chunk, step), metrics
 
     def generate(self, weights: Weights, bank: Any, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
         """Generated points, centred, shape (batch, dim)."""
@@ -117,9 +117,22 @@ class Step:
     def _center(self) -> np.ndarray:
         return self.layout.center.astype(np.float32)
 
-    def _critic_update(
+    def noisy_gradient(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
-    ) -> tuple[State, Any]:
+    ) -> tuple[list[Any], Any, Any]:
+        """What the critic's step ``j`` releases: gradient ``-R / B`` with R as in the module's docstring.
+
+        The gradient at generated and at public points, post-processing, is added to it.
+
+        Returns
+        -------
+        gradient : list of tensor
+            Flat, shaped like the critic's arrays.
+        noise_std : scalar tensor
+            Of the whole gradient.
+        score : scalar tensor
+            Mean score of the generated records.
+        """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
         index = chunk["records"][step, j]
@@ -137,7 +150,7 @@ class Step:
             share = sampled * tf.minimum(1.0, settings.clip_norm / tf.sqrt(norms + 1e-12))
         n_fake = fake.shape[0]
         coefficients = tf.concat([-share / batch, tf.fill([n_fake], np.float32(1.0 / n_fake))], axis=0)
-        gradient = weighted_gradient(inputs, deltas, coefficients, weights)
+        gradient = self.sum_of_gradients(weights, inputs, deltas, coefficients, index)
 
         noise_std = tf.zeros([])
         if settings.penalty == "data":
@@ -167,12 +180,31 @@ class Step:
             penalty = self._penalty_gradient(weights, points, ones)
             gradient = [g + p for g, p in zip(gradient, penalty, strict=True)]
 
+        return gradient, noise_std, tf.reduce_mean(scores[n_real:])
+
+    def sum_of_gradients(
+        self, weights: Weights, inputs: list[Any], deltas: list[Any], coefficients: Any, index: Any
+    ) -> list[Any]:
+        """Weighted sum over sampled records, whose rows ``index`` names, and then generated ones."""
+        return weighted_gradient(inputs, deltas, coefficients, weights)
+
+    def _critic_update(
+        self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
+    ) -> tuple[State, Any]:
+        gradient, noise_std, score = self.noisy_gradient(state, data, bank, chunk, step, j)
         norm = tf.sqrt(sum(tf.reduce_sum(g * g) for g in gradient))
-        metrics = tf.stack([noise_std, norm, tf.reduce_mean(scores[n_real:])])
+        return self.updated_critic(state, gradient), tf.stack([noise_std, norm, score])
+
+    def updated_critic(self, state: State, gradient: list[Any]) -> State:
+        """State after Adam and the projection; reads released quantities only."""
         critic, moments = adam(
-            state["critic"], gradient, state["critic_adam"], settings.critic_learning_rate, settings
+            state["critic"],
+            gradient,
+            state["critic_adam"],
+            self.settings.critic_learning_rate,
+            self.settings,
         )
-        return {**state, "critic": self.constrain(critic), "critic_adam": moments}, metrics
+        return {**state, "critic": self.constrain(critic), "critic_adam": moments}
 
     def constrain(self, critic: list[Any]) -> list[Any]:
         """Critic arrays with every matrix projected to spectral norm at most 1 where that is asked for."""
@@ -212,7 +244,8 @@ class Step:
         points = mix * real + (1.0 - mix) * (partner - self._center)
         return self._penalty_gradient(weights, points, sampled)
 
-    def _generator_update(self, state: State, bank: Any, chunk: dict[str, Any], step: Any) -> State:
+    def updated_generator(self, state: State, bank: Any, chunk: dict[str, Any], step: Any) -> State:
+        """State after a step of the generator against the released critic."""
         settings = self.settings
         critic = unflatten(state["critic"], output_bias=False)
         flat = state["generator"]
