@@ -7,8 +7,8 @@
 `classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds,
 three scenarios of what the attacker knows of order and seed. `singles`: one and the same attack judged on
 pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg. `critic`: the trained
-critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each prints Markdown; FOLDER keeps
-rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
+critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each prints Markdown; FOLDER
+keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import argparse
 import sys
 import time
 from pathlib import Path
+
+import numpy as np
 
 SCENARIOS = ("original", "random", "unseeded")
 
@@ -93,6 +95,165 @@ def shown(one) -> str:
     return f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}"
 
 
+SINGLES = ("random_forest", "mlp", "nearest_neighbours", "logistic_regression")
+
+
+def singles(options) -> None:
+    sides = of_table(options.dataset, options.records)
+    found = {}
+    for name in SINGLES:
+        folder = options.folder / options.dataset / f"{name}-singles"
+        found[name] = attacked(
+            name,
+            sides,
+            folder,
+            scenario="unseeded",
+            rounds=options.rounds,
+            retrainings=0,
+            splits=options.shadows // 2,
+            jobs=options.jobs,
+        )
+    print(f"\n### {options.dataset}: one attack, on pairs and on single records\n")
+    print("| classifier | attack | pairs | single records | TPR at 10 % FPR | at 1 % | largest gamma |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for name, result in found.items():
+        for one in result.pairs:
+            if one.strategy not in ("loss", "learned", "bayes_shadow"):
+                continue
+            low = {rate.fpr: f"{rate.tpr.value:.3f} (chance {rate.chance:.3f})" for rate in one.low_rates}
+            gamma = f"{result.loss.largest:.1f}" if one.strategy == "bayes_shadow" else ""
+            print(
+                f"| {name} | {one.strategy} | {estimate(one.pairwise)} | {estimate(one.per_record)} | "
+                f"{low.get(0.1, '')} | {low.get(0.01, '')} | {gamma} |"
+            )
+    draw({name: found[name] for name in SINGLES[:2]}, Path("docs/figures/ltu.svg"))
+
+
+def estimate(one) -> str:
+    return f"{one.value:.3f} ({one.lower:.3f} to {one.upper:.3f})"
+
+
+def draw(found, path: Path) -> None:
+    """Histograms of P_IN on both sides (figure 4.3) and of individual privacy scores (figure 4.4)."""
+    import matplotlib.pyplot as plt
+
+    from dpsynth.report.drawing.style import COLOURS
+
+    plt.rcParams.update({"svg.hashsalt": "dpsynth", "svg.fonttype": "path", "font.size": 9})
+    figure, axes = plt.subplots(len(found), 2, figsize=(7.2, 2.7 * len(found)), squeeze=False)
+    for row, (name, result) in zip(axes, found.items(), strict=True):
+        (one,) = (one for one in result.pairs if one.strategy == "bayes_shadow")
+        p = np.asarray(one.p_in)
+        for side, values, colour in (
+            ("trained on", p[: result.n_defender], COLOURS[0]),
+            ("kept aside", p[result.n_defender :], COLOURS[1]),
+        ):
+            row[0].hist(values, bins=np.linspace(0, 1, 41), histtype="step", label=side, color=colour, lw=1.5)
+        row[0].set(
+            xlabel="predicted probability of membership", ylabel="records", title=name.replace("_", " ")
+        )
+        row[0].legend(frameon=False)
+        hidden = np.minimum(2 * (1 - np.asarray(one.individual)), 1.0)
+        row[1].hist(hidden, bins=np.linspace(0, 1, 21), color=COLOURS[0])
+        pairs, single = one.pairwise.value, one.per_record.value
+        row[1].set(
+            xlabel="individual privacy of a record trained on",
+            ylabel="records",
+            title=f"pairs {100 * pairs:.1f} %, single records {100 * single:.1f} %",
+        )
+    for axis in axes.ravel():
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def synthesizers():
+    from dpsynth import DPWGANGP
+    from dpsynth.gan.settings import TrainingSettings
+
+    free = TrainingSettings(critic_constraint="none", penalty="data", average=0.0)
+    return {
+        "private, epsilon 3, 200 steps": DPWGANGP(epsilon=3.0, delta=1e-5, training_steps=200),
+        "no noise, 200 steps": DPWGANGP(epsilon=None, training_steps=200),
+        "no noise, 4,000 steps": DPWGANGP(epsilon=None, training_steps=4000),
+        "no noise, no prior, penalty, 4,000 steps": DPWGANGP(
+            epsilon=None, training_steps=4000, prior="none", training=free
+        ),
+    }
+
+
+def criticised(task):
+    """Train one synthesizer on half of a pool; the critic, distances and neighbours on both halves."""
+    from sklearn.neighbors import NearestNeighbors
+
+    from dpsynth import datasets
+    from dpsynth.attacks.ltu.outcomes import pairs_result
+    from dpsynth.evaluation.features import distance_features
+    from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+    from dpsynth.runs.critic_scores import CriticTrainer
+
+    dataset, name, seed, records = task
+    table = datasets.load(dataset)
+    chosen = np.random.default_rng(seed).permutation(len(table.frame))[: 2 * records]
+    pool = table.frame.iloc[chosen].reset_index(drop=True)
+    train, test = pool.iloc[:records], pool.iloc[records:].reset_index(drop=True)
+    estimator = synthesizers()[name]
+    score = CriticTrainer(estimator, table.schema)(train, seed)
+    estimator.model_ = score.model
+    made = estimator.sample(records, random_state=seed)
+    points = [distance_features(frame, table.schema).points for frame in (train, test, made)]
+    near = NearestNeighbors(n_neighbors=1).fit(points[2])
+    distance = near.kneighbors(np.vstack(points[:2]))[0][:, 0]
+    members = np.arange(2 * records) < records
+    by_critic = pairs_result("critic", -score(pool), members, seed=seed)
+    by_distance = pairs_result("distance", distance, members, seed=seed)
+    both = [adversarial_accuracy(side, points[2]).aa for side in points[:2]]
+    return {
+        "critic": by_critic.pairwise.value,
+        "critic_single": by_critic.per_record.value,
+        "distance": by_distance.pairwise.value,
+        "aa_train": both[0],
+        "aa_test": both[1],
+    }
+
+
+def critic(options) -> None:
+    from dpsynth.evaluation.estimates import quantile
+    from dpsynth.files.rounds import carry_out
+
+    tasks = {
+        f"{place}-{seed}": (options.dataset, name, seed, options.records)
+        for place, name in enumerate(synthesizers())
+        for seed in range(options.seeds)
+    }
+
+    def on_round(done, total, label, seconds):
+        say(f"{done} of {total}: {label}, {seconds:.0f} s")
+
+    settings = {"dataset": options.dataset, "records": options.records}
+    folder = options.folder / f"critic-{options.dataset}"
+    found = carry_out(criticised, tasks, folder=folder, settings=settings, on_round=on_round)
+    print(
+        f"\n### {options.dataset}: the critic as a score, {options.records} records, {options.seeds} seeds\n"
+    )
+    heads = (
+        "synthesizer",
+        "critic, pairs",
+        "critic, single records",
+        "distance, pairs",
+        "AA train",
+        "AA test",
+    )
+    print(f"| {' | '.join(heads)} | loss |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for place, name in enumerate(synthesizers()):
+        rows = [found[f"{place}-{seed}"] for seed in range(options.seeds)]
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        columns["loss"] = [row["aa_test"] - row["aa_train"] for row in rows]
+        print(f"| {name} | " + " | ".join(estimate(quantile(v, 0.5)) for v in columns.values()) + " |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("part", choices=("classifiers", "singles", "critic"))
@@ -102,7 +263,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--shadows", type=int, default=64)
-    parser.add_argument("--figure", type=Path, default=Path("docs/figures/ltu.svg"))
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     globals()[options.part](options)

@@ -295,15 +295,13 @@ def _all_pairs(
     values = {name: score(outputs, sides.y) for name, score in SCORES.items()}
     values["learned"] = learned.cross_fitted(learned.features(outputs, sides.y), members, seed)
     found = [
-        pairs_result(
-            name, score, members, seed=seed, threshold=0.0 if name == "learned" else None, level=level
-        )
+        pairs_result(name, score, members, seed=seed, log_odds=name == "learned", level=level)
         for name, score in values.items()
     ]
     gamma = _gamma(released, sides, kept)
     if gamma is None:
         return tuple(found), None
-    found.append(pairs_result("bayes_shadow", -gamma, members, threshold=0.0, level=level))
+    found.append(pairs_result("bayes_shadow", -gamma, members, log_odds=True, level=level))
     return tuple(found), privacy_loss(gamma, members)
 
 

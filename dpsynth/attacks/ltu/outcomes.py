@@ -144,6 +144,9 @@ class PairsResult:
         Accuracy on each of the defender's records, against all reserved ones.
     low_rates : tuple of LowRate
         As low as the sample supports.
+    p_in : tuple of float
+        Predicted probability of membership of every record, the defender's first; empty for a score that is
+        no log-odds.
     """
 
     strategy: str
@@ -152,6 +155,7 @@ class PairsResult:
     privacy: float
     individual: tuple[float, ...]
     low_rates: tuple[LowRate, ...]
+    p_in: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -164,7 +168,7 @@ def pairs_result(
     members: Bools,
     *,
     seed: int = 0,
-    threshold: float | None = None,
+    log_odds: bool = False,
     level: float = 0.95,
 ) -> PairsResult:
     """Judge a score that is larger for reserved records.
@@ -176,16 +180,13 @@ def pairs_result(
     members : ndarray of bool, shape (n,)
     seed : int
         Of the folds on which thresholds are learned.
-    threshold : float, optional
-        Call a record a member below it; by default the best on the other folds.
+    log_odds : bool
+        Whether the score is log-odds, whose threshold is 0; else the best on the other folds is used.
     """
     values = np.asarray(score, dtype=np.float64)
     d, r = values[members], values[~members]
     pairwise = scores.pair_accuracy(d, r, level)
-    if threshold is None:
-        called = learned.cross_fitted_threshold(values, members, seed)
-    else:
-        called = values < threshold
+    called = values < 0 if log_odds else learned.cross_fitted_threshold(values, members, seed)
     return PairsResult(
         strategy,
         pairwise,
@@ -193,6 +194,7 @@ def pairs_result(
         min(2.0 * (1.0 - pairwise.value), 1.0),
         tuple(scores.individual_accuracy(d, r).tolist()),
         low_rates(-d, -r, level),
+        tuple(membership_probability(-np.concatenate([d, r])).tolist()) if log_odds else (),
     )
 
 
