@@ -86,6 +86,8 @@ def attack_ltu(
 
     if shadows % 2:
         raise InputError(f"--shadows must be even, one on each half of the records, got {shadows}")
+    if shadows and anew:
+        raise InputError("--shadows does not go with --anew: shadow models are compared with one model")
     trainer = classifier(model)
     design = Design(
         scenario=scenario,  # type: ignore[arg-type]  # checked by Design

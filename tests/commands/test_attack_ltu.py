@@ -82,7 +82,7 @@ def test_ones_own_table(capsys, tmp_path):
         (["--records", "400"], "at most 284"),
         (["--record", "30"], "record must be below 30"),
         (["--shadows", "3"], "--shadows must be even"),
-        (["--shadows", "4", "--anew"], "splits"),
+        (["--shadows", "4", "--anew"], "--shadows does not go with --anew"),
         (["--schema", "x.yaml"], "--schema goes with --data"),
         (["--level", "1"], "level must lie in"),
     ],

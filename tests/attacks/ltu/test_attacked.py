@@ -84,9 +84,11 @@ def test_randomised_response_is_attacked_up_to_its_bound(epsilon):
     pool = Sides(x, np.tile([0, 1], 20), 20)
     bound = accuracy_bound(epsilon)
     design = Design(scenario="unseeded", defender="anew", retrainings=24, seed=1)
-    found = attack_trainer(RandomisedResponse(epsilon), pool, design, rounds=250, proved=bound)
+    # several strategies are tried, and each interval must hold
+    found = attack_trainer(RandomisedResponse(epsilon), pool, design, rounds=250, proved=bound, level=0.999)
     bayes = by_strategy(found)["bayes_pair"].accuracy
-    assert bayes.lower <= bound <= bayes.upper + 0.02
+    assert bayes.lower <= bound <= bayes.upper
+    assert epsilon == 0 or bayes.value > 0.68
     assert not any(attempt.contradicts for attempt in found.attempts())
     assert found.pairs == () and found.utility is None
 
