@@ -1,6 +1,6 @@
 """The leave-two-unlabeled attacker at the thesis's size (Pedersen 2022, figures 4.2 to 4.4, section 6.2).
 
-    python benchmarks/ltu.py classifiers FOLDER [--dataset support2] [--rounds 100] [--jobs 1]
+    python benchmarks/ltu.py classifiers FOLDER [--dataset support2|digits] [--models sgd ...]
     python benchmarks/ltu.py singles FOLDER [--dataset support2] [--shadows 64]
     python benchmarks/ltu.py critic FOLDER [--dataset support2] [--seeds 5]
 
@@ -44,8 +44,14 @@ def attacked(name, sides, folder, *, scenario, rounds, retrainings, splits, jobs
 
 def of_table(dataset: str, records: int):
     from dpsynth import datasets
-    from dpsynth.attacks.ltu.samples import sides_of_table
+    from dpsynth.attacks.ltu.samples import Sides, sides_of_table
 
+    if dataset == "digits":  # scikit-learn's, in place of the thesis's images
+        from sklearn.datasets import load_digits
+
+        x, y = load_digits(return_X_y=True)
+        chosen = np.random.default_rng(0).permutation(len(x))[: 2 * records]
+        return Sides(x[chosen] / 16.0, y[chosen], records)
     return sides_of_table(datasets.load(dataset), records, seed=0)
 
 
@@ -54,7 +60,7 @@ def classifiers(options) -> None:
 
     sides = of_table(options.dataset, options.records)
     rows = []
-    for name in ten():
+    for name in options.models or ten():
         cells, worth, by_score = [], None, None
         for scenario in SCENARIOS:
             start = time.perf_counter()
@@ -92,7 +98,8 @@ def classifiers(options) -> None:
 
 
 def shown(one) -> str:
-    return f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}"
+    ties = f" ({one.tied} ties)" if one.tied else ""
+    return f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}{ties}"
 
 
 SINGLES = ("random_forest", "mlp", "nearest_neighbours", "logistic_regression")
@@ -261,6 +268,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="support2")
     parser.add_argument("--records", type=int, default=1600)
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--models", nargs="*", help="some of the ten")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--shadows", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=5)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from dpsynth.commands import attack_ltu
+from dpsynth.commands import attack_ltu, attack_synthetic
 
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
     rich_markup_mode=None,
     add_completion=False,
 )
+
+
+@app.callback()
+def _attacks() -> None:
+    """Keep ``attack`` a group, however few attacks there are."""
+
+
+app.command("synthetic")(attack_synthetic.attack_table)
 app.command("ltu")(attack_ltu.attack_ltu)

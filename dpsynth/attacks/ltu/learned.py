@@ -7,6 +7,8 @@ that is chosen for this model.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,11 +48,15 @@ def reserved_log_odds(known: Floats, members: Bools, asked: Floats) -> Floats:
     ndarray of shape (m,)
         Larger for the reserved side: a score f. 0 for all if only one side is known.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     if members.all() or not members.any():
         return np.zeros(len(asked))
-    learner = LogisticRegression(max_iter=200, class_weight="balanced").fit(known, ~members)
+    learner = LogisticRegression(max_iter=200, class_weight="balanced")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it need not be the best combination
+        learner.fit(known, ~members)
     odds: Floats = np.asarray(learner.decision_function(asked), dtype=np.float64)
     return odds
 
