@@ -19,4 +19,4 @@ def _attacks() -> None:
 
 
 app.command("synthetic")(attack_synthetic.attack_table)
-app.command("ltu")(attack_ltu.attack_ltu)
+app.command("ltu")(attack_ltu.attack_classifier)

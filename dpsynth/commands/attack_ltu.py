@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOG_SECONDS = 30.0
 
 
-def attack_ltu(
+def attack_classifier(
     dataset: Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")] = None,
     schema: Annotated[
