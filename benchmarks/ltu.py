@@ -1,11 +1,13 @@
 """The leave-two-unlabeled attacker at the thesis's size (Pedersen 2022, figures 4.2 to 4.4, section 6.2).
 
     python benchmarks/ltu.py classifiers FOLDER [--dataset support2|digits] [--models sgd ...]
+    python benchmarks/ltu.py retrained FOLDER [--dataset support2]
     python benchmarks/ltu.py singles FOLDER [--dataset support2] [--shadows 64]
     python benchmarks/ltu.py critic FOLDER [--dataset support2] [--seeds 5]
 
 `classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds,
-three scenarios of what the attacker knows of order and seed. `singles`: one and the same attack judged on
+three scenarios of what the attacker knows of order and seed. `retrained`: unseeded trainers, trained many
+times with each candidate. `singles`: one and the same attack judged on
 pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg. `critic`: the trained
 critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each prints Markdown; FOLDER
 keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
@@ -102,6 +104,34 @@ def shown(one) -> str:
     return f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}{ties}"
 
 
+#: trainings with each candidate, for trainers that take milliseconds
+RETRAININGS = {"sgd": 32, "perceptron": 32}
+
+
+def retrained(options) -> None:
+    """Unseeded trainers: one training with each candidate against many and the Bayes attack (5.8)."""
+    sides = of_table(options.dataset, options.records)
+    print(f"\n### {options.dataset}, unseeded: more trainings with each candidate\n")
+    print("| classifier | trainings each | one training, all predictions | Bayes on the pair |")
+    print("|---|---:|---:|---:|")
+    for name in options.models or RETRAININGS:
+        folder = options.folder / options.dataset / f"{name}-retrained"
+        count = RETRAININGS[name]
+        found = attacked(
+            name,
+            sides,
+            folder,
+            scenario="unseeded",
+            rounds=options.rounds,
+            retrainings=count,
+            splits=0,
+            jobs=options.jobs,
+        )
+        by = {one.strategy: one.accuracy for one in found.rounds}
+        cells = estimate(by["retraining_predictions"]), estimate(by["bayes_pair"])
+        print(f"| {name} | {count} | {' | '.join(cells)} |")
+
+
 SINGLES = ("random_forest", "mlp", "nearest_neighbours", "logistic_regression")
 
 
@@ -134,6 +164,9 @@ def singles(options) -> None:
                 f"{low.get(0.1, '')} | {low.get(0.01, '')} | {gamma} |"
             )
     draw({name: found[name] for name in SINGLES[:2]}, Path("docs/figures/ltu.svg"))
+
+
+TITLES = {"random_forest": "random forest", "mlp": "multi-layer perceptron"}
 
 
 def estimate(one) -> str:
@@ -263,7 +296,7 @@ def critic(options) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("part", choices=("classifiers", "singles", "critic"))
+    parser.add_argument("part", choices=("classifiers", "retrained", "singles", "critic"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dataset", default="support2")
     parser.add_argument("--records", type=int, default=1600)

@@ -6,6 +6,8 @@ from dpsynth.attacks.ltu.experiment import LtuResult
 from dpsynth.attacks.ltu.outcomes import PairsResult
 from dpsynth.evaluation.estimates import Estimate
 
+#: beyond it log-odds are those of a Gaussian's far tail, of which few models say nothing
+_MOST = 20
 _KNOWS = {
     "original": "knows the order of the records and the seed",
     "random": "knows the seed, but not the order of the records",
@@ -80,9 +82,10 @@ def told(result: LtuResult) -> str:
         lines += ["", _worst_off(best), *_low_lines(best)]
     if result.loss is not None:
         loss = result.loss
+        largest = f"{loss.largest:.2f}" if loss.largest <= _MOST else f"over {_MOST}"
         lines.append(
             f"Effective privacy loss of the records trained on: median {loss.median:.2f}, 95th percentile "
-            f"{loss.upper:.2f}, largest {loss.largest:.2f} (median of the others {loss.reserve_median:.2f}); "
+            f"{loss.upper:.2f}, largest {largest} (median of the others {loss.reserve_median:.2f}); "
             "no guarantee follows from it."
         )
     if result.proved is not None:
