@@ -103,7 +103,11 @@ class LtuResult:
         return max(self.pairs, key=lambda found: found.pairwise.value, default=None)
 
     def attempts(self) -> tuple[Attempt, ...]:
-        """Every strategy beside the bound, and the strongest score at the lowest false positive rate."""
+        """Every strategy beside the bound, and the strongest score at the lowest false positive rate.
+
+        Each interval has its level by itself: of twelve strategies on a trainer that reaches its bound, one
+        passes it by chance now and then.
+        """
         design = self.design
         model = "a model trained anew in each" if design.defender == "anew" else "one model"
         about = f"{self.trainer}, {self.n_defender} records, {self.strongest.rounds} rounds on {model}"

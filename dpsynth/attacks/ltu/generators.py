@@ -167,6 +167,7 @@ def _restored(record: Mapping[str, Any]) -> PairsResult:
         per_record=Estimate(**record["per_record"]),
         privacy=record["privacy"],
         individual=tuple(record["individual"]),
+        individual_reserved=tuple(record["individual_reserved"]),
         low_rates=tuple(
             LowRate(low["fpr"], Estimate(**low["tpr"]), low["chance"]) for low in record["low_rates"]
         ),

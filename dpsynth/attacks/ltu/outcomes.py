@@ -142,6 +142,8 @@ class PairsResult:
         ``min{2 (1 - A), 1}``.
     individual : tuple of float
         Accuracy on each of the defender's records, against all reserved ones.
+    individual_reserved : tuple of float
+        Accuracy on each reserved record, against all of the defender's: its non-membership.
     low_rates : tuple of LowRate
         As low as the sample supports.
     p_in : tuple of float
@@ -154,6 +156,7 @@ class PairsResult:
     per_record: Estimate
     privacy: float
     individual: tuple[float, ...]
+    individual_reserved: tuple[float, ...]
     low_rates: tuple[LowRate, ...]
     p_in: tuple[float, ...] = ()
 
@@ -193,6 +196,7 @@ def pairs_result(
         _balanced(called, members, level),
         min(2.0 * (1.0 - pairwise.value), 1.0),
         tuple(scores.individual_accuracy(d, r).tolist()),
+        tuple(scores.individual_accuracy(-r, -d).tolist()),
         low_rates(-d, -r, level),
         tuple(membership_probability(-np.concatenate([d, r])).tolist()) if log_odds else (),
     )

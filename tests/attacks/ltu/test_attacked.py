@@ -240,6 +240,8 @@ def test_pairs_tell_more_than_single_records():
     best = found.strongest_pairs
     assert best.pairwise.value > best.per_record.value > 0.55
     assert np.mean(best.individual) == pytest.approx(best.pairwise.value)
+    assert np.mean(best.individual_reserved) == pytest.approx(best.pairwise.value)
+    assert len(best.individual_reserved) == pool.n_reserve
     assert [low.fpr for low in best.low_rates] == [0.1]
 
 
