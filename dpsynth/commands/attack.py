@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dpsynth.commands import attack_synthetic
+from dpsynth.commands import attack_ltu, attack_synthetic
 
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
@@ -19,3 +19,4 @@ def _attacks() -> None:
 
 
 app.command("synthetic")(attack_synthetic.attack_table)
+app.command("ltu")(attack_ltu.attack_classifier)
