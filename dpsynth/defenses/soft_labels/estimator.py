@@ -157,7 +157,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        predicted: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        p = self.predict_proba(X)
+        predicted: NDArray[Any] = self.classes_[p.argmax(axis=1)]
         return predicted
 
     def _validation(
