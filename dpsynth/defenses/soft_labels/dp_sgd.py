@@ -211,11 +211,11 @@ class _Worker:
             self._process.stdin.flush()
             return pickle.load(self._process.stdout)
         except (BrokenPipeError, EOFError) as problem:
-            self.close()
+            self._process.wait()
             self._said.seek(0)
-            last = (self._said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"])[
-                -1
-            ]
+            lines = self._said.read().decode(errors="replace").strip().splitlines()
+            self.close()
+            last = lines[-1] if lines else "it said nothing"
             raise RunError(f"the process that trains the network has ended: {last}") from problem
 
     def close(self) -> None:
@@ -224,6 +224,7 @@ class _Worker:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._process.wait()
+        self._said.close()
 
 
 _workers: dict[int, _Worker] = {}  # by process: a fork must not speak to its parent's
