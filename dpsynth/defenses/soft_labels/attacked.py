@@ -36,7 +36,7 @@ from dpsynth.defenses.soft_labels.label_models import halves
 from dpsynth.defenses.soft_labels.procedure import Procedure, derived
 from dpsynth.defenses.soft_labels.targets import Scheme
 from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import Estimate, auc, quantile
+from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
 from dpsynth.files.rounds import OnRound, carry_out, silent
 
 Floats = NDArray[np.float64]
@@ -146,15 +146,9 @@ class Attacked:
             median = quantile(self.aucs(scheme, spread), 0.5)
             coin = Estimate(0.5, 0.5, 0.5)
             found.append(Attempt(name, "accuracy", median, None, coin, f"pairs, median over {about}", closer))
-            # the interval takes guesses for independent, so it is only as narrow as the records are many
-            fpr = max(0.01, lowest_fpr(n))
-            low = tpr_at_fpr(gamma[self.members], gamma[~self.members], fpr)
-            half = np.sqrt(models)
-            wider = Estimate(
-                low.tpr.value,
-                max(0.0, low.tpr.value - half * (low.tpr.value - low.tpr.lower)),
-                min(1.0, low.tpr.value + half * (low.tpr.upper - low.tpr.value)),
-            )
+            low = tpr_at_fpr(gamma[self.members], gamma[~self.members], max(0.01, lowest_fpr(n)))
+            # guesses about one record hang together: the interval is of as many trials as there are records
+            wider = share(round(low.tpr.value * n), n)
             chance = Estimate(low.fpr, low.fpr, low.fpr)
             at = f"at a false positive rate of {low.fpr:.3g}; {about}"
             found.append(Attempt(name, "tpr", wider, None, chance, at, closer))
