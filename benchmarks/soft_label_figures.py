@@ -69,7 +69,7 @@ def calibration(found: Attacked, spread: Spread):
         share = np.array([found.members.ravel()[group].mean() for group in groups])
         bars = 3 * np.sqrt(share * (1 - share) / len(groups[0]))
         axis.errorbar(predicted, share, bars, fmt=".", ms=3, lw=0.5, color=COLOURS[name])
-        axis.plot([0.2, 0.9], [0.2, 0.9], color="black", lw=0.6)
+        axis.plot([0, 1], [0, 1], color="black", lw=0.6)
         axis.set_title(f"{name}: highest {share.max():.2f}", loc="left")
     axes[0].set_ylabel("share of members")
     figure.supxlabel("predicted probability of membership")
@@ -140,14 +140,14 @@ def over_alpha(known: LeaveOut, given: np.ndarray, true: np.ndarray):
     axes[1].set_ylabel("cross-entropy, nats")
     for axis in axes:
         axis.set_xlabel("α")
-        axis.legend(frameon=False)
+        axis.legend(frameon=False, loc="center right")
     figure.tight_layout()
     return figure
 
 
 def pareto(found: Attacked, spread: Spread):
     """Figure 5.12: privacy 2 (1 - A), (4.9), against accuracy, averages over models with standard errors."""
-    figure, axis = plt.subplots(figsize=(4.6, 3.4))
+    figure, axis = plt.subplots(figsize=(5.6, 4.2))
     for name in [*SHOWN, *SMOOTHED[2:], "per record 1", "interpolated 0.5"]:
         accuracy = 100 * (1 - found.errors[name]["test"])
         privacy = np.minimum(2 * (1 - found.aucs(name, spread)), 1.0)
@@ -162,6 +162,7 @@ def pareto(found: Attacked, spread: Spread):
             ms=4,
             lw=0.8,
         )
-        axis.annotate(name, (accuracy.mean(), privacy.mean()), xytext=(4, 3), textcoords="offset points")
+        offset = (4, -9) if name in ("soft 0.25", "smoothed 0.5") else (4, 3)
+        axis.annotate(name, (accuracy.mean(), privacy.mean()), xytext=offset, textcoords="offset points")
     axis.set(xlabel="test accuracy, labels as given, %", ylabel="privacy, 2 (1 − A) on pairs")
     return figure
