@@ -68,8 +68,14 @@ def test_evaluators_and_accounting_never_import_the_gan(home):
         assert not imported(path) & {"gan", "synthesis", "mechanism", "bounds"}, path
 
 
-#: Who may look into the papers: the command that prints their closed forms, draws and verifies.
-READERS_OF_PAPERS = {"commands/account.py", "commands/costs.py", "commands/mechanisms.py"}
+#: Who may look into the papers: the command that prints their closed forms, draws and verifies, and
+#: the one that plays an experiment of a paper with its noise.
+READERS_OF_PAPERS = {
+    "commands/account.py",
+    "commands/attack_adversary.py",
+    "commands/costs.py",
+    "commands/mechanisms.py",
+}
 
 
 def test_no_run_needs_a_paper():
