@@ -86,12 +86,17 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     _check(canaries, guesses, right)
     in_range("epsilon", epsilon, 0.0, math.inf)
     in_range("delta", delta, 0.0, 1.0)
-    law = binom(guesses, 1.0 / (1.0 + math.exp(-epsilon)))
-    p = float(law.sf(right - 1))
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    p = float(binom.sf(right - 1, guesses, truth))
     if delta > 0.0 and right > 0:
         steps = np.arange(1, right + 1)
         # P[v > B >= v - i], i = 1 ... v
-        p += 2.0 * canaries * delta * float((np.cumsum(law.pmf(right - steps)) / steps).max())
+        p += (
+            2.0
+            * canaries
+            * delta
+            * float((np.cumsum(binom.pmf(right - steps, guesses, truth)) / steps).max())
+        )
     return min(p, 1.0)
 
 

@@ -101,9 +101,7 @@ class Errors:
         """
         in_range("delta", delta, 0.0, 1.0)
         low, high = self.ends(level)
-        return Estimate(
-            *(epsilon_of_rates(a, b, delta) for a, b in ((self.fpr, self.fnr), high, low))
-        )
+        return Estimate(*(epsilon_of_rates(a, b, delta) for a, b in ((self.fpr, self.fnr), high, low)))
 
     def mu(self, level: float = 0.95) -> Estimate:
         """Gaussian DP's mu of the Gaussian curve through the two rates (Nasr et al. 2023, section 4)."""

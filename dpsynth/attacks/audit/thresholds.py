@@ -47,9 +47,7 @@ def errors_at(with_record: ArrayLike, without: ArrayLike, threshold: float) -> E
     Errors(false_positives=1, without=3, false_negatives=0, with_record=2)
     """
     member, other = _scores(with_record), _scores(without)
-    return Errors(
-        int((other > threshold).sum()), len(other), int((member <= threshold).sum()), len(member)
-    )
+    return Errors(int((other > threshold).sum()), len(other), int((member <= threshold).sum()), len(member))
 
 
 def by_tv(errors: Errors) -> float:

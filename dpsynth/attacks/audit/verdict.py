@@ -246,7 +246,10 @@ def judge(
     member, other = values[coins], values[~coins]
     trials = min(len(member), len(other))
     middle = errors_at(member, other, 0.0)
-    far = errors_at(member, other, planned_threshold(declared.profile.mu(), trials, declared.delta, level))
+    far = middle
+    if gaussian:  # other laws may have no ratios but two
+        line = planned_threshold(declared.profile.mu(), trials, declared.delta, level)
+        far = errors_at(member, other, line)
     guesses = max(round(GUESSED * len(values)), 1)
     guessed = epsilon_lower(
         len(values), guesses, right_guesses(values, coins, guesses), declared.delta, level
