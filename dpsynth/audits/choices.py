@@ -48,7 +48,9 @@ def worst_case(release: EdgesRelease) -> EdgesRelease:
         If the release has no noise.
     """
     if release.epsilon is None:
-        raise InputError("the choice of edges has no noise: nothing is declared that an audit could contradict")
+        raise InputError(
+            "the choice of edges has no noise: nothing is declared that an audit could contradict"
+        )
     columns = tuple(Column(name=f"c{j}", kind="binary", categories=(0, 1)) for j in range(COLUMNS))
     rare = _EXPECTED / (_SHARE * _N)
     first = [_SHARE if j == LOSING else rare for j in range(COLUMNS)]
@@ -75,9 +77,7 @@ def rarely(epsilon: float) -> tuple[float, float]:
     return 1.0 / (others + 1), 1.0 / (others * math.exp(epsilon) + 1)
 
 
-def audit_choices(
-    release: EdgesRelease, *, delta: float, trials: int, rng: np.random.Generator
-) -> Audited:
+def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.random.Generator) -> Audited:
     """Audit the choice of edges.
 
     Parameters

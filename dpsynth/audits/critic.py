@@ -200,12 +200,9 @@ class CriticAudit:
         plain = dataclasses.replace(plain, draws=dataclasses.replace(plain.draws, shapes=shapes))
         drawn = plain.draws.draw(rng)
         drawn["records"] = np.full_like(drawn["records"], -1)
-        chunk = {name: tf.constant(array) for name, array in drawn.items()}
-        chunk["noise_multiplier"] = tf.constant(self.plan.noise_multiplier, tf.float32)
 
-        @tf.function(jit_compile=True, autograph=False)
-        def advance(state: State, chunk: dict[str, Any], t: Any) -> Any:
-            gradient, _, _ = plain.noisy_gradient(state, self._data, self._bank, chunk, t, tf.constant(0))
+        def advance(state: State, chunk: dict[str, Any]) -> Any:
+            gradient, _, _ = plain.noisy_gradient(state, self._data, self._bank, chunk, 0, 0)
             state = plain.updated_critic(state, gradient)
             weights = unflatten(state["critic"], output_bias=False)
             assert plain.noise_scales is not None  # refused by __init__
@@ -216,7 +213,9 @@ class CriticAudit:
         state = {**self._start, "critic": plain.constrain(self._start["critic"])}
         critics, canaries, stds = [], [], []
         for t in range(self.plan.steps):
-            state, unit = advance(state, chunk, tf.constant(t))
+            chunk = {name: tf.constant(array[t : t + 1]) for name, array in drawn.items()}
+            chunk["noise_multiplier"] = tf.constant(self.plan.noise_multiplier, tf.float32)
+            state, unit = advance(state, chunk)
             arrays = [array.numpy() for array in state["critic"]]
             weights = unflatten([array.astype(np.float64) for array in arrays], output_bias=False)
             critics.append(arrays)

@@ -171,9 +171,7 @@ def _outer(x: Interval, delta: Interval) -> Interval:
     return corners.min(axis=0), corners.max(axis=0)
 
 
-def _radii(
-    weights: Weights, layout: Layout, inputs: list[Interval], deltas: list[Interval]
-) -> list[float]:
+def _radii(weights: Weights, layout: Layout, inputs: list[Interval], deltas: list[Interval]) -> list[float]:
     """Norm of each layer's gradient at most: ``sqrt(|x|^2 + 1) |delta|``, no 1 without a bias."""
     norms = [float(np.linalg.svd(matrix, compute_uv=False)[0]) for matrix, _ in weights]
     x, xs = layout.radius, []

@@ -8,7 +8,8 @@ what is declared and from the number of trials, so that all trials count and non
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -109,7 +110,7 @@ class Audited:
     gaussian: bool = True
     level: float = 0.95
     seconds: float = 0.0
-    attained: float | None = field(default=None)
+    attained: float | None = None
 
     @property
     def tv(self) -> Estimate:
@@ -178,8 +179,18 @@ class Audited:
             for attack, measure, estimate, proved in found
         )
 
+    def to_record(self) -> dict[str, Any]:
+        """Return what :meth:`from_record` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Audited:
+        """Return the audit that :meth:`to_record` wrote down."""
+        errors = {name: Errors(**record[name]) for name in ("middle", "far")}
+        return cls(**{**record, **errors})
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; infinite numbers as None."""
+        """Return plain data to be read; infinite numbers as None."""
 
         def plain(value: float) -> float | None:
             return value if math.isfinite(value) else None
@@ -191,6 +202,7 @@ class Audited:
 
         return {
             "release": self.name,
+            "lower": plain(self.lower),
             "declared": {name: plain(number) for name, number in self.declared.items()},
             "tv": ends(self.tv),
             "epsilon": ends(self.epsilon),
