@@ -16,6 +16,7 @@ import typer
 
 from dpsynth.commands import (
     account,
+    attack,
     calibrate,
     cohort,
     console,
@@ -43,6 +44,7 @@ app.command("evaluate")(evaluate.evaluate_table)
 app.command("report")(report.draw_report)
 app.command("calibrate")(calibrate.print_noise)
 app.add_typer(account.app, name="account")
+app.add_typer(attack.app, name="attack")
 app.add_typer(data.app, name="data")
 app.add_typer(cohort.app, name="cohort")
 app.add_typer(schema.app, name="schema")

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import typer
 
+from dpsynth.commands import attack_synthetic
+
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
     rich_markup_mode=None,
     add_completion=False,
 )
+
+
+@app.callback()
+def _attacks() -> None:
+    """Keep ``attack`` a group, however few attacks there are."""
+
+
+app.command("synthetic")(attack_synthetic.attack_table)

@@ -76,40 +76,66 @@ def carry_out(
     >>> carry_out(lambda x: {"square": x * x}, {"a": 2, "b": 3})
     {'a': {'square': 4}, 'b': {'square': 9}}
     """
-    if jobs < 1:
-        raise InputError(f"jobs must be at least 1, got {jobs}")
     if folder is None:
-        return _rounds(work, tasks, None, {}, jobs, on_round)
+        return _all(work, tasks, {}, None, jobs, on_round)
     out = Path(folder)
     with parents_made(out), locked(out):
         _begin(out, dict(settings or {}))
-        kept = {label: _read(_file(out, label)) for label in tasks if _file(out, label).is_file()}
-        return _rounds(work, tasks, out, kept, jobs, on_round)
+        rounds = out / ROUNDS
+        kept = {label: _read(path) for label in tasks if (path := round_file(rounds, label)).is_file()}
+        return _all(work, tasks, kept, rounds, jobs, on_round)
 
 
-def _rounds(
+def _all(
     work: Work,
     tasks: Mapping[str, Any],
-    out: Path | None,
     kept: dict[str, dict[str, Any]],
+    rounds: Path | None,
     jobs: int,
     on_round: OnRound,
 ) -> dict[str, dict[str, Any]]:
+    missing = {label: task for label, task in tasks.items() if label not in kept}
+    done = side_by_side(work, missing, rounds=rounds, jobs=jobs)
+    for number, (label, record, seconds) in enumerate(done, start=len(kept) + 1):
+        kept[label] = record
+        on_round(number, len(tasks), label, seconds)
+    return {label: kept[label] for label in tasks}
+
+
+def side_by_side(
+    work: Work, tasks: Mapping[str, Any], *, rounds: Path | None, jobs: int
+) -> Iterator[tuple[str, dict[str, Any], float]]:
+    """Carry out rounds, each kept in a file of the folder ``rounds`` if there is one.
+
+    Yields
+    ------
+    (label, record, seconds)
+        As they end.
+
+    Raises
+    ------
+    InputError, RunError
+        As :func:`carry_out`.
+    """
     from joblib import Parallel, delayed
 
-    missing = {label: task for label, task in tasks.items() if label not in kept}
+    if jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {jobs}")
     with warnings.catch_warnings():
         # joblib replaces workers that have grown, as TensorFlow's do, and need not say so
         warnings.filterwarnings("ignore", message="A worker stopped", module="joblib")
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)
         done: Iterator[tuple[str, str, float]] = parallel(
-            delayed(_carried_out)(work, label, task, None if out is None else _file(out, label))
-            for label, task in missing.items()
+            delayed(_carried_out)(work, label, task, None if rounds is None else round_file(rounds, label))
+            for label, task in tasks.items()
         )
-        for number, (label, text, seconds) in enumerate(done, start=len(kept) + 1):
-            kept[label] = _parsed(text)
-            on_round(number, len(tasks), label, seconds)
-    return {label: kept[label] for label in tasks}
+        for label, text, seconds in done:
+            yield label, _parsed(text), seconds
+
+
+def round_file(rounds: Path, label: str) -> Path:
+    """The file of a round in the folder of rounds."""
+    return rounds / f"{label}.json"
 
 
 def _carried_out(work: Work, label: str, task: Any, path: Path | None) -> tuple[str, str, float]:
@@ -147,10 +173,6 @@ def _begin(out: Path, settings: dict[str, Any]) -> None:
     out.mkdir(exist_ok=True)
     (out / ROUNDS).mkdir(exist_ok=True)
     write_text(out / STARTED, text + "\n")
-
-
-def _file(out: Path, label: str) -> Path:
-    return out / ROUNDS / f"{label}.json"
 
 
 def _read(path: Path) -> dict[str, Any]:

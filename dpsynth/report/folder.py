@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import read_json, write_text
@@ -86,6 +87,7 @@ def _of_run(folder: Path) -> RunReport:
             seconds=dict(record.get("seconds", {})),
             created=record.get("created"),
             studies=tuple(_study(told) for told in record.get("studies", ())),
+            attempts=tuple(Attempt.from_dict(told) for told in record.get("attempts", ())),
         )
     except (KeyError, TypeError, ValueError) as problem:
         if isinstance(problem, DataError):

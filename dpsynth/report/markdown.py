@@ -14,6 +14,7 @@ from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.evaluation.records import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.report.attempts import HEADER, WORDS, cells, grouped, levels
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.studies import PAID, described, guidance, rows, surviving
 
@@ -31,6 +32,7 @@ def to_markdown(report: RunReport) -> str:
         lines += ["## What is guaranteed", "", inert(str(report.guarantee)), ""]
         lines += _excluded(report.guarantee.excluded)
         lines += ["## What it cost", "", *_ledger_table(report.summary)]
+    lines += _attempts(report)
     lines += _studies(report)
     if report.evaluation is not None:
         lines += [
@@ -64,6 +66,27 @@ def _studies(report: RunReport) -> list[str]:
             lines += ["| time | survival | band | release |", "|---:|---:|---|---|"]
             lines += [f"| {' | '.join((*cells, status))} |" for cells in told.survival.rows()]
             lines.append("")
+    return lines
+
+
+def _attempts(report: RunReport) -> list[str]:
+    if not report.attempts:
+        return []
+    lines = [
+        "## What attacks reached, beside what is proved",
+        "",
+        f"Intervals are of {levels(report.attempts)}. An attempt below its bound proves nothing; one above "
+        "it shows that the proof or the code is wrong.",
+        "",
+    ]
+    for measure, attempts in grouped(report.attempts):
+        name, meaning = WORDS[measure]
+        lines += [f"### {name}", "", f"{meaning[:1].upper()}{meaning[1:]}.", ""]
+        lines += [f"| {' | '.join(HEADER)} | release |", "|---|---:|---:|---:|---|---|"]
+        for attempt in attempts:
+            status = INTERNAL if attempt.internal else "released"
+            lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
+        lines.append("")
     return lines
 
 

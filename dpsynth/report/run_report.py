@@ -19,6 +19,7 @@ from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.json_text import finite
@@ -72,6 +73,8 @@ class RunReport:
         ISO date or time of the run.
     studies : tuple of Estimates
         Private estimates of the studies that were declared before the fit, with unique names.
+    attempts : tuple of Attempt
+        What attacks reached beside what is proved; most of it is internal.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class RunReport:
     seconds: Mapping[str, float] = field(default_factory=dict)
     created: str | None = None
     studies: tuple[Estimates, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.ledger is None) != (self.delta is None):
@@ -196,6 +200,7 @@ class RunReport:
             seconds={},
             created=self.day,
             studies=() if self.withheld else self.studies,
+            attempts=tuple(attempt for attempt in self.attempts if not attempt.internal),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,6 +214,7 @@ class RunReport:
             "table": self.table,
             "studies": [told.to_dict() for told in self.studies],
             "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
+            "attempts": [attempt.to_dict() for attempt in self.attempts],
             "config": self.config,
             "versions": self.versions,
             "seconds": self.seconds,

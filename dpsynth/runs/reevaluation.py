@@ -70,12 +70,12 @@ def evaluate_again(
     folder = Path(folder)
     if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
         folder = folder.resolve()
-    _require_run(folder)
+    require_run(folder)
     with locked(folder):
         report = load(folder)
         if report.evaluation is not None and not force:
             raise InputError(f"{folder} holds an evaluation; add --force to replace it")
-        config = _configuration(report, folder, settings or {})
+        config = configuration(report, folder, settings or {})
         check_run(config)
         if not (folder / SYNTHETIC).is_file():
             raise InputError(
@@ -84,7 +84,7 @@ def evaluate_again(
             )
         train, test = split_table(config, load_table(config))
         if train.schema.digest() != report.table.get("schema_sha256"):
-            raise DataError(f"{folder} was made with another schema than {_schema_of(config)} is now")
+            raise DataError(f"{folder} was made with another schema than {schema_of(config)} is now")
         synthetic = read_table(folder / SYNTHETIC, train.schema)
         start = time.perf_counter()
         first = synthetic.head(EVALUATED_ROWS)
@@ -102,7 +102,8 @@ def evaluate_again(
     return evaluation
 
 
-def _require_run(folder: Path) -> None:
+def require_run(folder: Path) -> None:
+    """Refuse a folder that `dpsynth run` did not write, saying what it is instead."""
     if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
         return
     if (checkpoint_folder(folder) / "checkpoint.json").is_file():
@@ -112,7 +113,8 @@ def _require_run(folder: Path) -> None:
     raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
 
 
-def _configuration(report: RunReport, folder: Path, settings: Mapping[str, object]) -> RunConfig:
+def configuration(report: RunReport, folder: Path, settings: Mapping[str, object]) -> RunConfig:
+    """The configuration that a run's report tells, without seed, with other settings of its evaluation."""
     config = dict(report.config)
     if isinstance(model := config.get("model"), Mapping):
         # whoever reads a report must not learn the seed, so that a word stands in its place
@@ -125,5 +127,6 @@ def _configuration(report: RunReport, folder: Path, settings: Mapping[str, objec
     return RunConfig.from_dict({**known.to_dict(), "evaluate": asked})
 
 
-def _schema_of(config: RunConfig) -> str:
+def schema_of(config: RunConfig) -> str:
+    """Where the schema of a run's table stands, for messages."""
     return f"the card of {config.dataset}" if config.data is None else config.data.schema_path

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ import pandas as pd
 
 from dpsynth.datasets.split import training_schema
 from dpsynth.datasets.table import Table
-from dpsynth.errors import DataError, DpsynthError, InputError, RunError
+from dpsynth.errors import DataError, InputError
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.json_text import dump_json
 from dpsynth.files.locks import locked
+from dpsynth.files.rounds import round_file, side_by_side
 from dpsynth.files.storage import parents_made
 from dpsynth.files.targets import require_free_folder
 from dpsynth.studies.arms import Arm, arms_of
@@ -160,36 +161,20 @@ def _carry_out(
     jobs: int,
     log: Callable[[str], None],
 ) -> None:
-    from joblib import Parallel, delayed
-
-    by_name = {arm.name: arm for arm in compared}
-    # joblib replaces workers that have grown, as TensorFlow's do, and need not say so
-    warnings.filterwarnings("ignore", message="A worker stopped", module="joblib")
-    work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)
-    done: Iterator[tuple[Task, float]] = work(
-        delayed(_kept)(protocol, by_name[task.arm], task, table, _file(out, task)) for task in missing
-    )
-    for number, (task, seconds) in enumerate(done, start=1):
-        log(f"{number} of {len(missing)}: {task.label} in {seconds:.1f} s")
+    work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
+    tasks = {task.label: task for task in missing}
+    done = side_by_side(work, tasks, rounds=out / TRIALS, jobs=jobs)
+    for number, (label, _, seconds) in enumerate(done, start=1):
+        log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
 
 
-def _kept(protocol: Protocol, arm: Arm, task: Task, table: Table, path: Path) -> tuple[Task, float]:
-    """Carry out a trial and write its file; in a process of its own, if there are several."""
-    from threadpoolctl import threadpool_limits
-
-    try:
-        with threadpool_limits(1):
-            trial = carry_out(protocol, arm, task, table)
-    except DpsynthError as problem:
-        raise RunError(f"{task.label}: {problem}") from None
-    except Exception as problem:
-        raise RunError(f"{task.label} failed ({type(problem).__name__}: {problem})") from problem
-    write_text(path, dump_json({"internal": True, **trial.to_dict()}) + "\n")
-    return task, sum(trial.seconds.values())
+def _trial(protocol: Protocol, by_name: Mapping[str, Arm], table: Table, task: Task) -> dict[str, Any]:
+    """Carry out a trial, as its file has it."""
+    return {"internal": True, **carry_out(protocol, by_name[task.arm], task, table).to_dict()}
 
 
 def _file(out: Path, task: Task) -> Path:
-    return out / TRIALS / f"{task.label}.json"
+    return round_file(out / TRIALS, task.label)
 
 
 def _read(out: Path, task: Task) -> Trial:

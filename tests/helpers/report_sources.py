@@ -11,6 +11,8 @@ import numpy as np
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.events.events import training_event
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.survival_curve import SurvivalCurve
@@ -262,6 +264,20 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
     yield real("An unknown group", "something_new", 0.4)
 
 
+def attempts_of(numbers: Numbers) -> Iterator[Attempt]:
+    """Attacks on the releases, which read no real record, and on the table."""
+    for name, value in (("count", 0.31), ("critic steps", 0.97)):
+        found = Estimate(value, value - 0.1, value + 0.1)
+        yield Attempt(
+            f"white box, {name}", "epsilon", found, 1.7, None, "10,000 trials", "more", internal=False
+        )
+    for name in ("distance", "<b>density</b> | ratio"):
+        found = Estimate(numbers(), numbers(0.45), numbers(0.55))
+        control = Estimate(numbers(), numbers(0.4), numbers(0.6))
+        yield Attempt(f"membership, {name}", "accuracy", found, 0.67, control, "7131 members", "a copy")
+    yield Attempt("singling out", "rate", Estimate(numbers(0.1), numbers(0.05), numbers(0.15)))
+
+
 def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> tuple[RunReport, list[float]]:
     """A report with everything in it, and the internal numbers that were planted."""
     numbers = Numbers()
@@ -294,5 +310,6 @@ def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> 
         seconds={"fit": numbers(12.3), "evaluate": numbers(4.5)},
         created="2026-03-04T05:06:07+00:00",
         studies=(study_of("<i>mortality</i>", names), study_of("pressure", ("age (years)",), "linear")),
+        attempts=tuple(attempts_of(numbers)),
     )
     return report, numbers.planted

@@ -9,7 +9,9 @@ import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import DataError, InputError
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.folder import load, write_json, write_markdown
 from dpsynth.report.markdown import to_markdown
@@ -130,3 +132,16 @@ def test_folders_that_are_neither(tmp_path, files, error, words):
     with pytest.raises(error, match=words) as caught:
         load(tmp_path)
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_attempts_come_back(tmp_path):
+    """Catches attempts that a folder loses, and a damaged one that is drawn."""
+    found = Estimate(0.3, 0.2, 0.4)
+    attempt = Attempt(
+        "white box", "epsilon", found, 1.0, None, "10,000 trials", "more trials", internal=False
+    )
+    a_run(tmp_path, attempts=[attempt.to_dict()])
+    assert load(tmp_path).attempts == (attempt,)
+    a_run(tmp_path, attempts=[attempt.to_dict() | {"internal": "no"}])
+    with pytest.raises(DataError, match=r"report\.json"):
+        load(tmp_path)

@@ -82,7 +82,7 @@ def membership(
     calibrated = None
     if train_reference is not None and test_reference is not None:
         tested = test_synthetic[len(test_synthetic) - len(test_reference) :]
-        ratios = _calibrated(train_synthetic, train_reference), _calibrated(tested, test_reference)
+        ratios = density_ratio(train_synthetic, train_reference), density_ratio(tested, test_reference)
         calibrated = auc(*ratios, level)
     return Membership(
         auc=auc(members, others, level),
@@ -142,8 +142,11 @@ def _allowed(n_non_members: int, rate: float) -> int:
     return int(np.floor(rate * n_non_members + 1e-9))
 
 
-def _calibrated(to_synthetic: Floats, to_reference: Floats) -> Floats:
-    """Distance to reference over distance to synthetic records; 1 where both are 0, infinite where one is."""
+def density_ratio(to_synthetic: Floats, to_reference: Floats) -> Floats:
+    """Distance to reference over distance to synthetic records; 1 where both are 0, infinite where one is.
+
+    A growing function of the ratio of the densities that the nearest neighbour estimates.
+    """
     positive = to_synthetic > 0
     ratio = to_reference / np.where(positive, to_synthetic, 1.0)
     return np.where(positive, ratio, np.where(to_reference > 0, np.inf, 1.0))

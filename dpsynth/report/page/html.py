@@ -8,7 +8,17 @@ from typing import Literal, get_args
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
-from dpsynth.report.page import card, closeness, glossary, guarantee, replication, risks, similarity, utility
+from dpsynth.report.page import (
+    attempts,
+    card,
+    closeness,
+    glossary,
+    guarantee,
+    replication,
+    risks,
+    similarity,
+    utility,
+)
 from dpsynth.report.page.blocks import Section
 from dpsynth.report.page.frame import render_template
 from dpsynth.report.page.summary import boxes
@@ -78,6 +88,7 @@ def _sections(report: RunReport) -> list[Section]:
     """
     measured = report.measured
     parts = (
+        attempts.section(report),
         utility.section(measured),
         replication.section(report),
         similarity.section(measured),

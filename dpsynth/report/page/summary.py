@@ -18,6 +18,7 @@ from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.attempts import judge_attempts
 from dpsynth.report.verdicts.columns import between_steps
 from dpsynth.report.verdicts.guarantee import judge_guarantee
 from dpsynth.report.verdicts.replication import judge_studies, judged
@@ -40,6 +41,7 @@ def boxes(report: RunReport) -> tuple[Box, Box]:
     order = {"bad": 0, "caution": 1, "good": 2}
     verdicts = [
         *judge_guarantee(report.guarantee, report.profile),
+        *judge_attempts(report.attempts),
         *judge_studies(report.studies, internal=bool(report.withheld)),
         *judge(report.measured),
     ]

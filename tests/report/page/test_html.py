@@ -89,6 +89,7 @@ def test_everything_is_on_the_internal_page(report, pages):
         "Trade-off": 1, "AUC on held-out real records": 1, "random forest: AUC": 1, "calibration": 3,
         "Odds ratio of each term": 1, "missing: synthetic records": 3, "Difference: synthetic minus real": 1,
         "Declared study": 2, "declared as": 1, "naive: not valid as inference": 1, "paid for": 2,
+        "Proved and attempted": 2, "membership, distance": 1, "white box, critic steps": 1,
         "Nearest-neighbour accuracy against 1/2": 1, "Signs of memory": 0, "nearest training record": 1,
     }  # fmt: skip
     for phrase, least in kinds.items():
@@ -100,7 +101,7 @@ def test_everything_is_on_the_internal_page(report, pages):
 def test_each_internal_number_is_marked(report, pages):
     """Catches a number of real records in a table, sentence or caption without the badge."""
     # after the ledger, whose numbers may look like planted ones
-    html = pages["internal"].split('id="utility"')[1]
+    html = pages["internal"].split('id="attempts"')[1]
     rows = re.findall(r"<tr>(.*?)</tr>|<li[^>]*>(.*?)</li>|<figcaption>(.*?)</figcaption>", html, re.DOTALL)
     # a released estimate may look like a planted number
     planted = {form for number in report[1] if (form := f"{number:.4f}") not in pages["release"]}
@@ -161,6 +162,7 @@ def test_release_keeps_what_may_be_shared(pages):
     words = "".join(Outline(pages["release"]).words)
     for phrase in ("What do the declared studies find?", "Declared study: <i>mortality</i>", "can be quoted",
                    "positive_rate_synthetic", "Synthetic table", "The ledger, entry by entry", "critic steps",
+                   "Proved and attempted", "white box, critic steps",
                    "constraint_violations", "abab", "test_fraction: 0.5", "Page for release"):  # fmt: skip
         assert phrase in words, phrase
 
@@ -361,6 +363,15 @@ def study_rows(html: str, name: str) -> list[list[str]]:
     table = html.split(f"Declared study {name}: private estimates</span></caption>")[1].split("</table>")[0]
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
     return [[re.sub(r"<[^>]*>", "", cell) for cell in cells] for cells in rows[1:]]
+
+
+def test_a_passed_bound_is_the_first_thing_said(report):
+    """Catches a broken proof that is told as one number among others."""
+    broken = replace(report[0].attempts[0], proved=0.05)
+    page = render(replace(report[0], attempts=(*report[0].attempts, broken)), "release")
+    assert "An attack passed what is proved" in page and "An attack passed" not in render(
+        report[0], "release"
+    )
 
 
 def test_the_release_page_has_each_declared_estimate(report, pages):

@@ -1,0 +1,275 @@
+"""Membership by shadow models: canaries are planted or not, and the attacker has the generator itself.
+
+Each round puts every canary into the training table by a coin of its own, lets the generator make a synthetic
+table and looks how it lies around each canary. From half of the rounds (the shadow models) the attacker
+learns what a canary that was used looks like; in the other half (the targets) she guesses each coin. This is
+the strongest attacker here, whom differential privacy speaks of: she knows all other records.
+
+Against a generator that ignores its data the guesses of the targets are coins themselves: independent and
+right with probability 1/2, whatever was learned. Against an epsilon-DP one the number of right guesses is at
+most, in distribution, that of as many coins with probability ``e^epsilon / (1 + e^epsilon)`` (Steinke et al.
+2023), although canaries of one round share a model. Clopper and Pearson's interval over all
+guesses therefore never claims too much of epsilon-DP; where the rounds differ by more than coins do, the
+interval over rounds is taken.
+
+References
+----------
+Stadler, Oprisanu, Troncoso (2022), "Synthetic data: anonymisation groundhog day"; Steinke, Nasr, Jagielski
+(2023), "Privacy auditing with one (1) training run".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.risk import mean_rate
+from dpsynth.checks import whole
+from dpsynth.errors import InputError
+from dpsynth.evaluation.disclosure.distances import record_distance
+from dpsynth.evaluation.estimates import Estimate, share
+from dpsynth.evaluation.neighbours.search import nearest
+from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.table.column import Column
+from dpsynth.table.conform import round_frame, step_values
+from dpsynth.table.derived import add_derived
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+#: makes a synthetic table from a frame; any generator
+FitSample = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
+
+#: how close the closest and the fifth closest synthetic record lie
+_NEIGHBOURS = (1, 5)
+#: draws for each canary that is wanted, where rules refuse some
+_DRAWS = 1000
+#: stands for the logarithm of distance 0
+_COPY = -30.0
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """What the attacker with shadow models reached. Internal.
+
+    Attributes
+    ----------
+    accuracy : Estimate
+        Share of right guesses.
+    guesses, rounds, canaries : int
+        Guesses in all, target rounds, canaries in each.
+    proved : float or None
+        Upper bound on the expected accuracy.
+    level : float
+    """
+
+    accuracy: Estimate
+    guesses: int
+    rounds: int
+    canaries: int
+    proved: float | None = None
+    level: float = 0.95
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return the accuracy beside its bound."""
+        return (
+            Attempt(
+                "membership, shadow models with planted canaries",
+                "accuracy",
+                self.accuracy,
+                self.proved,
+                Estimate(0.5, 0.5, 0.5),
+                f"{self.guesses:,} guesses: {self.canaries} canaries in {self.rounds} tables",
+                "one canary, more rounds, and an attacker who sees the noisy numbers behind the table",
+                self.level,
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "internal": True}
+
+
+def plant(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Draw canaries: records with every column drawn by itself, uniformly over its public values.
+
+    Such records are unlike real ones, and so the easiest to notice. None of them reads a real record.
+
+    Parameters
+    ----------
+    schema : Schema
+        Its rules hold for every canary, and its derived columns are computed.
+    count : int
+
+    Raises
+    ------
+    InputError
+        If the rules refuse nearly every record.
+    """
+    kept = pd.DataFrame()
+    for _ in range(_DRAWS):
+        drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
+        drawn = schema.modelled.conform(drawn).frame
+        frame = add_derived(drawn, schema.formulas, schema.columns) if schema.formulas else drawn
+        for rule in schema.rules:
+            frame = frame[~rule.broken(frame)]
+        kept = pd.concat([kept, frame], ignore_index=True).drop_duplicates(ignore_index=True)
+        if len(kept) >= count:
+            return kept.head(count)[list(schema.names)]
+    raise InputError(f"the schema's rules refuse nearly every canary: {count} could not be drawn")
+
+
+def shadow_attack(
+    fit_sample: FitSample,
+    base: pd.DataFrame,
+    schema: Schema,
+    *,
+    rounds: int,
+    canaries: int | pd.DataFrame = 20,
+    seed: int,
+    proved: Proved | None = None,
+    level: float = 0.95,
+    folder: str | Path | None = None,
+    settings: dict[str, Any] | None = None,
+    jobs: int = 1,
+    on_round: OnRound = silent,
+) -> Shadow:
+    """Attack a generator.
+
+    Parameters
+    ----------
+    fit_sample : callable
+        ``fit_sample(frame, rng) -> frame``: any generator; picklable where ``jobs`` is more than 1.
+    base : pandas.DataFrame of shape (n, columns)
+        Records that are in every training table, conformed to the schema.
+    schema : Schema
+    rounds : int
+        Shadow models and targets together, an even number of at least 4.
+    canaries : int or pandas.DataFrame
+        How many are drawn (:func:`plant`), or the records themselves.
+    seed : int
+        Of coins, canaries and generators.
+    proved : Proved, optional
+    folder, jobs, on_round
+        As :func:`~dpsynth.files.rounds.carry_out` takes them: the same call goes on where an interrupted one
+        ended.
+    settings : dict, optional
+        What else the rounds depend on: the generator's own settings.
+
+    Raises
+    ------
+    InputError
+        If ``rounds`` is odd or below 4, or the folder holds rounds of other settings.
+    RunError
+        If the generator fails, naming the round.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    >>> base = pd.DataFrame({"age": [50] * 20})
+    >>> copied = shadow_attack(lambda frame, rng: frame, base, schema, rounds=8, canaries=4, seed=0)
+    >>> copied.accuracy.value, copied.guesses
+    (1.0, 16)
+    """
+    if whole("rounds", rounds, 4) % 2:
+        raise InputError(f"rounds must be even, half of them are shadow models, got {rounds}")
+    source = np.random.default_rng([seed, 0])
+    planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
+    work = _Round(fit_sample, base, planted, schema)
+    tasks = {f"round-{number:04d}": (seed, number) for number in range(rounds)}
+    kept = {"seed": seed, "canaries": len(planted), "records": len(base), **(settings or {})}
+    done = carry_out(work, tasks, folder=folder, settings=kept, jobs=jobs, on_round=on_round)
+    coins = np.array([record["used"] for record in done.values()], dtype=bool)
+    looks = np.array([record["looks"] for record in done.values()], dtype=np.float64)
+    half = rounds // 2
+    right = learned_guesses(coins[:half], looks[:half], looks[half:]) == coins[half:]
+    bound = None if proved is None else proved.accuracy
+    return Shadow(_interval(right, level), right.size, rounds - half, len(planted), bound, level)
+
+
+def learned_guesses(coins: NDArray[np.bool_], looks: Floats, seen: Floats) -> NDArray[np.bool_]:
+    """Guess coins from how tables lie around the canaries, after having seen some with their coins.
+
+    Parameters
+    ----------
+    coins : ndarray of bool of shape (shadows, canaries)
+    looks : ndarray of shape (shadows, canaries, features)
+        Of the shadow models.
+    seen : ndarray of shape (targets, canaries, features)
+
+    Returns
+    -------
+    ndarray of bool of shape (targets, canaries)
+
+    Notes
+    -----
+    Each canary's features are taken from their median over the shadow models, so that one logistic
+    regression serves all canaries.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    middle = np.median(looks, axis=0)
+    known, asked = (part - middle for part in (looks, seen))
+    if coins.all() or not coins.any():
+        return np.full(seen.shape[:2], bool(coins.all()))
+    scaler = StandardScaler().fit(known.reshape(-1, known.shape[2]))
+    model = LogisticRegression().fit(scaler.transform(known.reshape(-1, known.shape[2])), coins.ravel())
+    chance = model.predict_proba(scaler.transform(asked.reshape(-1, asked.shape[2])))[:, 1]
+    return np.asarray(chance >= 0.5).reshape(seen.shape[:2])
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One table with some of the canaries; sent to other processes."""
+
+    fit_sample: FitSample
+    base: pd.DataFrame
+    canaries: pd.DataFrame
+    schema: Schema
+
+    def __call__(self, task: tuple[int, int]) -> dict[str, Any]:
+        seed, number = task
+        rng = np.random.default_rng([seed, 1, number])
+        used = rng.random(len(self.canaries)) < 0.5
+        frame = pd.concat([self.base, self.canaries[used]], ignore_index=True)
+        frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
+        made = self.schema.conform(self.fit_sample(frame, rng)).frame
+        made = round_frame(self.schema.columns, made)
+        return {"used": used.tolist(), "looks": self._looks(made).tolist()}
+
+    def _looks(self, made: pd.DataFrame) -> Floats:
+        """Logarithms of the distances of each canary to its closest synthetic records."""
+        schema = self.schema.modelled
+        metric = record_distance(schema)
+        points, others = (metric.encode(frame, schema) for frame in (self.canaries, made))
+        far = np.sqrt(nearest(points, others, metric, max(_NEIGHBOURS)).distance)
+        columns = [far[:, min(k, far.shape[1]) - 1] for k in _NEIGHBOURS]
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(np.stack(columns, axis=1)), _COPY)
+
+
+def _interval(right: NDArray[np.bool_], level: float) -> Estimate:
+    """Over all guesses as coins, or over rounds where that is wider."""
+    coins = share(int(right.sum()), right.size, level)
+    rounds = mean_rate(right.mean(axis=1), level)
+    if len(right) < 3 or rounds.upper - rounds.lower < coins.upper - coins.lower or right.all():
+        return coins
+    return Estimate(coins.value, min(coins.lower, rounds.lower), max(coins.upper, rounds.upper))
+
+
+def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
+    if not column.is_numeric:
+        return [column.categories[i] for i in rng.integers(len(column.categories), size=n)]
+    if column.n_values is not None:
+        return step_values(column, rng.integers(column.n_values, size=n))
+    assert column.lower is not None and column.upper is not None
+    return rng.uniform(column.lower, column.upper, size=n)

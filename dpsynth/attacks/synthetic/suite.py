@@ -1,0 +1,202 @@
+"""All attacks that need no generator, on plain tables of any tool, in bounded time.
+
+Tables are cut to random parts before they are attacked: descriptions are counted in parts of 20,000 records,
+distances are between so many records that comparisons times columns stay within a budget. A part is attacked
+as if it were the table; what is rarer than one in 20,000 is not looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.synthetic.inference import TOLERANCE, inference, known_columns
+from dpsynth.attacks.synthetic.linkability import check_linked, linkability
+from dpsynth.attacks.synthetic.membership import membership_risks
+from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.risk import Risk
+from dpsynth.attacks.synthetic.singling_out import singling_out
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import Tables
+from dpsynth.table.schema import Schema
+
+#: receives the name of a risk and the part of the work that is done
+Stages = Callable[[str, float], None]
+#: columns of a description of several, as in anonymeter
+COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Parameters
+    ----------
+    descriptions : int
+        Of singling out, of each kind.
+    counted : int
+        Records of each table in which descriptions are counted.
+    compared : int
+        Records of each table between which distances are taken, for membership and linkability.
+    work : float
+        Numbers that the guesses of all columns may compare: targets x synthetic records x columns x columns.
+    """
+
+    descriptions: int = 500
+    counted: int = 20_000
+    compared: int = 5_000
+    work: float = 2e10
+
+
+#: what `dpsynth run` can afford: seconds
+QUICK = Effort(descriptions=300, counted=20_000, compared=2_000, work=1e9)
+
+
+def check_request(
+    schema: Schema,
+    linked: tuple[Sequence[str], Sequence[str]] | None,
+    sensitive: Sequence[str] | None,
+) -> None:
+    """Raise InputError, naming the column, unless what is asked for fits the schema; reads no records."""
+    if linked is not None:
+        check_linked(linked, schema)
+    if sensitive is not None and not sensitive:
+        raise InputError("sensitive must name at least one column")
+    for name in sensitive or ():
+        known_columns(schema, name)
+
+
+def attack_tables(
+    tables: Tables,
+    *,
+    rng: np.random.Generator,
+    linked: tuple[Sequence[str], Sequence[str]] | None = None,
+    sensitive: Sequence[str] | None = None,
+    proved: Proved | None = None,
+    level: float = 0.95,
+    tolerance: float = TOLERANCE,
+    effort: Effort | None = None,
+    stages: Stages | None = None,
+) -> tuple[Risk, ...]:
+    """Attack a synthetic table. Internal.
+
+    Parameters
+    ----------
+    tables : Tables
+        With held-out records as ``test``.
+    linked : pair of sequences of str, optional
+        Columns in the hands of the linking attacker; see :func:`linkability`.
+    sensitive : sequence of str, optional
+        Columns to infer; all by default.
+    proved : Proved, optional
+        What the ledger of the table allows; without it no bound is shown.
+    level : float
+        Of the intervals, in (0, 1).
+    tolerance : float
+        Of numbers that are inferred.
+    effort : Effort, optional
+    stages : callable, optional
+
+    Returns
+    -------
+    tuple of Risk
+        Singling out, linkability, inference, membership; a risk that could not be tried is absent.
+
+    Raises
+    ------
+    InputError
+        If there are no held-out records or a column is unknown.
+    """
+    if tables.test is None:
+        raise InputError("attacks need held-out records: nothing else tells memory from what is common")
+    check_request(tables.schema, linked, sensitive)
+    proved, effort, tell = proved or Proved(), effort or Effort(), stages or (lambda stage, done: None)
+    seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(4)
+    streams = [np.random.default_rng(seed) for seed in seeds]
+
+    tell("singling out", 0.0)
+    counted = part(tables, effort.counted, streams[0])
+    risks = [
+        singling_out(counted, columns=width, rng=streams[0], count=effort.descriptions, level=level)
+        for width in ((1, COLUMNS) if len(tables.schema.modelled) > 1 else (1,))
+    ]
+    tell("linkability", 0.0)
+    near = part(tables, effort.compared, streams[1])
+    risks.append(linkability(near, linked, rng=streams[1], proved=proved.advantage, level=level))
+    tell("inference", 0.0)
+    guessed = part(tables, _affordable(tables, sensitive, effort), streams[2])
+    risks += inference(
+        guessed, sensitive, rng=streams[2], tolerance=tolerance, proved=proved.advantage, level=level
+    )
+    tell("membership", 0.0)
+    near = part(tables, effort.compared, streams[3])
+    risks += membership_risks(near, rng=streams[3], proved=proved, level=level)
+    tell("membership", 1.0)
+    return tuple(risk for risk in risks if risk is not None)
+
+
+def quick(
+    tables: Tables, *, rng: np.random.Generator, proved: Proved | None = None, level: float = 0.95
+) -> tuple[Attempt, ...]:
+    """Attack a table for the report of a run, in seconds: every risk, the columns as a mean. Internal.
+
+    Parameters
+    ----------
+    tables : Tables
+        Without held-out records nothing is attempted.
+    proved : Proved, optional
+
+    Returns
+    -------
+    tuple of Attempt
+    """
+    if tables.test is None:
+        return ()
+    return attempts(attack_tables(tables, rng=rng, proved=proved, level=level, effort=QUICK))
+
+
+def attempts(risks: Sequence[Risk]) -> tuple[Attempt, ...]:
+    """What a report has room for: every risk, and of inference the mean of the columns where there is one."""
+    means = {risk.attack for risk in risks if risk.risk == "inference" and risk.attack.startswith(MEAN)}
+    shown = [risk for risk in risks if risk.risk != "inference" or not means or risk.attack in means]
+    return tuple(attempt for risk in shown for attempt in risk.attempts())
+
+
+#: how the attack on all columns together is named
+MEAN = "mean of the columns"
+
+
+def part(tables: Tables, most: int, rng: np.random.Generator) -> Tables:
+    """Return random parts of at most so many records of each table."""
+
+    def cut(name: str) -> object:
+        frame = getattr(tables, name)
+        return frame.iloc[random_rows(len(frame), most, rng)].reset_index(drop=True)
+
+    return replace(tables, **{name: cut(name) for name in ("synthetic", "train", "test")})  # type: ignore[arg-type]
+
+
+def _affordable(tables: Tables, sensitive: Sequence[str] | None, effort: Effort) -> int:
+    """Records of each table whose distances fit the budget, for every column that is guessed."""
+    schema = tables.schema.modelled
+    guessed = len(schema) if sensitive is None else len(sensitive)
+    width = sum(len(c.categories) if c.is_categorical else 2 for c in schema.columns)
+    most = int(math.sqrt(effort.work / (2 * guessed * width)))
+    return max(min(most, effort.compared), 100)
+
+
+def held(estimate: Estimate) -> str:
+    """Return a rate as people read it.
+
+    Examples
+    --------
+    >>> held(Estimate(0.123, 0.1, 0.15))
+    '12.3 % (10.0 to 15.0)'
+    """
+    return f"{100 * estimate.value:.1f} % ({100 * estimate.lower:.1f} to {100 * estimate.upper:.1f})"

@@ -1,0 +1,166 @@
+"""Attacks on a synthetic table in plain words, for whoever has to decide whether it may be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsynth.attacks.synthetic.risk import Risk
+from dpsynth.attacks.synthetic.shadow import Shadow
+from dpsynth.attacks.synthetic.suite import MEAN
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.records import INTERNAL
+
+_QUESTIONS = {
+    "singling out": "Can one person be described so that nobody else fits?",
+    "linkability": "Can two files about the same people be joined by way of the table?",
+    "inference": "Can what is not known of a person be guessed?",
+    "membership": "Can it be told whether a person's record was used?",
+}
+_RIGHT = {
+    "singling out": "descriptions that fit exactly one person",
+    "linkability": "people whose two parts are joined",
+    "inference": "guesses that are right",
+    "membership": 'people of whom "was used" is said',
+}
+_NO_BOUND = {
+    "singling out": "No bound is proved for singling out.",
+    "inference": (
+        "No bound is proved for how often guesses are right: what holds for everybody can be inferred about "
+        "people who were never in the table, and differential privacy does not prevent it."
+    ),
+}
+
+
+def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
+    """Return what the attacks reached: one paragraph a risk, then the columns as a list.
+
+    Rates are in per cent with their intervals.
+    """
+    lines = [f"Attacks on the synthetic table ({INTERNAL}: real records were read without payment)", ""]
+    for name, question in _QUESTIONS.items():
+        of_risk = [risk for risk in risks if risk.risk == name]
+        if not of_risk:
+            lines += [
+                f"{name.upper()}. {question}",
+                "  could not be tried: the table offers nothing to try it with",
+                "",
+            ]
+            continue
+        lines.append(f"{name.upper()}. {question}")
+        means = [risk for risk in of_risk if risk.attack.startswith(MEAN)]
+        for risk in means or of_risk:
+            lines += _paragraph(risk)
+        if name == "membership" and shadow is not None:
+            lines += shadow_words(shadow)
+        if name in _NO_BOUND:
+            lines.append(f"  {_NO_BOUND[name]}")
+        lines.append("")
+        if means:
+            lines += [*_columns([risk for risk in of_risk if not risk.attack.startswith(MEAN)]), ""]
+    lines.append(verdict(risks, shadow))
+    return "\n".join(lines)
+
+
+def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
+    """Return in one or two sentences what all attacks together say."""
+    caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found))
+    broken = [risk for risk in risks if any(attempt.contradicts for attempt in risk.attempts())]
+    if shadow is not None:
+        caught = list(dict.fromkeys([*caught, *(["membership"] if shadow.accuracy.lower > 0.5 else [])]))
+    if broken:
+        return (
+            f"An attack passed what is proved ({broken[0].risk}, {broken[0].attack}): either this is the one "
+            "table in twenty where chance does so, or the proof or its code is wrong. Do not share the "
+            "table, and report this."
+        )
+    if caught:
+        return (
+            f"The table remembers the people it was made from ({', '.join(caught)}): they are attacked with "
+            "more success than people who had no part in it."
+        )
+    return (
+        "No attack succeeds more often on the people of the table than on people who had no part in it. That "
+        "is no proof: other attacks may. The proof is the ledger's, where there is one."
+    )
+
+
+def shadow_words(shadow: Shadow) -> list[str]:
+    """Return what the shadow models reached, as lines."""
+    lines = [
+        f"- shadow models with {shadow.canaries} planted canaries",
+        "    attacker holds   the generator itself and all other records, and knows the canaries",
+        f"    right            {_told(shadow.accuracy)} of {shadow.guesses:,} guesses of who was used",
+        "    by guessing      50.0 %",
+    ]
+    if shadow.proved is not None:
+        lines.append(f"    proved           at most {100 * shadow.proved:.1f} % on average")
+    above = shadow.accuracy.lower > 0.5
+    lines.append(
+        "    meaning          "
+        + (
+            "whether an unusual record was used can be told better than by guessing"
+            if above
+            else "whether even a most unusual record was used was told no better than by guessing"
+        )
+    )
+    return lines
+
+
+def _paragraph(risk: Risk) -> list[str]:
+    lines = [
+        f"- {risk.attack}",
+        f"    attacker holds   the synthetic table; {risk.holds}",
+        f"    training people  {_told(risk.rate)} {_RIGHT[risk.risk]} ({risk.tries[0]:,} attacks)",
+        f"    without table    {_told(risk.without)}",
+        f"    people held out  {_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
+        f"    excess           {_told(risk.excess)}; of what was left to gain {_told(risk.normalised)}",
+    ]
+    if risk.proved is not None:
+        lines.append(f"    proved           an excess of at most {100 * risk.proved:.1f} % on average")
+    lines.append(f"    meaning          {_meaning(risk)}")
+    if risk.about:
+        lines.append(f"    note             {risk.about}")
+    return lines
+
+
+def _meaning(risk: Risk) -> str:
+    if risk.found:
+        return "the table gives away people it was made from: they are attacked better than others"
+    if risk.excess.upper < 0:
+        return "people of the table are attacked less often with success than others, which is chance"
+    if risk.risk == "membership":
+        return "people who were used cannot be told from people who were not"
+    if risk.rate.lower > risk.without.upper:
+        return "the table teaches something about people in general, and no more about those it was made from"
+    return "the table helps no attacker measurably"
+
+
+def _columns(risks: Sequence[Risk]) -> list[str]:
+    """One line a column, of everybody; the worst-off where the table gives them away."""
+    shown = [risk for risk in risks if not risk.attack.endswith(WORST)]
+    width = max(len(risk.attack) for risk in shown)
+    lines = [
+        f"  {'column':{width}}  training  held out  without  excess (intervals hold for all columns together)"
+    ]
+    for risk in shown:
+        lines.append(
+            f"  {risk.attack:{width}}  {100 * risk.rate.value:6.1f} %  {100 * risk.held_out.value:6.1f} %"
+            f"  {100 * risk.without.value:5.1f} %  {_told(risk.excess)}{'  GIVEN AWAY' if risk.found else ''}"
+        )
+    for risk in risks:
+        if risk.attack.endswith(WORST) and risk.found:
+            lines.append(
+                f"  {risk.attack}: {_told(risk.rate)} of training, {_told(risk.held_out)} of held-out people"
+            )
+    return lines
+
+
+#: ends the name of an attack on the 5 % of the people of whom the attacker is surest
+WORST = ", worst-off"
+
+
+def _told(estimate: Estimate) -> str:
+    value = f"{100 * estimate.value:.1f} %"
+    if estimate.lower == estimate.upper:
+        return value
+    return f"{value} ({100 * estimate.lower:.1f} to {100 * estimate.upper:.1f})"

@@ -1,0 +1,47 @@
+"""How attempts are told: the words for each measure, one table for page and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsynth.attacks.attempt import Attempt, Measure
+from dpsynth.report.drawing.attempts import number, reached
+
+#: what each measure is called, what it says, and its axis
+WORDS: dict[Measure, tuple[str, str]] = {
+    "accuracy": ("Right guesses", "share of right guesses from even odds: 0.5 is a coin, 1 is certainty"),
+    "advantage": ("Advantage", "true positive minus false positive rate: 0 is a coin, 1 is certainty"),
+    "tpr": ("Members named", "share of members named at a small share of others wrongly suspected"),
+    "tv": ("Total variation", "how much more often one table's outcomes come out than its neighbour's"),
+    "epsilon": ("Epsilon", "how many times as probable an event is with a patient as without: e to the ε"),
+    "belief": ("Belief", "how sure the adversary became, from even odds"),
+    "exceedance": ("Beliefs beyond the limit", "share of runs after which the adversary is surer than that"),
+    "rate": ("Attacks on the table", "share of attacks that were right"),
+}
+HEADER = ("attack", "reached", "without the table", "proved bound", "to come closer")
+
+
+def grouped(attempts: Sequence[Attempt]) -> list[tuple[Measure, list[Attempt]]]:
+    """Attempts by measure, in the order of :data:`WORDS`."""
+    groups = [(measure, [a for a in attempts if a.measure == measure]) for measure in WORDS]
+    return [(measure, group) for measure, group in groups if group]
+
+
+def cells(attempt: Attempt) -> tuple[str, str, str, str, str]:
+    """The row of an attempt under :data:`HEADER`."""
+    control = "" if attempt.control is None else number(attempt.control.value)
+    proved = "none" if attempt.proved is None else number(attempt.proved)
+    name = f"{attempt.attack} ({attempt.about})" if attempt.about else attempt.attack
+    return name, reached(attempt), control, proved, attempt.closer
+
+
+def levels(attempts: Sequence[Attempt]) -> str:
+    """The levels of the intervals, as a sentence has them.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.estimates import Estimate
+    >>> levels([Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), level=0.999)])
+    '99.9 %'
+    """
+    return " and ".join(f"{100 * level:g} %" for level in sorted({a.level for a in attempts}))

@@ -1,0 +1,91 @@
+"""What attacks reached, on one scale with what is proved and what an attacker with empty hands reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.report.drawing import style
+from dpsynth.report.drawing.svg import Plot, to_plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_CONTROL: Any = {
+    "marker": "D",
+    "color": style.COLOURS[1],
+    "markerfacecolor": "white",
+    "markersize": 5,
+    "linestyle": "none",
+}
+
+
+def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) -> Plot:
+    """Draw attempts of one measure: a dot with its interval, the control, and the bound as a bar's end.
+
+    Attempts without a bound have no bar.
+    """
+    said = "; ".join(in_words(attempt) for attempt in attempts)
+
+    def draw() -> Figure:
+        figure, (axis,) = style.panels(height=1.0 + 0.3 * len(attempts))
+        for place, attempt in enumerate(attempts):
+            first = place == 0
+            if attempt.proved is not None:
+                axis.barh(place, attempt.proved, height=0.62, color=style.COLOURS[0], alpha=0.18, linewidth=0)
+                axis.plot([attempt.proved] * 2, [place - 0.31, place + 0.31], color=style.COLOURS[0])
+            found = attempt.found
+            axis.plot([found.lower, found.upper], [place] * 2, color="black", linewidth=1.6)
+            axis.plot(
+                [found.value], [place], "o", color="black", markersize=5, label="reached" if first else None
+            )
+            if attempt.control is not None:
+                axis.plot([attempt.control.value], [place], **_CONTROL)
+        if any(attempt.proved is not None for attempt in attempts):
+            axis.plot(
+                [],
+                [],
+                color=style.COLOURS[0],
+                linewidth=5,
+                alpha=0.4,
+                label="proved: no attack passes its end",
+            )
+        if any(attempt.control is not None for attempt in attempts):
+            axis.plot([], [], label="without the table", **_CONTROL)
+        axis.set_yticks(range(len(attempts)), [style.clipped(attempt.attack, 30) for attempt in attempts])
+        axis.set_ylim(len(attempts) - 0.5, -0.5)
+        axis.set_xlim(left=min(0.0, *(attempt.found.lower for attempt in attempts)))
+        axis.grid(axis="y", visible=False)
+        axis.set_xlabel(axis_label)
+        style.legend_below(figure, axis, columns=1)
+        return figure
+
+    caption = f"{what}: what attacks reached, with intervals, and what is proved"
+    return to_plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
+
+
+def in_words(attempt: Attempt) -> str:
+    """An attempt in one phrase.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.estimates import Estimate
+    >>> in_words(Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.4))
+    'guess: 0.300 (0.250 to 0.350) of at most 0.400'
+    """
+    bound = "" if attempt.proved is None else f" of at most {number(attempt.proved)}"
+    control = "" if attempt.control is None else f", {number(attempt.control.value)} without the table"
+    return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
+
+
+def reached(attempt: Attempt) -> str:
+    """What was found, with its interval."""
+    found = attempt.found
+    return f"{number(found.value)} ({number(found.lower)} to {number(found.upper)})"
+
+
+def number(value: float) -> str:
+    """Three decimals, without a minus before zero."""
+    return f"{value:z.3f}"

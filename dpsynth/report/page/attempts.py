@@ -1,0 +1,47 @@
+"""The section that puts what attacks reached beside what is proved."""
+
+from __future__ import annotations
+
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.report.attempts import HEADER, WORDS, cells, grouped, levels
+from dpsynth.report.drawing.attempts import plot_attempts
+from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Plots, Section, number, paragraph
+from dpsynth.report.run_report import RunReport
+
+
+def section(report: RunReport) -> Section | None:
+    """Return the section; None where nothing was tried."""
+    if not report.attempts:
+        return None
+    blocks: list[Block] = [
+        paragraph(
+            "What is proved holds against every attacker, whatever they know and compute. What is attempted "
+            "is what attacks on this very table, or on the releases it was made with, have reached; "
+            f"intervals are of {levels(report.attempts)}.",
+            "An attempt that stays below its bound proves nothing by itself: the last column says what would "
+            "have to be true for it to come closer. One that passes its bound shows that the proof, or the "
+            "code, is wrong.",
+        )
+    ]
+    for measure, attempts in grouped(report.attempts):
+        name, meaning = WORDS[measure]
+        rows = tuple(_row(attempt) for attempt in attempts)
+        plot = plot_attempts(attempts, what=name, axis_label=name.lower())
+        blocks += [
+            Heading(name),
+            paragraph(f"{meaning[:1].upper()}{meaning[1:]}."),
+            Plots((plot,)),
+            Grid(f"{name}: proved and attempted", HEADER, rows),
+        ]
+    return Section("attempts", "Proved and attempted", tuple(blocks))
+
+
+def _row(attempt: Attempt) -> tuple[Cell, ...]:
+    name, found, control, proved, closer = cells(attempt)
+    return (
+        Cell(name),
+        number(found, attempt.internal),
+        number(control, attempt.internal and bool(control)),
+        number(proved),
+        Cell(closer),
+    )

@@ -1,0 +1,44 @@
+"""Rules about attempts: has an attack passed what is proved?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.report.drawing.attempts import in_words
+from dpsynth.report.verdicts.verdict import Verdict
+
+
+def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
+    """Return what the rules say: each contradiction by itself, or that no bound was passed.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.estimates import Estimate
+    >>> [v.code for v in judge_attempts([Attempt("guess", "tv", Estimate(0.3, 0.29, 0.31), proved=0.2)])]
+    ['bound_passed']
+    """
+    bounded = [attempt for attempt in attempts if attempt.proved is not None]
+    passed = [attempt for attempt in bounded if attempt.contradicts]
+    if passed:
+        return tuple(
+            Verdict(
+                "bound_passed",
+                "bad",
+                f"An attack passed what is proved ({in_words(attempt)}): the proof, or the code that carries "
+                "it out, is wrong. Release nothing, and report it.",
+                (f"attempts: {attempt.attack}",),
+                attempt.internal,
+                "risk",
+            )
+            for attempt in passed
+        )
+    if not bounded:
+        return ()
+    many = len(bounded)
+    sentence = (
+        f"{'An attack was' if many == 1 else f'{many} attacks were'} tried against what is proved, and none "
+        "passed its bound. That proves nothing, but a gross error would have shown."
+    )
+    internal = any(attempt.internal for attempt in bounded)
+    return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)
