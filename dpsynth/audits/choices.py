@@ -1,9 +1,9 @@
 """Audit of the prior's structure: an exponential mechanism, where one record moves its scores the farthest.
 
-The worst case is made up. Without the record all pairs of columns score alike; with it the pairs of one column
-lose 1 and all others gain 1, so that this column is chosen e^epsilon times less often, but for what the number
-of candidates takes off. The auditor looks at the first choice. Its law on both tables follows from the
-definition, and not from the mechanism's code.
+The worst case is made up. Without the record all pairs of columns score alike; with it the pairs of one
+column lose 1 and all others gain 1, so that this column is chosen e^epsilon times less often, but for what
+the number of candidates takes off. The auditor looks at the first choice. Its law on both tables follows from
+the definition, and not from the mechanism's code.
 
 A choice's own epsilon is a few hundredths in most runs, where no number of trials shows anything: the same
 code is then audited at epsilon 1.

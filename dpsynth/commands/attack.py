@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dpsynth.commands import attack_synthetic
+from dpsynth.commands import attack_audit, attack_synthetic
 
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
@@ -18,4 +18,5 @@ def _attacks() -> None:
     """Keep ``attack`` a group, however few attacks there are."""
 
 
+app.command("audit")(attack_audit.audit_releases)
 app.command("synthetic")(attack_synthetic.attack_table)
