@@ -1,8 +1,8 @@
 """Every release of a fit, audited with its own noise on made-up tables: what a configuration promises.
 
-The releases are those that a fit of this schema with these options makes, in the order in which it makes them,
-on records that are made up from the schema. Each is then audited by itself. No private record is read, so that
-what is found can be released.
+The releases are those that a fit of this schema with these options makes, in the order in which it makes
+them, on records that are made up from the schema. Each is then audited by itself. No private record is read,
+so that what is found can be released.
 """
 
 from __future__ import annotations

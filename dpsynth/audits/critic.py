@@ -3,8 +3,8 @@
 The tables are one record and none. A run releases T noisy sums at the weights of T steps that were made
 beforehand, by the program's own updates at a learning rate so large that only the projection keeps the
 weights where the noise takes them to be. At each of them the record's gradient is the farthest one that is
-possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gives to a record. Noise, sample,
-centre and weight are those of `dpsynth.gan.step`, compiled.
+possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gives to a record. Noise,
+sample, centre and weight are those of `dpsynth.gan.step`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
 """

@@ -1,4 +1,4 @@
-"""A ledger that keeps what it is asked to run: the releases of a fit as they are, with all that they rest on."""
+"""A ledger that keeps what it runs: the releases of a fit as they are, with all that they rest on."""
 
 from __future__ import annotations
 

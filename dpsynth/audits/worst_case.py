@@ -89,9 +89,9 @@ def farthest(
         if noise_shape == "proportional":
             ball = False
         elif noise_shape == "optimal":
-            ball = radius * math.sqrt(size) < np.abs(ranges).sum()
+            ball = radius * math.sqrt(size) < float(np.abs(ranges).sum())
         else:
-            ball = radius < np.linalg.norm(ranges)
+            ball = radius < float(np.linalg.norm(ranges))
         if ball and spectral:
             corners = [np.full(shape, radius / math.sqrt(size)) for shape in shapes]
             middles = [np.zeros(shape) for shape in shapes]
@@ -174,12 +174,14 @@ def _outer(x: Interval, delta: Interval) -> Interval:
 def _radii(weights: Weights, layout: Layout, inputs: list[Interval], deltas: list[Interval]) -> list[float]:
     """Norm of each layer's gradient at most: ``sqrt(|x|^2 + 1) |delta|``, no 1 without a bias."""
     norms = [float(np.linalg.svd(matrix, compute_uv=False)[0]) for matrix, _ in weights]
-    x, xs = layout.radius, []
+    x = layout.radius
+    xs: list[float] = []
     for (_, bias), bound, norm in zip(weights, inputs, norms, strict=True):
         x = min(x, _norm(bound))
         xs.append(x)
         x = norm * x + (0.0 if bias is None else float(np.linalg.norm(bias)))
-    delta, radii = 1.0, []
+    delta = 1.0
+    radii: list[float] = []
     for layer in range(len(weights) - 1, -1, -1):
         delta = min(delta, _norm(deltas[layer]))
         ones = 0.0 if weights[layer][1] is None else 1.0
