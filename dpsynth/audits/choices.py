@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpsynth.accounting.events.events import epsilon_delta_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.verdict import Audited, Declared, judge
+from dpsynth.attacks.audit.judging import Audited, Declared, judge
 from dpsynth.audits.watching import Remembered
 from dpsynth.errors import InputError
 from dpsynth.releases.binning import Binning

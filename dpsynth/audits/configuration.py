@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.verdict import Audited, Declared
+from dpsynth.attacks.audit.judging import Audited, Declared
 from dpsynth.audits.choices import audit_choices
 from dpsynth.audits.releases import audit_release, uniform_records
 from dpsynth.audits.watching import WatchingLedger
@@ -143,11 +143,8 @@ def audit_one(
         audited = audit_critic(
             found.layout, found.training, plan, delta=found.delta, trials=trials, rng=rng, steps=steps
         )
-        return (
-            audited
-            if own <= most_noise
-            else replace(audited, about=f"{audited.about}, not its own {own:.4g}")
-        )
+        about = audited.about if own <= most_noise else f"{audited.about}, not its own {own:.4g}"
+        return replace(audited, about=about)
     release = found.releases[place]
     if isinstance(release, GaussianRelease):
         audited = audit_release(release, found.made_up, delta=found.delta, trials=trials, rng=rng)

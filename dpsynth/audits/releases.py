@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.verdict import Audited, Declared, judge
+from dpsynth.attacks.audit.judging import Audited, Declared, judge
 from dpsynth.audits.watching import Remembered
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords

@@ -15,7 +15,7 @@ from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
     from dpsynth.attacks.audit.black_box import BlackBox
-    from dpsynth.attacks.audit.verdict import Audited
+    from dpsynth.attacks.audit.judging import Audited
     from dpsynth.runs.audited import ToAudit
 
 #: folders of finished rounds
@@ -136,7 +136,7 @@ def _kept(out: Path | None) -> Iterator[None]:
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None) -> str:
-    from dpsynth.attacks.audit.verdict import MEANING
+    from dpsynth.attacks.audit.judging import MEANING
 
     lines: list[str] = []
     if audited:
