@@ -227,7 +227,6 @@ class CriticAudit:
                     activation=self.settings.activation,
                     slope=self.settings.slope,
                     noise_shape=self.plan.noise_shape,
-                    spectral=self.settings.critic_constraint == "spectral",
                     centred=self.plan.centred,
                 )
             )

@@ -53,7 +53,6 @@ def farthest(
     activation: str,
     slope: float,
     noise_shape: str,
-    spectral: bool,
     centred: bool,
 ) -> Farthest:
     """The gradient for which the proved sensitivity is attained.
@@ -66,8 +65,6 @@ def farthest(
     activation, slope : str, float
         Of the critic.
     noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
-    spectral : bool
-        Whether balls are used.
     centred : bool
         Whether the sum is centred.
     """
@@ -92,7 +89,7 @@ def farthest(
             ball = radius * math.sqrt(size) < float(np.abs(ranges).sum())
         else:
             ball = radius < float(np.linalg.norm(ranges))
-        if ball and spectral:
+        if ball:
             corners = [np.full(shape, radius / math.sqrt(size)) for shape in shapes]
             middles = [np.zeros(shape) for shape in shapes]
         gradient += corners

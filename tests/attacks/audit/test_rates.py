@@ -149,3 +149,12 @@ def test_mistakes_are_named():
         planned_threshold(0.0, 100, DELTA)
     with pytest.raises(InputError, match="at least one number"):
         best_epsilon([1.0], [0.0], [], DELTA)
+
+
+def test_several_thresholds_are_paid_for():
+    """Catches the best of ten thresholds told at the level of one: by hand, at a tenth of the failure."""
+    member, other = np.linspace(0.5, 3.5, 300), np.linspace(-1.0, 2.0, 300)
+    lines = [float(line) for line in np.linspace(0.0, 1.8, 10)]
+    found = best_epsilon(member, other, lines, DELTA, 0.95)
+    each = [errors_at(member, other, line).epsilon(DELTA, 0.995).lower for line in lines]
+    assert found.lower == max(each) < max(errors_at(member, other, t).epsilon(DELTA).lower for t in lines)
