@@ -30,6 +30,7 @@ LAYERS = [
     ("defenses",),
     ("report",),
     ("papers",),
+    ("audits",),
     ("runs",),
     ("studies",),
     ("commands", "cli"),

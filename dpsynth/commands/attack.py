@@ -6,6 +6,7 @@ import typer
 
 from dpsynth.commands import attack_ltu, attack_synthetic
 from dpsynth.commands import attack_adversary, attack_synthetic
+from dpsynth.commands import attack_audit, attack_synthetic
 
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
@@ -20,5 +21,6 @@ def _attacks() -> None:
 
 
 app.command("adversary")(attack_adversary.attack_training)
+app.command("audit")(attack_audit.audit_releases)
 app.command("synthetic")(attack_synthetic.attack_table)
 app.command("ltu")(attack_ltu.attack_classifier)
