@@ -14,7 +14,7 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "checks", "cluster", "files"),
+    ("errors", "checks", "cluster", "files", "optional"),
     ("table",),
     ("regression",),
     ("accounting",),
@@ -30,6 +30,7 @@ LAYERS = [
     ("defenses",),
     ("report",),
     ("papers",),
+    ("audits",),
     ("runs",),
     ("studies",),
     ("commands", "cli"),

@@ -88,6 +88,8 @@ def attacked_run(folder: str | Path) -> Attacked:
         If the schema is not the run's any more, or a file cannot be read.
     """
     folder = Path(folder)
+    if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
+        folder = folder.resolve()
     require_run(folder)
     report = load(folder)
     config = configuration(report, folder, {})

@@ -116,7 +116,7 @@ def known_columns(schema: Schema, column: str) -> tuple[str, ...]:
     return tuple(name for name in schema.modelled.names if name != column)
 
 
-def inference(
+def infer_columns(
     tables: Tables,
     sensitive: Sequence[str] | None = None,
     *,

@@ -30,7 +30,7 @@ from dpsynth.table.schema import Schema
 Floats = NDArray[np.float64]
 
 
-def linkability(
+def link_people(
     tables: Tables,
     linked: tuple[Sequence[str], Sequence[str]] | None = None,
     *,

@@ -50,7 +50,7 @@ FitSample = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 #: how close the closest and the fifth closest synthetic record lie
 _NEIGHBOURS = (1, 5)
 #: draws for each canary that is wanted, where rules refuse some
-_DRAWS = 1000
+_DRAWS = 100
 #: stands for the logarithm of distance 0
 _COPY = -30.0
 
@@ -211,16 +211,20 @@ def learned_guesses(coins: NDArray[np.bool_], looks: Floats, seen: Floats) -> ND
 
     Notes
     -----
-    Each canary's features are taken from their median over the shadow models, so that one logistic
-    regression serves all canaries.
+    Each canary's features are taken from their median over the shadow models that did not have it, so that
+    one logistic regression serves all canaries.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    middle = np.median(looks, axis=0)
-    known, asked = (part - middle for part in (looks, seen))
     if coins.all() or not coins.any():
         return np.full(seen.shape[:2], bool(coins.all()))
+    without = np.where(coins[:, :, None], np.nan, looks)
+    everywhere = np.nanmedian(without, axis=(0, 1))
+    always = coins.all(axis=0)  # canaries that no shadow model went without
+    without[:, always] = everywhere
+    middle = np.nanmedian(without, axis=0)
+    known, asked = (part - middle for part in (looks, seen))
     scaler = StandardScaler().fit(known.reshape(-1, known.shape[2]))
     model = LogisticRegression().fit(scaler.transform(known.reshape(-1, known.shape[2])), coins.ravel())
     chance = model.predict_proba(scaler.transform(asked.reshape(-1, asked.shape[2])))[:, 1]

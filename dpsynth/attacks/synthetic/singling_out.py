@@ -64,7 +64,7 @@ class Condition:
 Description = tuple[Condition, ...]
 
 
-def singling_out(
+def single_out(
     tables: Tables,
     *,
     columns: int,

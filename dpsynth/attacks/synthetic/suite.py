@@ -1,27 +1,26 @@
 """All attacks that need no generator, on plain tables of any tool, in bounded time.
 
-Tables are cut to random parts before they are attacked: descriptions are counted in parts of 20,000 records,
-distances are between so many records that comparisons times columns stay within a budget. A part is attacked
-as if it were the table; what is rarer than one in 20,000 is not looked for.
+Large tables are cut to random parts before they are attacked. Of the real records, which are the targets,
+some thousands give intervals that are narrow enough; of the synthetic ones as many are searched as can be,
+since a copy is found only if it is among them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.inference import TOLERANCE, inference, known_columns
-from dpsynth.attacks.synthetic.linkability import check_linked, linkability
+from dpsynth.attacks.synthetic.inference import TOLERANCE, infer_columns, known_columns
+from dpsynth.attacks.synthetic.linkability import check_linked, link_people
 from dpsynth.attacks.synthetic.membership import membership_risks
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import Risk
-from dpsynth.attacks.synthetic.singling_out import singling_out
+from dpsynth.attacks.synthetic.singling_out import single_out
 from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.subsample import random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
@@ -42,20 +41,23 @@ class Effort:
         Of singling out, of each kind.
     counted : int
         Records of each table in which descriptions are counted.
-    compared : int
-        Records of each table between which distances are taken, for membership and linkability.
+    targets : int
+        Real records of each kind that are attacked by distances.
     work : float
-        Numbers that the guesses of all columns may compare: targets x synthetic records x columns x columns.
+        Numbers that one attack by distances may compare: targets x synthetic records x columns, for
+        inference times the columns that are guessed.
     """
 
     descriptions: int = 500
-    counted: int = 20_000
-    compared: int = 5_000
-    work: float = 2e10
+    counted: int = 100_000
+    targets: int = 2_000
+    work: float = 1e10
 
 
 #: what `dpsynth run` can afford: seconds
-QUICK = Effort(descriptions=300, counted=20_000, compared=2_000, work=1e9)
+QUICK = Effort(descriptions=300, counted=50_000, targets=1_000, work=1e9)
+#: synthetic records that are searched, and real ones that are attacked, however small the budget
+_LEAST, _FEWEST = 500, 100
 
 
 def check_request(
@@ -91,7 +93,7 @@ def attack_tables(
     tables : Tables
         With held-out records as ``test``.
     linked : pair of sequences of str, optional
-        Columns in the hands of the linking attacker; see :func:`linkability`.
+        Columns in the hands of the linking attacker; see :func:`link_people`.
     sensitive : sequence of str, optional
         Columns to infer; all by default.
     proved : Proved, optional
@@ -121,21 +123,22 @@ def attack_tables(
     streams = [np.random.default_rng(seed) for seed in seeds]
 
     tell("singling out", 0.0)
-    counted = part(tables, effort.counted, streams[0])
+    counted = part(tables, effort.counted, effort.counted, streams[0])
     risks = [
-        singling_out(counted, columns=width, rng=streams[0], count=effort.descriptions, level=level)
+        single_out(counted, columns=width, rng=streams[0], count=effort.descriptions, level=level)
         for width in ((1, COLUMNS) if len(tables.schema.modelled) > 1 else (1,))
     ]
     tell("linkability", 0.0)
-    near = part(tables, effort.compared, streams[1])
-    risks.append(linkability(near, linked, rng=streams[1], proved=proved.advantage, level=level))
+    near = part(tables, *affordable(tables, 2, effort), streams[1])
+    risks.append(link_people(near, linked, rng=streams[1], proved=proved.advantage, level=level))
     tell("inference", 0.0)
-    guessed = part(tables, _affordable(tables, sensitive, effort), streams[2])
-    risks += inference(
+    columns = len(tables.schema.modelled) if sensitive is None else len(sensitive)
+    guessed = part(tables, *affordable(tables, columns, effort), streams[2])
+    risks += infer_columns(
         guessed, sensitive, rng=streams[2], tolerance=tolerance, proved=proved.advantage, level=level
     )
     tell("membership", 0.0)
-    near = part(tables, effort.compared, streams[3])
+    near = part(tables, *affordable(tables, 0.1, effort), streams[3])  # matrix products are quicker
     risks += membership_risks(near, rng=streams[3], proved=proved, level=level)
     tell("membership", 1.0)
     return tuple(risk for risk in risks if risk is not None)
@@ -172,31 +175,26 @@ def attempts(risks: Sequence[Risk]) -> tuple[Attempt, ...]:
 MEAN = "mean of the columns"
 
 
-def part(tables: Tables, most: int, rng: np.random.Generator) -> Tables:
-    """Return random parts of at most so many records of each table."""
+def part(tables: Tables, real: int, synthetic: int, rng: np.random.Generator) -> Tables:
+    """Return random parts: at most so many training and as many held-out records, and synthetic ones."""
 
-    def cut(name: str) -> object:
-        frame = getattr(tables, name)
+    def cut(frame: pd.DataFrame, most: int) -> pd.DataFrame:
         return frame.iloc[random_rows(len(frame), most, rng)].reset_index(drop=True)
 
-    return replace(tables, **{name: cut(name) for name in ("synthetic", "train", "test")})  # type: ignore[arg-type]
+    assert tables.test is not None
+    return replace(
+        tables,
+        synthetic=cut(tables.synthetic, synthetic),
+        train=cut(tables.train, real),
+        test=cut(tables.test, real),
+    )
 
 
-def _affordable(tables: Tables, sensitive: Sequence[str] | None, effort: Effort) -> int:
-    """Records of each table whose distances fit the budget, for every column that is guessed."""
-    schema = tables.schema.modelled
-    guessed = len(schema) if sensitive is None else len(sensitive)
-    width = sum(len(c.categories) if c.is_categorical else 2 for c in schema.columns)
-    most = int(math.sqrt(effort.work / (2 * guessed * width)))
-    return max(min(most, effort.compared), 100)
-
-
-def held(estimate: Estimate) -> str:
-    """Return a rate as people read it.
-
-    Examples
-    --------
-    >>> held(Estimate(0.123, 0.1, 0.15))
-    '12.3 % (10.0 to 15.0)'
-    """
-    return f"{100 * estimate.value:.1f} % ({100 * estimate.lower:.1f} to {100 * estimate.upper:.1f})"
+def affordable(tables: Tables, searches: float, effort: Effort) -> tuple[int, int]:
+    """Return how many real records of each kind can be attacked, and how many synthetic ones searched."""
+    width = sum(
+        len(column.categories) if column.is_categorical else 2 for column in tables.schema.modelled.columns
+    )
+    pairs = effort.work / (2 * searches * width)
+    real = max(min(effort.targets, int(pairs / _LEAST)), _FEWEST)
+    return real, max(int(pairs / real), _LEAST)

@@ -64,12 +64,14 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
 def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     """Return in one or two sentences what all attacks together say."""
     caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found))
-    broken = [risk for risk in risks if any(attempt.contradicts for attempt in risk.attempts())]
+    tried = [attempt for risk in risks for attempt in risk.attempts()]
+    tried += () if shadow is None else shadow.attempts()
+    broken = [attempt.attack for attempt in tried if attempt.contradicts]
     if shadow is not None:
         caught = list(dict.fromkeys([*caught, *(["membership"] if shadow.accuracy.lower > 0.5 else [])]))
     if broken:
         return (
-            f"An attack passed what is proved ({broken[0].risk}, {broken[0].attack}): either this is the one "
+            f"An attack passed what is proved ({broken[0]}): either this is the one "
             "table in twenty where chance does so, or the proof or its code is wrong. Do not share the "
             "table, and report this."
         )

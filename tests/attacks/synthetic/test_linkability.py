@@ -1,0 +1,83 @@
+"""Links by way of the synthetic table, against a naive search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from attacked_tables import MIXED, fresh
+
+from dpsynth.attacks.synthetic.linkability import check_linked, columns_of, link_people, tied_nearest
+from dpsynth.errors import InputError
+from dpsynth.evaluation.neighbours.metrics import metric_named
+from dpsynth.evaluation.tables import Tables
+from dpsynth.table.schema import Column, Schema
+
+
+def test_links_are_those_of_a_naive_search():
+    """A search that finds others than the nearest, or compares training with held-out rows."""
+    tables = fresh((40, 30, 20), 0)
+    numbers = tables.schema.select(["age", "crp"])
+    rng = np.random.default_rng(3)
+    jitter = Tables.of(
+        *(frame[["age", "crp"]].assign(crp=rng.uniform(1, 400, len(frame))) for frame in (tables.synthetic,)),
+        train=tables.train[["age", "crp"]].assign(crp=rng.uniform(1, 400, 30)),
+        test=tables.test[["age", "crp"]],
+        schema=numbers,
+    )
+    found = link_people(jitter, (["age"], ["crp"]), neighbours=40, rng=rng)
+    assert found.rate.value == 1.0, "all synthetic records are shared"
+    near = tied_nearest(
+        np.array([[0.0], [1.0]]), np.array([[0.9], [0.2], [5.0]]), metric_named("gower"), 1, 0
+    )
+    assert near.tolist() == [[1], [0]]
+
+
+def test_ties_do_not_link_everybody():
+    """Taking the first of equally close records for both parts, which links records of few categories."""
+    columns = tuple(Column(name=name, kind="binary", categories=("0", "1")) for name in "ab")
+    schema, rng = Schema(columns=columns), np.random.default_rng(0)
+    made, train, held_out = (
+        pd.DataFrame({name: rng.choice(["0", "1"], n) for name in "ab"}) for n in (400, 2000, 500)
+    )
+    tables = Tables.of(made, train=train, test=held_out, schema=schema)
+    found = link_people(tables, (["a"], ["b"]), rng=rng)
+    # about 100 of 400 records agree with both parts, of 200 that agree with either: 100 / 200 / 200
+    assert found.rate.value == pytest.approx(1 / 400, abs=0.004)
+    assert found.without.value == pytest.approx(1 / 400)
+
+
+def test_blind_choices_share_a_record_as_often_as_simulated():
+    """A wrong rate of the attacker without the table for several neighbours."""
+    tables, rng = fresh((12, 10, 10), 0), np.random.default_rng(0)
+    found = link_people(tables, rng=rng, neighbours=3)
+    pairs = [set(rng.choice(12, 3, False)) & set(rng.choice(12, 3, False)) for _ in range(4000)]
+    assert found.without.value == pytest.approx(np.mean([bool(pair) for pair in pairs]), abs=0.03)
+
+
+def test_ties_are_drawn_evenly_and_alike_with_one_seed():
+    """A draw that depends on threads, or prefers some of the tied."""
+    flat = np.zeros((6000, 1))
+    drawn = [tied_nearest(flat, flat[:3], metric_named("gower"), 1, 5) for _ in range(2)]
+    assert (drawn[0] == drawn[1]).all()
+    assert np.bincount(drawn[0].ravel()).min() > 1800
+
+
+def test_columns_held_twice_or_unknown_are_refused():
+    """A link by a shared column, which succeeds by itself."""
+    with pytest.raises(InputError, match="'age' is in both"):
+        check_linked((["age", "sex"], ["age"]), MIXED)
+    with pytest.raises(InputError, match="'zip' is not a column"):
+        check_linked((["age"], ["zip"]), MIXED)
+    with pytest.raises(InputError, match="empty"):
+        check_linked((["age"], []), MIXED)
+    assert columns_of(MIXED, ["crp", "age"]).names == ("crp", "age")
+
+
+def test_a_single_column_cannot_be_held_in_two_parts():
+    """A crash on the smallest table."""
+    schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
+    one = pd.DataFrame({"age": [1, 2, 3]})
+    assert (
+        link_people(Tables.of(one, train=one, test=one, schema=schema), rng=np.random.default_rng(0)) is None
+    )

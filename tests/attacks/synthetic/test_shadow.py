@@ -1,0 +1,133 @@
+"""Shadow models with planted canaries, on generators whose answer is known."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from attacked_tables import MIXED, patients
+
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.shadow import plant, shadow_attack
+from dpsynth.errors import InputError, RunError
+from dpsynth.evaluation.estimates import share
+from dpsynth.table.schema import Column, Schema
+
+BASE = MIXED.conform(patients(60, np.random.default_rng(0))).frame
+WARDS = Schema(
+    columns=(Column(name="ward", kind="categorical", categories=tuple(f"w{i}" for i in range(21))),)
+)
+
+
+def copy(frame, rng):
+    return frame
+
+
+def ignore(frame, rng):
+    return patients(60, rng)
+
+
+def fail(frame, rng):
+    raise ValueError("no convergence")
+
+
+def noisy_counts(frame, rng, epsilon=1.0):
+    """An epsilon-DP generator for adding or removing one record: Laplace noise on every count."""
+    counts = frame["ward"].value_counts().reindex(WARDS.columns[0].categories, fill_value=0).to_numpy()
+    noisy = np.maximum(counts + rng.laplace(0, 1 / epsilon, len(counts)), 0)
+    return pd.DataFrame({"ward": rng.choice(WARDS.columns[0].categories, 2000, p=noisy / noisy.sum())})
+
+
+def test_a_generator_that_copies_is_caught():
+    """An attack that does not see its own canaries in the table."""
+    found = shadow_attack(copy, BASE, MIXED, rounds=12, canaries=10, seed=0)
+    assert found.guesses == 60
+    assert found.accuracy.value > 0.98
+
+
+def test_a_generator_that_ignores_its_data_is_guessed_by_coins():
+    """Coins that leak into the features, or a model that is tried on what it learned from."""
+    found = shadow_attack(ignore, BASE, MIXED, rounds=24, canaries=20, seed=1)
+    assert found.accuracy.lower < 0.5 < found.accuracy.upper
+    assert abs(found.accuracy.value - 0.5) < 0.1
+
+
+def test_a_private_generator_stays_below_its_bound_and_is_still_noticed():
+    """A bound of another quantity, or an attack too weak to say anything."""
+    base = pd.DataFrame({"ward": ["w0"] * 50})
+    canaries = pd.DataFrame({"ward": [f"w{i}" for i in range(1, 21)]})
+    proved = Proved(Profile.promised(1.0, 0.0, 1.0))
+    found = shadow_attack(noisy_counts, base, WARDS, rounds=60, canaries=canaries, seed=2, proved=proved)
+    assert found.proved == pytest.approx(np.e / (1 + np.e))
+    assert 0.55 < found.accuracy.value < found.proved
+    assert not found.attempts()[0].contradicts
+
+
+def test_an_interrupted_attack_goes_on(tmp_path):
+    """Rounds carried out again, or other coins after an interruption."""
+    calls = []
+
+    def counted(frame, rng):
+        calls.append(len(frame))
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return frame
+
+    options = {"rounds": 8, "canaries": 4, "seed": 3, "folder": tmp_path / "rounds"}
+    with pytest.raises(KeyboardInterrupt):
+        shadow_attack(counted, BASE, MIXED, **options)
+    found = shadow_attack(counted, BASE, MIXED, **options)
+    assert len(calls) == 9
+    whole = shadow_attack(copy, BASE, MIXED, rounds=8, canaries=4, seed=3)
+    assert found == whole
+    with pytest.raises(InputError, match="other settings"):
+        shadow_attack(copy, BASE, MIXED, **{**options, "seed": 4})
+
+
+def test_what_is_kept_holds_no_record(tmp_path):
+    """A synthetic table or a canary in the folder of rounds, for which no ledger has paid."""
+    shadow_attack(copy, BASE, MIXED, rounds=4, canaries=3, seed=0, folder=tmp_path / "rounds")
+    for path in (tmp_path / "rounds").rglob("round-*.json"):
+        assert set(json.loads(path.read_text())) == {"used", "looks"}
+
+
+def test_canaries_obey_the_schema():
+    """Canaries that the generator's intake would refuse: broken rules, formulas, values off their steps."""
+    schema = Schema(
+        columns=(
+            Column(name="low", kind="integer", lower=0, upper=100),
+            Column(name="high", kind="continuous", lower=0, upper=100, decimals=1),
+            Column(name="gap", kind="continuous", lower=-100, upper=100, decimals=1, derived="high - low"),
+        ),
+        constraints=("low <= high",),
+    )
+    planted = plant(schema, 50, np.random.default_rng(0))
+    assert len(planted.drop_duplicates()) == 50
+    schema.check(planted)
+    assert (planted["low"] <= planted["high"]).all()
+    assert np.allclose(planted["gap"], planted["high"] - planted["low"])
+    narrow = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
+    with pytest.raises(InputError, match="canar"):
+        plant(narrow, 3, np.random.default_rng(0))
+
+
+def test_odd_rounds_are_refused_and_a_failure_is_named():
+    """Half a shadow model, or a traceback of joblib."""
+    with pytest.raises(InputError, match="even"):
+        shadow_attack(copy, BASE, MIXED, rounds=5, seed=0)
+    with pytest.raises(RunError, match=r"round-0000 failed \(ValueError: no convergence\)"):
+        shadow_attack(fail, BASE, MIXED, rounds=4, seed=0)
+
+
+def test_guesses_that_hang_together_have_a_wider_interval():
+    """An interval that counts the canaries of one table as independent where they are not."""
+
+    def all_or_nothing(frame, rng):
+        return frame if rng.random() < 0.5 else patients(60, rng)
+
+    found = shadow_attack(all_or_nothing, BASE, MIXED, rounds=24, canaries=20, seed=5)
+    alone = share(round(found.accuracy.value * found.guesses), found.guesses)
+    assert found.accuracy.lower < alone.lower

@@ -1,0 +1,60 @@
+"""What a privacy officer reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attacked_tables import copying, fresh
+
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.shadow import Shadow
+from dpsynth.attacks.synthetic.suite import Effort, attack_tables
+from dpsynth.attacks.synthetic.words import in_words, verdict
+from dpsynth.evaluation.estimates import Estimate
+
+SMALL = Effort(descriptions=60, work=1e8)
+
+
+@pytest.fixture(scope="module")
+def attacked():
+    tables = copying(100), fresh((100, 100, 100), 0)
+    return [attack_tables(each, rng=np.random.default_rng(0), effort=SMALL) for each in tables]
+
+
+def test_the_verdict_says_what_was_found(attacked):
+    """A verdict that does not follow from the numbers."""
+    assert "remembers the people" in verdict(attacked[0])
+    assert all(
+        risk in verdict(attacked[0]) for risk in ("singling out", "linkability", "inference", "membership")
+    )
+    assert verdict(attacked[1]).startswith("No attack succeeds more often")
+    assert "That is no proof" in verdict(attacked[1])
+
+
+def test_every_risk_is_told_with_its_three_rates(attacked):
+    """A risk that is left out, or a bound claimed where there is none."""
+    text = in_words(attacked[1])
+    assert text.startswith("Attacks on the synthetic table (internal: not for release")
+    for title in ("SINGLING OUT", "LINKABILITY", "INFERENCE", "MEMBERSHIP"):
+        assert title in text
+    assert text.count("without table") == text.count("people held out") == text.count("training people") == 7
+    assert "No bound is proved for singling out" in text
+    assert "differential privacy does not prevent it" in text
+    assert "proved           " not in text, "nothing is known of this table's ledger"
+
+
+def test_a_passed_bound_comes_first():
+    """A broken proof hidden behind the usual sentence."""
+    proved = Proved(Profile.promised(0.1, 0.0, 1.0))
+    risks = attack_tables(copying(100), rng=np.random.default_rng(0), effort=SMALL, proved=proved)
+    assert verdict(risks).startswith("An attack passed what is proved")
+
+
+def test_shadow_models_count(attacked):
+    """A generator that gives its canaries away beside a table that happens not to; a bound that it passed."""
+    caught = Shadow(Estimate(0.9, 0.85, 0.95), 400, 20, 20, proved=0.95)
+    assert "membership" in verdict(attacked[1], caught)
+    assert "at most 95.0 %" in in_words(attacked[1], caught)
+    broken = Shadow(Estimate(0.9, 0.85, 0.95), 400, 20, 20, proved=0.6)
+    assert verdict(attacked[1], broken).startswith("An attack passed what is proved")
