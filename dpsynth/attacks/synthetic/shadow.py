@@ -35,7 +35,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.canaries import plant
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import mean_rate
-from dpsynth.attacks.synthetic.traces import VERSION, traces
+from dpsynth.attacks.synthetic.traces import VERSION, look_around
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, share
@@ -218,7 +218,7 @@ class _Round:
         frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
         made = self.schema.conform(self.fit_sample(frame, rng)).frame
         made = round_frame(self.schema.columns, made)
-        return {"used": used.tolist(), "looks": traces(self.canaries, made, self.schema).tolist()}
+        return {"used": used.tolist(), "looks": look_around(self.canaries, made, self.schema).tolist()}
 
 
 def _interval(right: NDArray[np.bool_], level: float) -> Estimate:

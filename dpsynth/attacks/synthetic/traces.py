@@ -33,7 +33,7 @@ _ALIKE = 0.02
 _COPY = -30.0
 
 
-def traces(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
+def look_around(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
     """Return how a table lies around each canary, larger numbers where it is far away or rare.
 
     Parameters
