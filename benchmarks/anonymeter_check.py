@@ -272,7 +272,7 @@ def shadows(runs: list[Path], folder: Path, rounds: int) -> list[str]:
         near = np.array([record["looks"] for record in records])[:, :, :2]
         half = rounds // 2
         alone = (learned_guesses(coins[:half], near[:half], near[half:]) == coins[half:]).mean()
-        epsilon = attacked.generator.config["model"]["epsilon"]
+        epsilon = attacked.generator.config["model"].get("epsilon")
         cells = [
             run.name,
             "none" if epsilon is None else f"{epsilon:g}",
