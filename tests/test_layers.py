@@ -14,7 +14,7 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "checks", "cluster", "files"),
+    ("errors", "checks", "cluster", "files", "optional"),
     ("table",),
     ("regression",),
     ("accounting",),
@@ -30,6 +30,7 @@ LAYERS = [
     ("defenses",),
     ("report",),
     ("papers",),
+    ("audits",),
     ("runs",),
     ("studies",),
     ("commands", "cli"),
@@ -68,8 +69,14 @@ def test_evaluators_and_accounting_never_import_the_gan(home):
         assert not imported(path) & {"gan", "synthesis", "mechanism", "bounds"}, path
 
 
-#: Who may look into the papers: the command that prints their closed forms, draws and verifies.
-READERS_OF_PAPERS = {"commands/account.py", "commands/costs.py", "commands/mechanisms.py"}
+#: Who may look into the papers: the command that prints their closed forms, draws and verifies, and
+#: the one that plays an experiment of a paper with its noise.
+READERS_OF_PAPERS = {
+    "commands/account.py",
+    "commands/attack_adversary.py",
+    "commands/costs.py",
+    "commands/mechanisms.py",
+}
 
 
 def test_no_run_needs_a_paper():

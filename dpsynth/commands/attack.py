@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dpsynth.commands import attack_synthetic
+from dpsynth.commands import attack_adversary, attack_audit, attack_ltu, attack_synthetic
 
 app = typer.Typer(
     help="Attack a model, a training run or a synthetic table, beside what is proved.",
@@ -13,9 +13,7 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _attacks() -> None:
-    """Keep ``attack`` a group, however few attacks there are."""
-
-
 app.command("synthetic")(attack_synthetic.attack_table)
+app.command("audit")(attack_audit.audit_releases)
+app.command("adversary")(attack_adversary.attack_training)
+app.command("ltu")(attack_ltu.attack_classifier)

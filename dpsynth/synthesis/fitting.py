@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,9 @@ from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dpsynth.gan.training import TrainingState
 
 # Rows of the bank of prior draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
@@ -229,7 +232,15 @@ Trained = tuple[GeneratorModel, list[dict[str, float]]]
 def train_generator(
     records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> Trained:
-    """The model with a trained generator, and its history.
+    """The model with a trained generator, and its history; arguments are those of `trained_state`."""
+    trained = trained_state(records, plan, rng, training, state)
+    return dataclasses.replace(training.model, weights=trained.generator), trained.history
+
+
+def trained_state(
+    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+) -> TrainingState:
+    """Critic and generator after the plan's steps, with the history.
 
     Parameters
     ----------
@@ -244,7 +255,7 @@ def train_generator(
     """
     load_tensorflow_quietly()
     from dpsynth.gan.checkpoint import write_checkpoint
-    from dpsynth.gan.training import Trainer, TrainingState
+    from dpsynth.gan.training import Trainer
 
     model, settings = training.model, training.settings
     bank = None
@@ -273,7 +284,6 @@ def train_generator(
         bank=bank,
         with_prior=model.prior is not None,
     )
-    trained = trainer.run(
+    return trainer.run(
         rng, initial_rng=training.initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
     )
-    return dataclasses.replace(model, weights=trained.generator), trained.history

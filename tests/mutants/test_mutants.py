@@ -44,8 +44,8 @@ def test_the_lists_are_long_enough_and_without_doubles():
     assert not set(names) & {mutant.room for mutant in MUTANTS}
     rooms = Counter(mutant.room for mutant in MUTANTS)
     expected = (
-        "accounting attacks_synthetic bounds checkpoint cohorts datasets ledger mechanism paths published "
-        "releases report step studies"
+        "accounting attacks attacks_synthetic audit bounds checkpoint cohorts datasets defenses "
+        "ledger ltu mechanism paths published releases report step studies"
     )
     assert sorted(rooms) == expected.split() and min(rooms.values()) >= 5 and len(MUTANTS) >= 40
 

@@ -1,0 +1,268 @@
+"""A small DP-SGD classifier that writes down what A_DI sees, many runs side by side.
+
+Abadi et al. 2016, "Deep learning with differential privacy", Algorithm 1, with Poisson sampling: softmax
+regression or a network of one hidden layer, each record's gradient clipped to a norm C, normal noise on the
+sum. NumPy only; the gradients of a layer are outer products, so that their norms need no per-record gradient
+(Goodfellow 2015). It exists to be attacked: it trains without paying, and what it writes down is as secret
+as the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.checks import inside, one_of, whole
+from dpsynth.errors import InputError
+from dpsynth.releases.transcript import Transcript
+
+Floats = NDArray[np.float64]
+
+#: what every result says whose noise is scaled to local sensitivity
+NOT_PRIVATE = "NOT PRIVATE (noise scaled to two records)"
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """How a classifier is trained.
+
+    Parameters
+    ----------
+    steps : int
+        T.
+    noise_multiplier : float
+        Noise std over C, the sensitivity to one record more or less, as in the event of the run. For a
+        replaced record, which moves a sum by up to 2C, it is twice the noise over the sensitivity.
+    clip_norm : float
+        C.
+    sampling_prob : float
+        Of each record in each step, in (0, 1].
+    learning_rate : float
+        Of plain gradient steps on the mean over the expected batch.
+    hidden : int
+        Width of the hidden layer (tanh); 0 for softmax regression.
+    noise : {"global", "local"}
+        Noise in proportion to C, or to how far the two candidates' clipped gradients are apart in this very
+        step. The second is **not private**: it protects no record but these two (D5.3, Definition 3).
+
+    Raises
+    ------
+    InputError
+        If a field is out of range.
+    """
+
+    steps: int
+    noise_multiplier: float
+    clip_norm: float = 1.0
+    sampling_prob: float = 1.0
+    learning_rate: float = 0.5
+    hidden: int = 0
+    noise: Literal["global", "local"] = "global"
+
+    def __post_init__(self) -> None:
+        whole("steps", self.steps)
+        whole("hidden", self.hidden, 0)
+        for name in ("noise_multiplier", "clip_norm", "learning_rate"):
+            inside(name, getattr(self, name), 0.0, np.inf)
+        if not 0.0 < self.sampling_prob <= 1.0:
+            raise InputError(f"sampling_prob must be in (0, 1], got {self.sampling_prob!r}")
+        one_of("noise", self.noise, ("global", "local"))
+
+
+@dataclass(frozen=True)
+class Records:
+    """Labelled records in the unit cube.
+
+    Parameters
+    ----------
+    points : ndarray (n, d)
+    labels : ndarray (n,) of int
+        In [0, classes).
+    """
+
+    points: Floats
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.points) != 2 or np.shape(self.labels) != (len(self.points),):
+            raise InputError(
+                f"labels must be one a record, got {np.shape(self.labels)} for points of shape "
+                f"{np.shape(self.points)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def take(self, rows: NDArray[np.int64] | Sequence[int]) -> Records:
+        """Some of the records, in this order."""
+        return Records(self.points[rows], self.labels[rows])
+
+
+@dataclass(frozen=True)
+class Network:
+    """Flat weights of R runs, shape (R, P), and how they make layers."""
+
+    weights: Floats
+    inputs: int
+    hidden: int
+    classes: int
+
+    @classmethod
+    def drawn(cls, inputs: int, hidden: int, classes: int, rngs: Sequence[np.random.Generator]) -> Network:
+        """Zeros for softmax regression; Glorot's uniform draw for hidden layers, zeros for their biases."""
+        if not hidden:
+            return cls(np.zeros((len(rngs), (inputs + 1) * classes)), inputs, 0, classes)
+        rows = []
+        for rng in rngs:
+            parts = []
+            for fan_in, fan_out in ((inputs, hidden), (hidden, classes)):
+                reach = np.sqrt(6.0 / (fan_in + fan_out))
+                matrix = np.vstack([rng.uniform(-reach, reach, (fan_in, fan_out)), np.zeros((1, fan_out))])
+                parts.append(matrix.ravel())
+            rows.append(np.concatenate(parts))
+        return cls(np.array(rows), inputs, hidden, classes)
+
+    @property
+    def layers(self) -> list[Floats]:
+        """Matrices (R, n_in + 1, n_out), the bias last."""
+        runs, widths = len(self.weights), [self.inputs, self.classes]
+        if self.hidden:
+            widths.insert(1, self.hidden)
+        found, start = [], 0
+        for fan_in, fan_out in pairwise(widths):
+            stop = start + (fan_in + 1) * fan_out
+            found.append(self.weights[:, start:stop].reshape(runs, fan_in + 1, fan_out))
+            start = stop
+        return found
+
+    def moved(self, by: Floats) -> Network:
+        """The same network with ``by``, (R, P), added to its weights."""
+        return Network(self.weights + by, self.inputs, self.hidden, self.classes)
+
+    def activations(self, points: Floats) -> list[Floats]:
+        """Inputs of each layer with a one appended, (R, n, n_in + 1), and the class probabilities."""
+        layers = self.layers
+        first = _with_ones(np.broadcast_to(points, (len(self.weights), *points.shape)))
+        found = [first]
+        if self.hidden:
+            found.append(_with_ones(np.tanh(first @ layers[0])))
+        logits = found[-1] @ layers[-1]
+        odds = np.exp(logits - logits.max(axis=2, keepdims=True))
+        return [*found, odds / odds.sum(axis=2, keepdims=True)]
+
+    def accuracy(self, records: Records) -> Floats:
+        """Share of records whose most probable class is their label, shape (R,)."""
+        named = self.activations(records.points)[-1].argmax(axis=2)
+        return np.asarray((named == records.labels).mean(axis=1))
+
+    def clipped_sum(self, records: Records, clip_norm: float, taken: Floats | None = None) -> Floats:
+        """Sum of the clipped gradients of the loss of the records that each run takes.
+
+        Parameters
+        ----------
+        taken : ndarray (R, n), optional
+            1 where a run takes a record, 0 elsewhere; all by default.
+
+        Returns
+        -------
+        ndarray (R, P)
+        """
+        *inputs, probabilities = self.activations(records.points)
+        deltas = [probabilities - np.eye(self.classes)[records.labels]]
+        if self.hidden:
+            # through tanh, whose derivative is 1 - tanh^2; the appended one has no input
+            upstream = deltas[0] @ self.layers[-1][:, :-1].transpose(0, 2, 1)
+            deltas.insert(0, upstream * (1.0 - inputs[-1][:, :, :-1] ** 2))
+        pairs = list(zip(inputs, deltas, strict=True))
+        squares = sum((x * x).sum(axis=2) * (d * d).sum(axis=2) for x, d in pairs)
+        factors = np.minimum(1.0, clip_norm / np.sqrt(np.maximum(squares, 1e-300)))
+        if taken is not None:
+            factors = factors * taken
+        sums = [x.transpose(0, 2, 1) @ (d * factors[:, :, None]) for x, d in pairs]
+        return np.concatenate([s.reshape(len(s), -1) for s in sums], axis=1)
+
+
+def watch(
+    others: Records,
+    first: Records,
+    second: Records | None,
+    classes: int,
+    settings: DpSgd,
+    worlds: Sequence[int],
+    rngs: Sequence[np.random.Generator],
+) -> tuple[list[Transcript], Network]:
+    """Train once for each generator, and write down what is released.
+
+    Parameters
+    ----------
+    others : Records
+        Those that both tables have.
+    first, second : Records
+        One record each: that of D, and the one that D' has in its place; None where D' lacks it.
+    classes : int
+        At least 2.
+    settings : DpSgd
+    worlds : sequence of {0, 1}
+        Whether a run's table is D or D'.
+    rngs : sequence of numpy.random.Generator
+        One a run, for initial weights, samples and noise.
+
+    Returns
+    -------
+    transcripts : list of Transcript
+    trained : Network
+        After the last step.
+
+    Raises
+    ------
+    InputError
+        If local noise is asked for and the two candidates' gradients agree, so that there would be none.
+    """
+    runs, q, clip = len(rngs), settings.sampling_prob, settings.clip_norm
+    network = Network.drawn(others.points.shape[1], settings.hidden, classes, rngs)
+    expected = q * (len(others) + 1)  # public: both tables are known to whoever plays this game
+    in_world = np.asarray(worlds) == 0
+    reach = clip if second is None else 2 * clip
+    seen: list[list[Floats]] = []
+    for _ in range(settings.steps):
+        taken = np.array([rng.random(len(others) + 1) < q for rng in rngs], dtype=np.float64)
+        rest = network.clipped_sum(others, clip, taken[:, :-1])
+        under_d = network.clipped_sum(first, clip)
+        under_d_prime = np.zeros_like(rest) if second is None else network.clipped_sum(second, clip)
+        std = np.full((runs, 1), settings.noise_multiplier * clip)
+        if settings.noise == "local":  # not private: see DpSgd
+            std = std * (np.linalg.norm(under_d - under_d_prime, axis=1, keepdims=True) / reach)
+            if not (std > 0.0).all():
+                raise InputError("noise must be 'global' where the differing records have the same gradient")
+        mean = rest + taken[:, -1:] * np.where(in_world[:, None], under_d, under_d_prime)
+        released = mean + std * np.array([rng.standard_normal(rest.shape[1]) for rng in rngs])
+        seen.append([released, rest, under_d, under_d_prime, np.broadcast_to(std, rest.shape)])
+        network = network.moved(-settings.learning_rate / expected * released)
+    # (T, 5, R, P) -> one transcript a run
+    columns = [np.stack(parts) for parts in zip(*seen, strict=True)]
+    transcripts = [
+        Transcript(
+            released=columns[0][:, run],
+            others=columns[1][:, run],
+            records=np.stack([columns[2][:, run], columns[3][:, run]]),
+            stds=columns[4][:, run],
+            sampling_prob=q,
+        )
+        for run in range(runs)
+    ]
+    return transcripts, network
+
+
+def gradients(network: Network, records: Records, clip_norm: float) -> Floats:
+    """Each record's own clipped gradient at the first run's weights, shape (n, P)."""
+    one = Network(network.weights[:1], network.inputs, network.hidden, network.classes)
+    return np.concatenate([one.clipped_sum(records.take([i]), clip_norm) for i in range(len(records))])
+
+
+def _with_ones(x: Floats) -> Floats:
+    return np.concatenate([x, np.ones((*x.shape[:-1], 1))], axis=-1)

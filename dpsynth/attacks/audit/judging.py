@@ -1,0 +1,284 @@
+"""What the trials of one mechanism say of what is declared of it: pass, or why not.
+
+Scores are log-likelihood ratios under the declared law of the mechanism's output with and without the record:
+the best test there is for what is declared, and a valid one whatever is true. Its two thresholds follow from
+what is declared and from the number of trials, so that all trials count and none is spent on choosing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.audit.one_run import epsilon_lower, right_guesses
+from dpsynth.attacks.audit.rates import Errors
+from dpsynth.attacks.audit.thresholds import errors_at, planned_threshold
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import Estimate
+
+#: An audit is awake if it finds this part of the total variation that it could expect to find.
+AWAKE = 0.5
+#: Below this total variation, what could be found is not told from nothing.
+LEAST = 0.01
+#: Part of the trials about which a guess is made, the most and the least likely ones.
+GUESSED = 0.2
+Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
+#: What each verdict means, for a reader.
+MEANING: dict[str, str] = {
+    "pass": "nothing found above what is declared, and the audit sees what is there",
+    "contradicted": "more was found than is declared: the proof or its code is wrong",
+    "asleep": "far less was found than a mechanism of this law would show: the audit is not looking at it",
+    "too few trials": "so many trials would show nothing of a correct mechanism either",
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is claimed of a mechanism.
+
+    Parameters
+    ----------
+    profile : Profile
+        The ledger's, composed.
+    delta : float
+        At which epsilon is told.
+    """
+
+    profile: Profile
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """At delta."""
+        return self.profile.epsilon(self.delta)
+
+    @property
+    def tv(self) -> float:
+        """Total variation."""
+        return self.profile.tv()
+
+    def best_rates(self) -> tuple[float, float]:
+        """False positive and false negative rate of the best test, where they add to the least."""
+        grid = np.linspace(0.0, 1.0, 2001)
+        fnr = np.asarray(self.profile.fnr(grid))
+        place = int(np.argmin(grid + fnr))
+        return float(grid[place]), float(fnr[place])
+
+
+@dataclass(frozen=True)
+class Audited:
+    """One mechanism, audited.
+
+    Parameters
+    ----------
+    name : str
+    declared : dict of str to float
+        ``epsilon`` at ``delta``, and ``tv``.
+    middle, far : Errors
+        Of the test at the two thresholds: for total variation, and for epsilon without assumptions.
+    guessed : float
+        Lower bound of epsilon from guesses about the trials (:mod:`dpsynth.attacks.audit.one_run`).
+    expected_tv : float
+        Lower bound of the total variation that a correct mechanism would be expected to show.
+    contradicted : bool
+        Whether the errors disprove what is declared.
+    about : str
+        On what tables, and how.
+    gaussian : bool
+        Whether the declared curve is Gaussian, so that the bound by a Gaussian curve is one of epsilon.
+    level : float
+    seconds : float
+    attained : float or None
+        How far the record moves the release, over the bound that is declared, where it is known.
+    """
+
+    name: str
+    declared: dict[str, float]
+    middle: Errors
+    far: Errors
+    guessed: float
+    expected_tv: float
+    contradicted: bool
+    about: str
+    gaussian: bool = True
+    level: float = 0.95
+    seconds: float = 0.0
+    attained: float | None = None
+
+    @property
+    def tv(self) -> Estimate:
+        """Total variation that the test found."""
+        return self.middle.tv(self.level)
+
+    @property
+    def epsilon(self) -> Estimate:
+        """Epsilon that it found, whatever the mechanism."""
+        return self.far.epsilon(self.declared["delta"], self.level)
+
+    @property
+    def gaussian_epsilon(self) -> Estimate | None:
+        """Epsilon of the Gaussian curve that it found; None where none is declared."""
+        return self.middle.gaussian_epsilon(self.declared["delta"], self.level) if self.gaussian else None
+
+    @property
+    def lower(self) -> float:
+        """Largest lower bound of epsilon among those that apply."""
+        found = [self.epsilon.lower, self.guessed]
+        return max(found + ([] if self.gaussian_epsilon is None else [self.gaussian_epsilon.lower]))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the trials say."""
+        above = self.tv.lower > self.declared["tv"] or self.lower > self.declared["epsilon"]
+        if self.contradicted or above:
+            return "contradicted"
+        if self.expected_tv < LEAST:
+            return "too few trials"
+        return "pass" if self.tv.lower >= AWAKE * self.expected_tv else "asleep"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the pass mark was missed."""
+        return self.verdict in ("contradicted", "asleep")
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The same for a report: what was found beside what is proved."""
+        trials = self.middle.with_record + self.middle.without
+        about = f"{self.about}; {trials:,} trials"
+        closer = "a mechanism that gives away more than is declared" if self.verdict == "pass" else ""
+        if self.verdict == "too few trials":
+            closer = "more trials"
+        nobody = Estimate(0.0, 0.0, 0.0)
+        found: list[tuple[str, Any, Estimate, float]] = [
+            ("audit", "tv", self.tv, self.declared["tv"]),
+            ("audit", "epsilon", self.epsilon, self.declared["epsilon"]),
+        ]
+        if self.gaussian_epsilon is not None:
+            found.append(
+                ("audit, by a Gaussian curve", "epsilon", self.gaussian_epsilon, self.declared["epsilon"])
+            )
+        return tuple(
+            Attempt(
+                f"{attack}: {self.name}",
+                measure,
+                estimate,
+                proved=proved,
+                control=nobody,
+                about=about,
+                closer=closer or MEANING[self.verdict],
+                level=self.level,
+                internal=False,
+            )
+            for attack, measure, estimate, proved in found
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what :meth:`from_record` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Audited:
+        """Return the audit that :meth:`to_record` wrote down."""
+        errors = {name: Errors(**record[name]) for name in ("middle", "far")}
+        return cls(**{**record, **errors})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data to be read; infinite numbers as None."""
+
+        def plain(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        def ends(estimate: Estimate | None) -> dict[str, float | None] | None:
+            if estimate is None:
+                return None
+            return {"value": plain(estimate.value), "lower": plain(estimate.lower)}
+
+        return {
+            "release": self.name,
+            "lower": plain(self.lower),
+            "declared": {name: plain(number) for name, number in self.declared.items()},
+            "tv": ends(self.tv),
+            "epsilon": ends(self.epsilon),
+            "gaussian_epsilon": ends(self.gaussian_epsilon),
+            "epsilon_by_guesses": self.guessed,
+            "expected_tv": self.expected_tv,
+            "attained": self.attained,
+            "trials": self.middle.with_record + self.middle.without,
+            "level": self.level,
+            "verdict": self.verdict,
+            "about": self.about,
+            "seconds": self.seconds,
+        }
+
+
+def judge(
+    name: str,
+    scores: ArrayLike,
+    with_record: ArrayLike,
+    declared: Declared,
+    *,
+    about: str,
+    expected: tuple[float, float] | None = None,
+    gaussian: bool = True,
+    level: float = 0.95,
+    seconds: float = 0.0,
+    attained: float | None = None,
+) -> Audited:
+    """Judge a mechanism by its trials.
+
+    Parameters
+    ----------
+    name : str
+    scores : array_like of shape (n,)
+        Log-likelihood ratios, higher for "with"; infinite ones allowed.
+    with_record : array_like of bool, shape (n,)
+        Which table each trial was of, by a fair coin of its own.
+    declared : Declared
+    expected : (float, float), optional
+        Error rates at threshold 0 that a correct mechanism shows on these tables; by default the best that
+        is declared.
+
+    Raises
+    ------
+    InputError
+        If there is no trial of a kind, or what is declared is no privacy at all.
+    """
+    values, coins = np.asarray(scores, dtype=np.float64), np.asarray(with_record, dtype=bool)
+    if not declared.profile.private:
+        raise InputError(f"{name}: nothing is declared that an audit could contradict, for there is no noise")
+    if values.shape != coins.shape or not 0 < coins.sum() < len(coins):
+        raise InputError(f"{name}: each kind of table needs at least one trial")
+    member, other = values[coins], values[~coins]
+    trials = min(len(member), len(other))
+    middle = errors_at(member, other, 0.0)
+    far = middle
+    if gaussian:  # other laws may have no ratios but two
+        line = planned_threshold(declared.profile.mu(), trials, declared.delta, level)
+        far = errors_at(member, other, line)
+    guesses = max(round(GUESSED * len(values)), 1)
+    guessed = epsilon_lower(
+        len(values), guesses, right_guesses(values, coins, guesses), declared.delta, level
+    )
+    rates = declared.best_rates() if expected is None else expected
+    hoped = Errors(*(n for r in rates for n in (min(math.ceil(r * trials), trials), trials)))
+    return Audited(
+        name,
+        {"epsilon": declared.epsilon, "delta": declared.delta, "tv": declared.tv},
+        middle,
+        far,
+        guessed,
+        hoped.tv(level).lower,
+        middle.contradict(declared.profile, level) or far.contradict(declared.profile, level),
+        about,
+        gaussian,
+        level,
+        seconds,
+        attained,
+    )

@@ -1,0 +1,260 @@
+"""Every release of a fit, audited with its own noise on made-up tables: what a configuration promises.
+
+The releases are those that a fit of this schema with these options makes, in the order in which it makes
+them, on records that are made up from the schema. Each is then audited by itself. No private record is read,
+so that what is found can be released.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.audit.judging import Audited, Declared
+from dpsynth.audits.choices import audit_choices
+from dpsynth.audits.releases import audit_release, uniform_records
+from dpsynth.audits.watching import WatchingLedger
+from dpsynth.errors import InputError
+from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.gan.quiet import load_tensorflow_quietly
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.mechanism.plan import Plan
+from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis import fitting
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.studies import fit_studies
+from dpsynth.table.layout import Layout
+from dpsynth.table.schema import Schema
+
+#: Number of records that a schema without a public one is given.
+UNKNOWN_N = 1000
+#: Made-up records of a fit, at most: no audit looks at their number.
+_MOST_RECORDS = 2000
+#: Trials of an audit of a few seconds, and steps of a run of the critic and their noise at most.
+QUICK, QUICK_STEPS, QUICK_NOISE = 2000, 4, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """What a fit releases, as it releases it.
+
+    Attributes
+    ----------
+    releases : tuple
+        Those that a ledger ran, with their bins and points.
+    made_up : DataFrame
+        The records that they were run on.
+    delta : float
+    layout : Layout
+        Of encoded records.
+    training : TrainingSettings
+    plan : Plan or None
+        Of the critic's steps.
+    """
+
+    releases: tuple[Any, ...]
+    made_up: pd.DataFrame
+    delta: float
+    layout: Layout
+    training: TrainingSettings
+    plan: Plan | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is audited, numbered where names repeat, as the scores of a study do."""
+        names = [release.name for release in self.releases]
+        told = [
+            f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+            for i, name in enumerate(names)
+        ]
+        return (*told, "critic steps") if self.plan is not None else tuple(told)
+
+
+def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -> Releases:
+    """The releases of a fit, run once on made-up records.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the fit's table.
+    options : FitOptions
+        With a budget.
+    rng : numpy.random.Generator
+
+    Raises
+    ------
+    InputError
+        If the options ask for no privacy, or for what cannot be audited.
+    PrivacyError
+        If the budget cannot pay for the fit.
+    """
+    if options.epsilon is None:
+        raise InputError(
+            "epsilon is null: a fit without noise promises nothing that an audit could contradict"
+        )
+    made_up = uniform_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
+    ledger, records = WatchingLedger(), FrameRecords(made_up)
+    n, spent = fitting.count_records(records, schema, options, rng, ledger)
+    blueprint = fitting.draw_up(schema.modelled, n, options)
+    planned = fitting.choose_noise(blueprint, options, spent)
+    model = fitting.release_model(records, blueprint, planned, options, rng, ledger)
+    if options.studies:
+        fit_studies(records, replace(model, schema=schema), options.studies, planned.studies, n, rng, ledger)
+    return Releases(
+        tuple(ledger.releases),
+        made_up,
+        blueprint.delta,
+        model.encoder.layout,
+        blueprint.training,
+        planned.plan,
+    )
+
+
+def audit_one(
+    found: Releases,
+    place: int,
+    *,
+    trials: int,
+    steps: int,
+    rng: np.random.Generator,
+    most_noise: float = math.inf,
+) -> Audited:
+    """Audit the release at one place of :attr:`Releases.names`.
+
+    ``most_noise`` lowers the noise multiplier of the critic's steps where theirs is larger.
+    """
+    name = found.names[place]
+    if place == len(found.releases):
+        load_tensorflow_quietly()
+        from dpsynth.audits.critic import audit_critic
+
+        assert found.plan is not None and found.plan.noise_multiplier is not None  # its name is there
+        own = found.plan.noise_multiplier
+        plan = replace(found.plan, noise_multiplier=min(own, most_noise))
+        audited = audit_critic(
+            found.layout, found.training, plan, delta=found.delta, trials=trials, rng=rng, steps=steps
+        )
+        about = audited.about if own <= most_noise else f"{audited.about}, not its own {own:.4g}"
+        return replace(audited, about=about)
+    release = found.releases[place]
+    if isinstance(release, GaussianRelease):
+        audited = audit_release(release, found.made_up, delta=found.delta, trials=trials, rng=rng)
+    else:
+        audited = audit_choices(release, delta=found.delta, trials=trials, rng=rng)
+    return replace(audited, name=name)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A round: one release; everything else is made again from the schema, in any process."""
+
+    schema: dict[str, Any]
+    options: FitOptions
+    place: int
+    trials: int
+    steps: int
+    seed: int
+
+
+def _work(task: _Task) -> Mapping[str, Any]:
+    rng = np.random.default_rng(task.seed)
+    found = releases_of(Schema.from_dict(task.schema), task.options, rng)
+    return audit_one(found, task.place, trials=task.trials, steps=task.steps, rng=rng).to_record()
+
+
+def audit_fit(
+    schema: Schema,
+    options: FitOptions,
+    *,
+    trials: int = 10_000,
+    steps: int = 8,
+    jobs: int = 1,
+    folder: str | Path | None = None,
+    on_round: OnRound = silent,
+    seed: int | None = None,
+) -> tuple[Audited, ...]:
+    """Audit every release of a fit.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the fit's table; no record of the table is read.
+    options : FitOptions
+    trials : int
+        Of each release, on either of two neighbouring tables by a coin.
+    steps : int
+        Of a run of the critic's steps.
+    jobs : int
+        Releases at a time.
+    folder : path, optional
+        Where each release's audit is kept, so that the same call goes on after an interruption.
+    on_round : callable, optional
+        See :func:`dpsynth.files.rounds.carry_out`.
+    seed : int, optional
+        Of the noise, which is nobody's here; by default from the operating system.
+
+    Returns
+    -------
+    tuple of Audited
+        In the order of the releases.
+
+    Raises
+    ------
+    InputError
+        If ``trials`` or ``steps`` is too small, the options promise nothing, or the folder is another
+        audit's.
+    PrivacyError
+        If the budget cannot pay for the fit.
+    """
+    if trials < 100:
+        raise InputError(f"trials must be at least 100, got {trials}")
+    if steps < 1:
+        raise InputError(f"steps must be at least 1, got {steps}")
+    first = secrets.randbits(64) if seed is None else seed
+    names = releases_of(schema, options, np.random.default_rng(first)).names
+    record = schema.to_dict()
+    tasks = {
+        f"{place + 1:02d}_{name.replace(' ', '_')}": _Task(
+            record, options, place, trials, steps, first + place
+        )
+        for place, name in enumerate(names)
+    }
+    settings = {
+        "schema": record,
+        "options": options.model_dump(mode="json"),
+        "trials": trials,
+        "steps": steps,
+    }
+    done = carry_out(_work, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
+    return tuple(Audited.from_record(entry) for entry in done.values())
+
+
+def quick(schema: Schema, options: FitOptions, *, seed: int | None = None) -> tuple[Audited, ...]:
+    """Audit every release in a few seconds: enough for a lie of a factor of two, too few for a close bound.
+
+    Critic steps whose noise multiplier is above `QUICK_NOISE` are audited at that one, as so few trials would
+    show nothing of theirs; their ``about`` says so.
+    """
+    rng = np.random.default_rng(seed)
+    found = releases_of(schema, options, rng)
+    return tuple(
+        audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
+        for place in range(len(found.names))
+    )
+
+
+def declared_of(schema: Schema, options: FitOptions) -> Declared:
+    """What a whole fit declares, by the events of its releases; no record is read."""
+    found = releases_of(schema, options, np.random.default_rng(0))
+    events = [release.event for release in found.releases]
+    events += [] if found.plan is None else [found.plan.event]
+    return Declared(Profile(events), found.delta)

@@ -1,0 +1,288 @@
+"""Audit of the critic's steps: a canary that attains the declared bound, in thousands of runs of one program.
+
+The tables are one record and none. A run releases T noisy sums at the weights of T steps that were made
+beforehand, by the program's own updates at a learning rate so large that only the projection keeps the
+weights where the noise takes them to be. At each of them the record's gradient is the farthest one that is
+possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gives to a record. Noise,
+sample, centre and weight are those of `dpsynth.gan.step`, compiled.
+
+With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.audit.judging import Audited, Declared, judge
+from dpsynth.audits.worst_case import Farthest, farthest
+from dpsynth.errors import InputError
+from dpsynth.gan.canary import CanaryStep
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.gan.step import State
+from dpsynth.gan.training import build_step, initial_state
+from dpsynth.gan.weights import unflatten
+from dpsynth.mechanism.plan import Plan
+from dpsynth.table.layout import Layout
+
+Floats = NDArray[np.float64]
+#: Noisy sums of a run, about; whole generator steps are made.
+STEPS = 8
+#: Adam moves every weight by about this much: spectral norms of several, before they are projected.
+LARGE_RATE = 0.5
+#: Public batch of the audited program; the noise of a sum does not depend on it.
+BATCH = 8.0
+#: Floats of one call's noise.
+_CALL = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The T steps of a run: weights, canaries, and what the auditor expects of the released sums.
+
+    Attributes
+    ----------
+    critics : list of list of ndarray
+        Flat arrays of each step's critic.
+    canaries : list of Farthest
+    stds : ndarray (T, P)
+        Of the noise that is declared, for noise multiplier 1.
+    attained : float
+        The least norm of a canary over the declared bound, of the T.
+    """
+
+    critics: list[list[NDArray[np.float32]]]
+    canaries: list[Farthest]
+    stds: Floats
+    attained: float
+
+
+class CriticAudit:
+    """The audited program of one layout, settings and plan.
+
+    Parameters
+    ----------
+    layout : Layout
+    settings : TrainingSettings
+    plan : Plan
+        Its noise and its shape; sampling probability and steps are the audit's.
+    rng : numpy.random.Generator
+        Of initial weights and of the updates before.
+    steps : int
+        Noisy sums of a run, rounded to whole generator steps.
+    sampling_prob : float
+        q in (0, 1].
+
+    Raises
+    ------
+    InputError
+        If the plan adds no noise, or the sensitivity is not proved from the weights alone.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        settings: TrainingSettings,
+        plan: Plan,
+        rng: np.random.Generator,
+        *,
+        steps: int = STEPS,
+        sampling_prob: float = 1.0,
+    ) -> None:
+        if plan.noise_multiplier is None:
+            raise InputError("noise_multiplier must be given: without noise nothing is declared")
+        if settings.penalty == "data" or settings.clip_norm is not None:
+            raise InputError("only steps whose bound is proved from the weights alone can be audited")
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+        settings = dataclasses.replace(settings, critic_learning_rate=LARGE_RATE)
+        self.generator_steps = max(round(steps / settings.critic_steps), 1)
+        self.plan = dataclasses.replace(
+            plan,
+            sampling_prob=sampling_prob,
+            expected_batch=BATCH,
+            steps=self.generator_steps * settings.critic_steps,
+        )
+        self.layout, self.settings = layout, settings
+        made = build_step(
+            layout,
+            settings,
+            self.plan,
+            n_records=1,
+            n_bank=1 if settings.penalty == "public" else 0,
+            with_prior=False,
+            in_graph=False,
+            n_steps=self.generator_steps,
+        )
+        per_run = self.generator_steps * settings.critic_steps * made.draws.shapes.n_parameters
+        self.runs_a_call = max(_CALL // per_run, 1)
+        shapes = dataclasses.replace(made.draws.shapes, steps=self.runs_a_call * self.generator_steps)
+        draws = dataclasses.replace(made.draws, shapes=shapes)
+        fields = {f.name: getattr(made, f.name) for f in dataclasses.fields(made)}
+        self.step = CanaryStep(**{**fields, "draws": draws})
+        self._data = tf.zeros([1, layout.dim])
+        self._bank = tf.zeros([1, layout.dim])
+        arrays = initial_state(layout, settings, with_prior=False, rng=rng).arrays
+        self._start: State = tf.nest.map_structure(tf.constant, arrays)
+        self._latent = self.step.draws.draw(rng)["latent"][:1]
+        self.worst = self._worst(rng)
+        self._sums = tf.function(self._released, jit_compile=True, autograph=False)
+
+    def scores(self, coins: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+        """Log-likelihood ratio of each run, with the record where its coin says so; shape of ``coins``."""
+        q, z = self.plan.sampling_prob, float(self.plan.noise_multiplier or 0.0)
+        offsets = np.stack([canary.offset for canary in self.worst.canaries])
+        stds = z * self.worst.stds
+        directions = offsets / stds**2
+        halves = 0.5 * (offsets * directions).sum(axis=1)
+        critics = [tf.constant(np.stack(arrays)) for arrays in zip(*self.worst.critics, strict=True)]
+        gradients = [canary.gradient for canary in self.worst.canaries]
+        canaries = [tf.constant(np.stack(a), tf.float32) for a in zip(*gradients, strict=True)]
+        tensors = (critics, canaries, tf.constant(directions, tf.float32))
+        quiet = self._chunk(rng, np.zeros(self.runs_a_call, bool))
+        quiet["noise"] = tf.zeros_like(quiet["noise"])
+        base = self._sums(quiet, *tensors).numpy()[0].astype(np.float64)
+        found: list[Floats] = []
+        for start in range(0, len(coins), self.runs_a_call):
+            part = coins[start : start + self.runs_a_call]
+            present = np.zeros(self.runs_a_call, bool)
+            present[: len(part)] = part
+            seen = self._sums(self._chunk(rng, present), *tensors).numpy().astype(np.float64)
+            # log((1 - q) + q e^s) of each step: the record is taken with probability q
+            each = seen[: len(part)] - base - halves
+            if q < 1.0:
+                each = np.logaddexp(np.log1p(-q), np.log(q) + each)
+            found.append(each.sum(axis=1))
+        return np.concatenate(found)
+
+    def _chunk(self, rng: np.random.Generator, present: NDArray[np.bool_]) -> dict[str, Any]:
+        """Random numbers of a call, drawn as a run draws them; generated records are always the same."""
+        drawn = self.step.draws.draw(rng)
+        steps = np.repeat(present, self.generator_steps)
+        drawn["records"] = np.where(steps[:, None, None], drawn["records"], -1).astype(np.int32)
+        drawn["latent"] = np.broadcast_to(self._latent, drawn["latent"].shape)
+        if "mix" in drawn:  # points of the public penalty, likewise
+            drawn["mix"] = np.zeros_like(drawn["mix"])
+        chunk = {name: tf.constant(array) for name, array in drawn.items()}
+        chunk["noise_multiplier"] = tf.constant(self.plan.noise_multiplier, tf.float32)
+        return chunk
+
+    def _released(self, chunk: dict[str, Any], critics: Any, canaries: Any, directions: Any) -> Any:
+        """Inner products of the released sums with the directions, shape (runs a call, T)."""
+        n_critic, steps = self.settings.critic_steps, self.plan.steps
+
+        def body(k: Any, seen: Any) -> Any:
+            t = k % steps
+            step = dataclasses.replace(self.step, canary=tuple(c[t] for c in canaries))
+            state = {**self._start, "critic": [c[t] for c in critics]}
+            gradient, _, _ = step.noisy_gradient(
+                state, self._data, self._bank, chunk, k // n_critic, k % n_critic
+            )
+            flat = tf.concat([tf.reshape(g, [-1]) for g in gradient], axis=0)
+            product = -self.step.expected_batch * tf.reduce_sum(flat * directions[t])
+            return k + 1, tf.tensor_scatter_nd_update(seen, [[k]], [product])
+
+        total = self.runs_a_call * steps
+        _, seen = tf.while_loop(lambda k, _: k < total, body, (tf.constant(0), tf.zeros([total])))
+        return tf.reshape(seen, [self.runs_a_call, steps])
+
+    def _worst(self, rng: np.random.Generator) -> Worst:
+        """The weights of T steps, made by the program's own updates, and the canary at each of them."""
+        plain = dataclasses.replace(self.step, canary=())
+        shapes = dataclasses.replace(plain.draws.shapes, steps=self.plan.steps)
+        plain = dataclasses.replace(plain, draws=dataclasses.replace(plain.draws, shapes=shapes))
+        drawn = plain.draws.draw(rng)
+        drawn["records"] = np.full_like(drawn["records"], -1)
+
+        def advance(state: State, chunk: dict[str, Any]) -> Any:
+            gradient, _, _ = plain.noisy_gradient(state, self._data, self._bank, chunk, 0, 0)
+            state = plain.updated_critic(state, gradient)
+            weights = unflatten(state["critic"], output_bias=False)
+            assert plain.noise_scales is not None  # refused by __init__
+            _, stds = plain.noise_scales(weights)
+            pairs = zip(stds, state["critic"], strict=True)
+            return state, tf.concat([tf.reshape(tf.broadcast_to(s, w.shape), [-1]) for s, w in pairs], axis=0)
+
+        state = {**self._start, "critic": plain.constrain(self._start["critic"])}
+        critics, canaries, stds = [], [], []
+        for t in range(self.plan.steps):
+            chunk = {name: tf.constant(array[t : t + 1]) for name, array in drawn.items()}
+            chunk["noise_multiplier"] = tf.constant(self.plan.noise_multiplier, tf.float32)
+            state, unit = advance(state, chunk)
+            arrays = [array.numpy() for array in state["critic"]]
+            weights = unflatten([array.astype(np.float64) for array in arrays], output_bias=False)
+            critics.append(arrays)
+            stds.append(unit.numpy().astype(np.float64))
+            canaries.append(
+                farthest(
+                    weights,
+                    self.layout,
+                    activation=self.settings.activation,
+                    slope=self.settings.slope,
+                    noise_shape=self.plan.noise_shape,
+                    centred=self.plan.centred,
+                )
+            )
+        norms = [np.linalg.norm(c.offset / s) for c, s in zip(canaries, stds, strict=True)]
+        return Worst(critics, canaries, np.stack(stds), float(min(norms)))
+
+
+def audit_critic(
+    layout: Layout,
+    settings: TrainingSettings,
+    plan: Plan,
+    *,
+    delta: float,
+    trials: int,
+    rng: np.random.Generator,
+    steps: int = STEPS,
+    sampling_prob: float = 1.0,
+) -> Audited:
+    """Audit the critic's steps with a plan's noise.
+
+    Parameters
+    ----------
+    layout, settings, plan
+        As for :class:`CriticAudit`.
+    delta : float
+    trials : int
+        Runs, with the record or without it by a coin.
+    rng : numpy.random.Generator
+        Of coins, weights and noise.
+    steps : int
+        Noisy sums of a run.
+    sampling_prob : float
+
+    Raises
+    ------
+    InputError
+        As :class:`CriticAudit` does.
+    """
+    from scipy.special import ndtr
+
+    start = time.perf_counter()
+    audit = CriticAudit(layout, settings, plan, rng, steps=steps, sampling_prob=sampling_prob)
+    coins = rng.random(trials) < 0.5
+    scores = audit.scores(coins, rng)
+    made, z = audit.plan, float(audit.plan.noise_multiplier or 0.0)
+    whole = sampling_prob == 1.0
+    error = float(ndtr(-0.5 * min(audit.worst.attained, 1.0) * np.sqrt(made.steps) / z))
+    return judge(
+        "critic steps",
+        scores,
+        coins,
+        Declared(Profile([training_event(z, sampling_prob, made.steps)]), delta),
+        about=f"no record and one whose gradient is {audit.worst.attained:.3f} of the bound, "
+        f"{made.steps} steps, q = {sampling_prob:g}, z = {z:.4g}",
+        expected=(error, error) if whole else None,
+        gaussian=whole,
+        seconds=time.perf_counter() - start,
+        attained=audit.worst.attained,
+    )

@@ -1,0 +1,12 @@
+"""The adversary A_DI against trainings of this package: many runs, half of them with the differing record.
+
+==============  ======================================================================================
+`setting`       what is played, and which two tables
+`classifier`    DP-SGD classifiers
+`critic`        our own critic
+`playing`       rounds of runs, side by side and resumable, and what they say
+`quick`         a few seconds' worth, for the report of a run
+==============  ======================================================================================
+
+Everything here reads real records without payment, so that its results are internal.
+"""

@@ -1,0 +1,123 @@
+"""Our own synthesizer as the leave-two-unlabeled attacker sees it: trained, with its critic as a score.
+
+The critic's weights are made from noisy sums alone, so that giving them away costs nothing beyond the ledger.
+What it says of *real* records reads them without payment: such scores are internal (Pedersen 2022, 6.2).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import InputError
+from dpsynth.gan.quiet import load_tensorflow_quietly
+from dpsynth.gan.settings import TrainingSettings
+from dpsynth.gan.weights import Weights, unflatten
+from dpsynth.mechanism.plan import Plan
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.synthesis import fitting, presets
+from dpsynth.synthesis.intake import confess, conformed, records_of
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CriticScore:
+    """A trained critic, larger for records that it takes for real.
+
+    Attributes
+    ----------
+    model : GeneratorModel
+        What `DPWGANGP.fit` would have released.
+    critic : list of (W, b)
+    settings : TrainingSettings
+    ledger : Ledger
+        Of the training.
+    """
+
+    model: GeneratorModel
+    critic: Weights
+    settings: TrainingSettings
+    ledger: Ledger
+
+    def __call__(self, frame: pd.DataFrame) -> Floats:
+        """Scores of records of the schema, shape (n,); internal if they are real."""
+        load_tensorflow_quietly()
+        import tensorflow as tf
+
+        from dpsynth.gan.critic import Activation, critic_pass
+
+        records = conformed(self.model.encoder.schema, frame)
+        # where a value lies in its cell is drawn; the same for every call
+        points = self.model.encoder.transform(records, np.random.default_rng(0))
+        centred = points - self.model.encoder.layout.center.astype(np.float32)
+        activation = Activation(self.settings.activation, self.settings.slope)
+        weights = [(tf.constant(w), None if b is None else tf.constant(b)) for w, b in self.critic]
+        scores, _, _ = critic_pass(weights, tf.constant(centred, tf.float32), activation)
+        return np.asarray(scores, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class CriticTrainer:
+    """Train a synthesizer and keep its critic: what ``dpsynth.attacks.ltu.generators`` attacks.
+
+    Parameters
+    ----------
+    estimator : DPWGANGP
+        Not fitted, with ``training_steps`` above 0 and no declared studies.
+    schema : Schema
+        Its public number of records is set to that of the frame that is trained on.
+    """
+
+    estimator: DPWGANGP
+    schema: Schema
+
+    def __call__(self, frame: pd.DataFrame, seed: int) -> CriticScore:
+        """Train on a frame as ``fit`` does with this ``random_state``.
+
+        Raises
+        ------
+        InputError
+            If the synthesizer has no critic steps, or declared studies.
+        """
+        model = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
+        options = model.validate()
+        if not options.training_steps or options.studies:
+            raise InputError("the synthesizer must have training_steps above 0 and no studies")
+        schema = self.schema.with_n_public(len(frame))
+        records = records_of(frame, schema, options, accept_n_public=True)
+        ledger = Ledger()
+        # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
+        rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
+        confess(ledger, schema, options, rng, {})
+        n, spent = fitting.count_records(records, schema, options, rng, ledger)
+        blueprint = fitting.draw_up(schema.modelled, n, options)
+        releases = fitting.choose_noise(blueprint, options, spent)
+        released = dataclasses.replace(
+            fitting.release_model(records, blueprint, releases, options, rng, ledger), schema=schema
+        )
+        if releases.plan is None:
+            raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
+        training = fitting.Training(released, blueprint.training, np.random.default_rng([seed]), dict)
+
+        def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:
+            state = fitting.trained_state(own, plan, noise, training)
+            critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
+            whole = dataclasses.replace(released, weights=state.generator)
+            return CriticScore(whole, critic, blueprint.training, ledger)
+
+        words = presets.describe_sensitivity(blueprint.training, releases.plan.noise_shape)
+        steps: CriticRelease[CriticScore] = CriticRelease(
+            plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
+        )
+        score = ledger.run(steps, records, rng)
+        ledger.end_stage()
+        return score

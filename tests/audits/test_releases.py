@@ -1,0 +1,212 @@
+"""Audits of releases on worst-case neighbours: correct ones pass, and lies of every size are caught."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
+from dpsynth.audits.configuration import Releases, releases_of
+from dpsynth.audits.many_canaries import audit_in_one_run
+from dpsynth.audits.prior_path import audit_path
+from dpsynth.audits.releases import audit_release, exact, neighbours_of, uniform_records
+from dpsynth.errors import InputError
+from dpsynth.regression.study import Study
+from dpsynth.releases.count import CountRelease
+from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.schema import Column, Schema
+
+DELTA, TRIALS = 1e-5, 3000
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=99, missing=True),
+        Column(name="lab", kind="continuous", lower=0.1, upper=50, scale="log", missing=True),
+        Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="died", kind="binary", categories=(0, 1)),
+    ),
+    outcome="died",
+)
+STUDIES = (
+    Study(name="death", model="logistic: died ~ age + group"),
+    Study(name="time", model="cox: (lab, died) ~ age"),
+)
+NAMES = (
+    "number of records",
+    "one-way marginals",
+    "prior edges",
+    "prior tables",
+    "information of study death",
+    "score of study death (1)",
+    "score of study death (2)",
+    "information of study time",
+    "score of study time (1)",
+    "score of study time (2)",
+    "life table of study time",
+    "critic steps",
+)
+GAUSSIAN = [name for name in NAMES if name not in ("prior edges", "critic steps")]
+
+
+@cache
+def found(method: str = "histogram") -> Releases:
+    """Every release of a fit, with all bins and points."""
+    options = FitOptions(epsilon=20.0, delta=DELTA, marginals=method, studies=STUDIES)
+    return releases_of(SCHEMA, options, np.random.default_rng(0))
+
+
+def audited(release: GaussianRelease, made_up: pd.DataFrame, *, trials: int = TRIALS, seed: int = 1):
+    """One release at noise multiplier 1."""
+    loud = replace(release, noise_multiplier=1.0, stage=None)
+    return audit_release(loud, made_up, delta=DELTA, trials=trials, rng=np.random.default_rng(seed))
+
+
+def test_every_release_of_a_fit_is_audited():
+    """Catches a reading that the auditor never sees: each that a fit posts is in the list, in its order."""
+    assert found().names == NAMES
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_correct_releases_pass(name):
+    """Catches an audit that contradicts what is right, that sleeps, or whose neighbours are no worst case."""
+    result = audited(found().releases[NAMES.index(name)], found().made_up)
+    assert result.verdict == "pass", result.to_dict()
+    counts = "study" not in result.name or "life" in result.name
+    assert result.attained == pytest.approx(1.0, abs=1e-9 if counts else 0.5)
+    assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
+
+
+def test_a_tree_of_counts_passes():
+    """Catches a record that moves a tree's levels further, or less far, than its sensitivity says."""
+    release = found("hierarchical").releases[1]
+    assert audited(release, found().made_up).verdict == "pass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lying(CountRelease):
+    """A count whose noise is a part of what is declared, or that does not count."""
+
+    part: float = 1.0
+    deaf: bool = False
+
+    @property
+    def noise_std(self) -> float:
+        return self.part * super().noise_std
+
+    def query(self, records):
+        return [np.array(7.0)] if self.deaf else super().query(records)
+
+
+class Deaf(Lying):
+    """Reads with its own query, but measures something else."""
+
+    def measure(self, records, rng):
+        return [np.array(rng.standard_normal())]
+
+
+@pytest.mark.parametrize(
+    ("part", "verdict"), [(1.0, "pass"), (0.5, "contradicted"), (1e-9, "contradicted"), (4.0, "asleep")]
+)
+def test_a_lie_about_the_noise_is_caught(part, verdict):
+    """Catches an audit that lets half of the declared noise pass, or none, or that finds too much noise good
+    enough: then nobody would notice that it looks at the wrong numbers.
+    """
+    made_up = uniform_records(SCHEMA, 20, np.random.default_rng(0))
+    release = Lying(noise_multiplier=1.0, part=part)
+    result = audit_release(release, made_up, delta=DELTA, trials=TRIALS, rng=np.random.default_rng(2))
+    assert result.verdict == verdict, result.to_dict()
+    assert result.failed == (verdict != "pass")
+    contradicted = [attempt for attempt in result.attempts() if attempt.contradicts]
+    assert bool(contradicted) == (verdict == "contradicted")
+    assert not any(attempt.internal for attempt in result.attempts())
+
+
+def test_of_a_mechanism_that_ignores_the_data_nothing_is_found():
+    """Catches an audit that finds something in noise (the null test)."""
+    made_up = uniform_records(SCHEMA, 20, np.random.default_rng(0))
+    for seed in range(5):
+        result = audit_release(
+            Deaf(noise_multiplier=1.0), made_up, delta=DELTA, trials=TRIALS, rng=np.random.default_rng(seed)
+        )
+        assert result.verdict == "asleep" and result.tv.lower < 0.02 and result.lower < 0.15
+
+
+def test_few_trials_are_called_few():
+    """Catches a pass that nothing stands behind: weak releases in few trials show nothing either way."""
+    made_up = uniform_records(SCHEMA, 20, np.random.default_rng(0))
+    weak = CountRelease(noise_multiplier=30.0)
+    result = audit_release(weak, made_up, delta=DELTA, trials=200, rng=np.random.default_rng(0))
+    assert result.verdict == "too few trials" and not result.failed
+    with pytest.raises(InputError, match="no noise"):
+        silent = Lying(noise_multiplier=1.0)
+        from dpsynth.accounting.events.events import non_private_event
+        from dpsynth.accounting.profile import Profile
+        from dpsynth.attacks.audit.judging import Declared, judge
+
+        profile = Profile([non_private_event()])
+        judge(silent.name, [0.0, 1.0], [True, False], Declared(profile, DELTA), about="")
+
+
+def test_the_choice_of_edges_passes_and_its_law_is_the_definitions():
+    """Catches a worst case that is none, and a choice with another law than the exponential mechanism's."""
+    release = found().releases[2]
+    result = audit_choices(release, delta=DELTA, trials=TRIALS, rng=np.random.default_rng(3))
+    assert result.verdict == "pass" and 0.5 < result.epsilon.lower <= result.declared["epsilon"]
+    worst = worst_case(replace(release, epsilon=0.01))
+    assert worst.epsilon == LEAST_EPSILON
+    scores = [exact_scores(worst, present) for present in (0, 1)]
+    moved = (scores[1] - scores[0])[0, 1:]
+    assert np.abs(np.abs(moved) - 1.0).max() < 1e-4 and (moved < 0).sum() == 1
+    weights = np.exp(0.5 * (scores[1][0, 1:] - scores[1][0, 1:].max()))
+    assert (weights / weights.sum())[moved < 0] == pytest.approx(rarely(1.0)[1], rel=1e-4)
+    with pytest.raises(InputError, match="no noise"):
+        worst_case(replace(release, epsilon=None))
+
+
+def exact_scores(release, present):
+    from dpsynth.releases.records import FrameRecords
+
+    frame = pd.DataFrame({name: [0] * present for name in release.schema.names})
+    records = FrameRecords(release.schema.conform(frame).frame)
+    with records.opened():
+        return release.scores(records)
+
+
+@pytest.mark.slow
+def test_the_priors_path_is_one_mechanism():
+    """Catches noise that several releases of a fit share, and a release that rests on more than is posted."""
+    schema = SCHEMA.with_n_public(300)
+    options = FitOptions(epsilon=3.0, delta=DELTA, training_steps=0)
+    result = audit_path(schema, options, trials=400, rng=np.random.default_rng(4))
+    assert result.verdict == "pass" and result.declared["epsilon"] == pytest.approx(3.0, abs=0.02)
+    assert abs(result.tv.value - result.declared["tv"]) < 0.15
+    with pytest.raises(InputError, match="no n_public"):
+        audit_path(SCHEMA, options, trials=10, rng=np.random.default_rng(4))
+
+
+def test_one_reading_of_many_canaries():
+    """Catches a bound from one run that passes what is declared, and one that sees nothing of it."""
+    made_up = uniform_records(SCHEMA, 400, np.random.default_rng(5))
+    release = replace(found().releases[3], noise_multiplier=1.0, stage=None)
+    shown = [
+        audit_in_one_run(release, made_up, delta=DELTA, rng=np.random.default_rng(seed)).epsilon_lower
+        for seed in range(5)
+    ]
+    assert np.median(shown) > 0.1 and max(shown) < 4.38  # mu = 1 at this delta
+
+
+def test_neighbours_are_as_far_apart_as_any_that_are_made_up():
+    """Catches a worst case that looks at the first record only: scores differ from record to record."""
+    release, made_up = found().releases[NAMES.index("score of study death (1)")], found().made_up.iloc[:60]
+    pair = neighbours_of(release, made_up)
+    base = exact(release, made_up.iloc[:5])
+    moved = [
+        np.linalg.norm(exact(release, pd.concat([made_up.iloc[:5], made_up.iloc[i : i + 1]])) - base)
+        for i in range(5, 60)
+    ]
+    assert pair.moved >= max(moved) * (1 - 1e-9) or pair.moved >= release.l2_sensitivity * (1 - 1e-9)
+    assert min(moved) < 0.9 * pair.moved
