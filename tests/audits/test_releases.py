@@ -75,8 +75,7 @@ def test_correct_releases_pass(name):
     """Catches an audit that contradicts what is right, that sleeps, or whose neighbours are no worst case."""
     result = audited(found().releases[NAMES.index(name)], found().made_up)
     assert result.verdict == "pass", result.to_dict()
-    counts = "study" not in result.name or "life" in result.name
-    assert result.attained == pytest.approx(1.0, abs=1e-9 if counts else 0.5)
+    assert result.attained == pytest.approx(1.0, abs=1e-2)
     assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
 
 
