@@ -103,7 +103,8 @@ def attacked_run(folder: str | Path) -> Attacked:
         raise DataError(f"{folder} was made with another schema than {schema_of(config)} is now")
     synthetic = read_table(folder / SYNTHETIC, train.schema).head(EVALUATED_ROWS)
     tables = Tables.of(synthetic, train=train.frame, test=test.frame, schema=train.schema)
-    plain = {key: value for key, value in config.to_dict().items() if key not in ("evaluate", "sample")}
+    about = ("evaluate", "sample", "attack", "description")  # none of which changes a fit
+    plain = {key: value for key, value in config.to_dict().items() if key not in about}
     records = pd.util.hash_pandas_object(tables.train, index=False).to_numpy()
     return Attacked(
         tables,

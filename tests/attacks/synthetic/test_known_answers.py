@@ -14,7 +14,7 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.inference import guess
+from dpsynth.attacks.synthetic.guessing import guess
 from dpsynth.attacks.synthetic.linkability import link_people
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import RISKS
