@@ -222,6 +222,7 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=700)
     parser.add_argument("--black-box", type=int, default=100)
     parser.add_argument("--sampled", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--child")
     args = parser.parse_args()
@@ -269,10 +270,10 @@ def main() -> None:
         "",
         *HEAD,
     ]
-    for seed in range(3):
+    for seed in range(args.seeds):
         found = kept(f"path {args.fits} {seed}", lambda s=seed: path(args.fits, s))
         lines.append(row(f"prior path, seed {seed}", found))
-    for trials, seeds in ((700, 3), (10_000, 1), (args.trials, 1)):
+    for trials, seeds in ((700, args.seeds), (10_000, 1), (args.trials, 1)):
         for seed in range(seeds):
             found = kept(f"critic z3 {trials} {seed}", lambda t=trials, s=seed: critic(t, 3.0, seed=s))
             title = f"critic, q = 1, z = 3, T = 8, seed {seed}, canary {found['attained']:.3f} of the bound"
