@@ -25,6 +25,7 @@ from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import (
     EVALUATED_ROWS,
+    MODEL,
     SYNTHETIC,
     checkpoint_folder,
     compared,
@@ -33,6 +34,7 @@ from dpsynth.runs.pipeline import (
     split_table,
 )
 from dpsynth.runs.preflight import check_run
+from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table
 
 
@@ -94,9 +96,9 @@ def evaluate_again(
         evaluation = evaluate_parts(config, tables, stages)
         seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
         attempts = report.attempts
-        if config.attack.enabled and report.ledger is not None:
+        if config.attack.enabled:
             start = time.perf_counter()
-            attempts = attempts_on(config, tables, report.ledger, stages)
+            attempts = attempts_on(config, tables, DPWGANGP.load(folder / MODEL), stages)
             seconds["attack"] = time.perf_counter() - start
         report = replace(
             report,

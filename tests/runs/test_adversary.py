@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from dpsynth import datasets
+from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary.dp_sgd import DpSgd, Records
 from dpsynth.errors import InputError
 from dpsynth.gan.settings import TrainingSettings
+from dpsynth.mechanism.plan import Plan
 from dpsynth.runs.adversary import classifier, critic
 from dpsynth.runs.adversary.playing import play
+from dpsynth.runs.adversary.quick import quick_attempts
 from dpsynth.runs.adversary.setting import Setting
 from dpsynth.table.layout import Layout
 
@@ -131,3 +134,19 @@ def test_the_critic_stays_within_its_bound():
     # the beliefs' own reckoning and what is reached agree: the log-odds are those of the release
     reached, reckoned = made_up.game.advantage(0.999), made_up.game.reckoned_advantage()
     assert reached.lower > 0.1 and reached.lower < reckoned.value < reached.upper
+
+
+@pytest.mark.slow
+def test_a_quick_look_has_the_worst_case_and_this_table():
+    """Catches a run's report whose adversary plays another plan, or a simulation marked as about records."""
+    points = np.hstack([RNG.random((40, 3)), np.eye(2)[RNG.integers(2, size=40)]])
+    training = TrainingSettings(critic_hidden=(8, 6), generator_hidden=(5,), latent=3)
+    plan = Plan(sampling_prob=0.5, expected_batch=20.0, steps=100, noise_multiplier=8.0)
+    advantage, passed, real = quick_attempts(plan, training, LAYOUT, points, name="toy")
+    assert advantage.proved == pytest.approx(Profile([plan.event]).tv())
+    assert not (advantage.internal or passed.internal) and real.internal
+    assert advantage.found.lower < advantage.proved < advantage.found.upper
+    assert not advantage.contradicts and not passed.contradicts
+    assert 0.02 < real.found.value < real.proved == advantage.proved
+    silent = Plan(sampling_prob=0.5, expected_batch=20.0, steps=100, noise_multiplier=None)
+    assert quick_attempts(silent, training, LAYOUT, points, name="toy") == ()

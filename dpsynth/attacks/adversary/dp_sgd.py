@@ -145,12 +145,11 @@ class Network:
         return Network(self.weights + by, self.inputs, self.hidden, self.classes)
 
     def activations(self, points: Floats) -> list[Floats]:
-        """Inputs of each layer with a one appended, (R, n, n_in + 1), and the class probabilities."""
+        """Inputs of each layer with a one appended, (n, d + 1), (R, n, hidden + 1), and probabilities."""
         layers = self.layers
-        first = _with_ones(np.broadcast_to(points, (len(self.weights), *points.shape)))
-        found = [first]
+        found = [_with_ones(points)]
         if self.hidden:
-            found.append(_with_ones(np.tanh(first @ layers[0])))
+            found.append(_with_ones(np.tanh(found[0] @ layers[0])))
         logits = found[-1] @ layers[-1]
         odds = np.exp(logits - logits.max(axis=2, keepdims=True))
         return [*found, odds / odds.sum(axis=2, keepdims=True)]
@@ -179,11 +178,11 @@ class Network:
             upstream = deltas[0] @ self.layers[-1][:, :-1].transpose(0, 2, 1)
             deltas.insert(0, upstream * (1.0 - inputs[-1][:, :, :-1] ** 2))
         pairs = list(zip(inputs, deltas, strict=True))
-        squares = sum((x * x).sum(axis=2) * (d * d).sum(axis=2) for x, d in pairs)
+        squares = sum((x * x).sum(axis=-1) * (d * d).sum(axis=2) for x, d in pairs)
         factors = np.minimum(1.0, clip_norm / np.sqrt(np.maximum(squares, 1e-300)))
         if taken is not None:
             factors = factors * taken
-        sums = [x.transpose(0, 2, 1) @ (d * factors[:, :, None]) for x, d in pairs]
+        sums = [np.swapaxes(x, -1, -2) @ (d * factors[:, :, None]) for x, d in pairs]
         return np.concatenate([s.reshape(len(s), -1) for s in sums], axis=1)
 
 

@@ -149,7 +149,7 @@ def largest_exceedance(profile: Profile, epsilon: float) -> float:
     >>> from dpsynth.accounting.events.events import gaussian_event
     >>> profile = Profile([gaussian_event(8.38, count=30)])
     >>> round(profile.exceedance(2.197), 4), round(largest_exceedance(profile, 2.197), 4)
-    (0.0012, 0.0028)
+    (0.0012, 0.0029)
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     if epsilon == 0.0:

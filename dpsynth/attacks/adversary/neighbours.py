@@ -8,6 +8,7 @@ distance, the only distance by which a replaced record moves a sum of gradients.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,11 +114,12 @@ def replacements(points: Floats, pool: Floats, count: int = 1, *, nearest: bool 
     return [Neighbour(int(i), found[i][1], found[i][0]) for i in order]
 
 
-def _distances(points: Floats, pool: Floats, rows: int = 256) -> list[Floats]:
+def _distances(points: Floats, pool: Floats, rows: int = 256) -> Iterator[Floats]:
     """Euclidean distances, some rows at a time; exact, not from the expansion of the square."""
     from scipy.spatial.distance import cdist
 
-    return [cdist(points[start : start + rows], pool) for start in range(0, len(points), rows)]
+    for start in range(0, len(points), rows):
+        yield cdist(points[start : start + rows], pool)
 
 
 def _checked(name: str, points: Floats) -> Floats:

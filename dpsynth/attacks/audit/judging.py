@@ -23,9 +23,9 @@ from dpsynth.attacks.audit.thresholds import errors_at, planned_threshold
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 
-#: An audit is awake if it finds this part of the total variation that it could expect to find.
+#: An audit is awake if it proves this part of the total variation that it could expect to prove.
 AWAKE = 0.5
-#: Below this total variation, what could be found is not told from nothing.
+#: Below this total variation, what could be proved is not told from nothing.
 LEAST = 0.01
 #: Part of the trials about which a guess is made, the most and the least likely ones.
 GUESSED = 0.2
@@ -34,8 +34,8 @@ Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
 MEANING: dict[str, str] = {
     "pass": "nothing found above what is declared, and the audit sees what is there",
     "contradicted": "more was found than is declared: the proof or its code is wrong",
-    "asleep": "far less was found than a mechanism of this law would show: the audit is not looking at it",
-    "too few trials": "so many trials would show nothing of a correct mechanism either",
+    "asleep": "less was found than a mechanism of this law shows: the audit is not looking at it",
+    "too few trials": "nothing found above what is declared, but so many trials show too little to say more",
 }
 
 
@@ -87,6 +87,8 @@ class Audited:
         Lower bound of epsilon from guesses about the trials (:mod:`dpsynth.attacks.audit.one_run`).
     expected_tv : float
         Lower bound of the total variation that a correct mechanism would be expected to show.
+    reachable_tv : float
+        The total variation that it has, on these tables.
     contradicted : bool
         Whether the errors disprove what is declared.
     about : str
@@ -105,6 +107,7 @@ class Audited:
     far: Errors
     guessed: float
     expected_tv: float
+    reachable_tv: float
     contradicted: bool
     about: str
     gaussian: bool = True
@@ -139,9 +142,10 @@ class Audited:
         above = self.tv.lower > self.declared["tv"] or self.lower > self.declared["epsilon"]
         if self.contradicted or above:
             return "contradicted"
-        if self.expected_tv < LEAST:
-            return "too few trials"
-        return "pass" if self.tv.lower >= AWAKE * self.expected_tv else "asleep"
+        if self.tv.lower >= AWAKE * self.expected_tv >= LEAST * AWAKE:
+            return "pass"
+        # the other end of the interval: a correct mechanism is as seldom below it as above the lower one
+        return "asleep" if self.tv.upper < self.reachable_tv else "too few trials"
 
     @property
     def failed(self) -> bool:
@@ -275,6 +279,7 @@ def judge(
         far,
         guessed,
         hoped.tv(level).lower,
+        1.0 - sum(rates),
         middle.contradict(declared.profile, level) or far.contradict(declared.profile, level),
         about,
         gaussian,
