@@ -296,7 +296,8 @@ def main() -> None:
         "# Attacks on synthetic tables, beside anonymeter's",
         "",
         f"{datetime.now(UTC).date()}; Python {platform.python_version()}, {versions}; anonymeter {VERSION} "
-        "in an environment of its own; two shared cores. `python benchmarks/anonymeter_check.py FOLDER --run RUN`.",
+        "in an environment of its own; two shared cores. "
+        "`python benchmarks/anonymeter_check.py FOLDER --run RUN`.",
         "",
         "Rates and risks in per cent; the risk is (training - held out) / (1 - held out) with its 95 % "
         "interval. Univariate singling out on flchain: anonymeter divides by the 500 descriptions it was "
