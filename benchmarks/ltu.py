@@ -7,11 +7,11 @@
     python benchmarks/ltu.py critic FOLDER [--dataset support2] [--seeds 5]
 
 `classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds,
-three scenarios of what the attacker knows of order and seed. `vectors`: SVC on pairs
-without a support vector. `retrained`: unseeded trainers, trained many times with each candidate.
-`singles`: one and the same attack judged on pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg. `critic`: the
-trained critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each prints Markdown;
-FOLDER keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
+three scenarios of what the attacker knows of order and seed. `vectors`: SVC on pairs without a support
+vector. `retrained`: unseeded trainers, trained many times with each candidate. `singles`: one and the same
+attack judged on pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg.
+`critic`: the trained critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each
+prints Markdown; FOLDER keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
 """
 
 from __future__ import annotations
