@@ -244,17 +244,14 @@ def null(count: int) -> list[str]:
 
 def shadows(runs: list[Path], folder: Path, rounds: int) -> list[str]:
     lines = ["", f"## Shadow models: {rounds} fits, half of them targets, 20 canaries in each", ""]
-    lines.append(
-        "Accuracy of guessing whether a canary was used, in per cent; one fit in seconds, the median."
-    )
+    lines.append("Accuracy of guessing whether a canary was used, in per cent.")
     lines += [
         "",
-        "| run | epsilon | right | by distances alone | proved | a fit |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| run | epsilon | right | by distances alone | proved |",
+        "|---|---:|---:|---:|---:|",
     ]
     for run in runs:
         attacked = attacked_run(run)
-        seconds: list[float] = []
         kept = folder / f"shadow-{run.name}"
         found = shadow_attack(
             attacked.generator,
@@ -265,7 +262,6 @@ def shadows(runs: list[Path], folder: Path, rounds: int) -> list[str]:
             proved=attacked.proved,
             folder=kept,
             settings=attacked.identity,
-            on_round=lambda done, total, label, spent, into=seconds: into.append(spent),
         )
         records = [json.loads(path.read_text()) for path in sorted((kept / "rounds").glob("*.json"))]
         coins = np.array([record["used"] for record in records])
@@ -279,7 +275,6 @@ def shadows(runs: list[Path], folder: Path, rounds: int) -> list[str]:
             percent(list(vars(found.accuracy).values())),
             f"{100 * alone:.1f}",
             "nothing" if found.proved is None else f"at most {100 * found.proved:.1f}",
-            f"{np.median(seconds):.0f} s" if seconds else "kept",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -301,7 +296,8 @@ def main() -> None:
         "# Attacks on synthetic tables, beside anonymeter's",
         "",
         f"{datetime.now(UTC).date()}; Python {platform.python_version()}, {versions}; anonymeter {VERSION} "
-        "in an environment of its own; two shared cores. `python benchmarks/anonymeter_check.py FOLDER`.",
+        "in an environment of its own; two shared cores. "
+        "`python benchmarks/anonymeter_check.py FOLDER --run RUN`.",
         "",
         "Rates and risks in per cent; the risk is (training - held out) / (1 - held out) with its 95 % "
         "interval. Univariate singling out on flchain: anonymeter divides by the 500 descriptions it was "

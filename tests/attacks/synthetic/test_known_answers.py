@@ -20,7 +20,7 @@ from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import RISKS
 from dpsynth.attacks.synthetic.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.synthetic.suite import QUICK, Effort, affordable, attack_tables, attempts, quick
-from dpsynth.attacks.synthetic.words import in_words
+from dpsynth.attacks.synthetic.words import in_words, verdict
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
@@ -74,6 +74,7 @@ def test_fresh_records_raise_no_alarm(sizes):
         columns = [risk for risk in found if risk.risk == "inference" and not risk.attack.startswith("mean")]
         alarms["columns"] += any(risk.found for risk in columns if "worst-off" not in risk.attack)
         alarms["columns, worst-off"] += any(risk.found for risk in columns if "worst-off" in risk.attack)
+        alarms["the verdict"] += "remembers" in verdict(found)
         for risk in set(found) - set(columns):
             alarms[f"{risk.risk}, {risk.attack}"] += risk.found
     # at a true rate of 5 % more than 6 of 50 happen once in 80 times; attacks are meant to stay below
