@@ -154,8 +154,8 @@ def four(games: Games, name: str, own: Records, pool: Records, classes: int, **t
 
 
 def on_digits(games: Games) -> list[str]:
-    """The document's 100 records, and 1,000 with a fifth of the runs, for accuracies (figure 5.2)."""
-    fewer = Games(games.out, max(games.runs // 5, 100), games.jobs)
+    """The document's 100 records, and 1,000 with a tenth of the runs, for accuracies (figure 5.2)."""
+    fewer = Games(games.out, max(games.runs // 10, 20), games.jobs)
     lines = four(games, "digits", *digits(100), 10, clip_norm=3.0, hidden=32, learning_rate=0.2)
     return lines + four(fewer, "digits", *digits(1000), 10, clip_norm=3.0, hidden=32, learning_rate=0.5)
 
@@ -198,7 +198,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
             if belief == BELIEF:
                 name = f"golden-{label.split(',')[0]}-removed-worst-case"
             all_runs = belief == BELIEF or label.startswith("DP-SGD")
-            played = games.play(name, subject, belief, runs=games.runs if all_runs else games.runs // 5)
+            played = games.play(name, subject, belief, runs=games.runs if all_runs else games.runs // 10)
             game, profile = played.game, played.profile
             reached.append(drawing.Point(epsilon, game.advantage(), profile.tv()))
             if belief == BELIEF:

@@ -124,7 +124,7 @@ def _means(
         result.held_out,
         result.excess,
         result.normalised,
-        (n, h),
+        (n * len(guesses), h * len(guesses)),
         proved,
         level,
         about,
@@ -138,7 +138,7 @@ def _means(
         )
     ]
     result = of_rates(parts[0], parts[1])
-    few = (int(chosen[:n].sum(axis=0)[0]), int(chosen[n:].sum(axis=0)[0]))  # of each column
+    few = int(chosen[:n].sum()), int(chosen[n:].sum())
     worst_off = Risk(
         "inference",
         "mean of the columns, worst-off",

@@ -42,7 +42,7 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
     limit : float
         rho_beta, drawn as a line.
     """
-    figure, (axis,) = panels(width=5.0)
+    figure, (axis,) = panels(width=5.0, height=3.6)
     edges = np.linspace(0.0, 1.0, 41)
     for number, (label, game) in enumerate(games.items()):
         share = np.histogram(game.beliefs, edges)[0] / game.runs
@@ -59,7 +59,7 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
     }
     axis.annotate(f"ρ$_β$ = {limit:g}", (limit, 0.98), **place)
     axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
-    legend_below(figure, axis, columns=1)
+    legend_below(figure, axis, columns=2 if len(axis.get_legend_handles_labels()[1]) > 2 else 1)
     return figure
 
 
@@ -112,12 +112,12 @@ def draw_bounds(
 
 def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Figure:
     """Curves along the steps of a run, such as how far the two tables are apart (figures 5.1 (b) and 5.3)."""
-    figure, (axis,) = panels(width=5.0)
+    figure, (axis,) = panels(width=5.0, height=3.6)
     for number, (label, curve) in enumerate(curves.items()):
         axis.plot(np.arange(1, len(curve) + 1), curve, label=label, **line(number))
     axis.set(xlabel="step", ylabel=ylabel, title=title)
     axis.set_ylim(bottom=0.0)
-    legend_below(figure, axis, columns=1)
+    legend_below(figure, axis, columns=2 if len(axis.get_legend_handles_labels()[1]) > 2 else 1)
     return figure
 
 

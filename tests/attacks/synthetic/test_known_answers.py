@@ -68,7 +68,7 @@ def test_a_copied_column_is_given_away_whatever_its_kind(caught):
 @pytest.mark.parametrize("sizes", [(60, 60, 60), (300, 200, 80)])
 def test_fresh_records_raise_no_alarm(sizes):
     """Intervals that treat descriptions, columns or tied records as independent, and cry wolf."""
-    tables, alarms = 60, Counter()
+    tables, alarms = 50, Counter()
     for seed in range(tables):
         found = attack_tables(fresh(sizes, seed), rng=np.random.default_rng(seed), effort=SMALL)
         columns = [risk for risk in found if risk.risk == "inference" and not risk.attack.startswith("mean")]
@@ -76,8 +76,8 @@ def test_fresh_records_raise_no_alarm(sizes):
         alarms["columns, worst-off"] += any(risk.found for risk in columns if "worst-off" in risk.attack)
         for risk in set(found) - set(columns):
             alarms[f"{risk.risk}, {risk.attack}"] += risk.found
-    # at a true rate of 5 % more than 7 of 60 happen once in 130 times; attacks are meant to stay below
-    assert max(alarms.values()) <= 7, alarms
+    # at a true rate of 5 % more than 6 of 50 happen once in 80 times; attacks are meant to stay below
+    assert max(alarms.values()) <= 6, alarms
     assert sum(alarms.values()) <= 0.05 * tables * len(alarms), alarms
 
 
@@ -166,7 +166,7 @@ def test_tables_are_cut_to_the_effort():
     found = attack_tables(copying(200), rng=np.random.default_rng(0), effort=effort)
     # however small the budget, a hundred records are attacked
     assert {risk.tries for risk in found if risk.risk == "linkability"} == {(100, 100)}
-    assert found[3].tries == (100, 100)
+    assert found[3].tries == (600, 600), "six columns"
     for searches in (1, 6):
         real, synthetic = affordable(copying(200), searches, Effort(targets=120, work=1e7))
         assert real <= 120
