@@ -33,8 +33,8 @@ def test_verdicts_are_seldom_wrong(mu):
     Of correct mechanisms fewer than 1 in 50 may fail; all of half the noise must.
     """
     right = Counter(judged(mu, mu, 2000, seed).verdict for seed in range(250))
-    assert right["contradicted"] + right["asleep"] <= 5 and right["pass"] >= 150, right
-    wrong = Counter(judged(mu, 2 * mu, 2000, seed).verdict for seed in range(40))
+    assert right["contradicted"] <= 2 and right["asleep"] <= 5 and right["pass"] >= 150, right
+    wrong = Counter(judged(mu, 2 * mu, 4000, seed).verdict for seed in range(40))
     assert wrong["contradicted"] >= 36, wrong
     deaf = Counter(judged(mu, 0.0, 2000, seed).verdict for seed in range(40))
     assert deaf["asleep"] >= 36, deaf
@@ -42,7 +42,7 @@ def test_verdicts_are_seldom_wrong(mu):
 
 def test_a_verdict_is_plain_data():
     """Catches an audit that is another one after it was kept, or infinite numbers in JSON."""
-    audited = judged(0.9, 50.0, 400, 1)  # no error at all: infinite as a value
+    audited = judged(0.9, 50.0, 4000, 1)  # no error at all: infinite as a value
     kept = Audited.from_record(json.loads(json.dumps(audited.to_record())))
     assert kept == audited and audited.verdict == "contradicted"
     plain = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
