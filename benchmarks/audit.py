@@ -1,6 +1,6 @@
 """Audits of our own releases: how close they come to what is declared, and which faults they catch.
 
-    python benchmarks/audit.py --out FOLDER [--trials 100000] [--fits 700] [--black-box 20] [--seeds 3] [--jobs 2]
+    python benchmarks/audit.py --out FOLDER [--trials 100000] [--fits 700] [--black-box 20] [--jobs 2]
 
 writes benchmarks/results/audit.md. Finished parts stay in the folder; the same command goes on.
 """
@@ -299,8 +299,8 @@ def main() -> None:
             "## The demo's tables alone (black box, no pass mark)",
             "",
             f"{boxed['right']} of {boxed['guesses']} guesses right in {boxed['fits']} fits of the whole "
-            f"generator with {boxed['canaries']} canaries: ε at least {boxed['epsilon_lower']:.2f} of {boxed['epsilon']:.2f}, "
-            f"in {boxed['seconds'] / 60:.0f} minutes.",
+            f"generator with {boxed['canaries']} canaries: ε at least {boxed['epsilon_lower']:.2f} of "
+            f"{boxed['epsilon']:.2f}, in {boxed['seconds'] / 60:.0f} minutes.",
         ]
     RESULT.write_text("\n".join([*lines, ""]), encoding="utf-8")
 

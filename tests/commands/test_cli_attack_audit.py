@@ -86,3 +86,22 @@ def test_bad_input_is_one_sentence(config, tmp_path, capsys):
     ):
         status, text, told = audit(capsys, *words)
         assert status == 2 and text == "" and sentence in told and len(told.strip().splitlines()) == 1, told
+
+
+def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys):
+    """Catches bounds of private records that go out in the shape of made-up ones."""
+    import pandas as pd
+
+    from dpsynth.table.schema_inference import infer
+
+    frame = pd.DataFrame({"age": [20, 30, 41, 52, 63, 75] * 10, "sex": ["f", "m"] * 30})
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    infer(frame).to_yaml(tmp_path / "mine-schema.yaml")
+    config = tmp_path / "mine.yaml"
+    config.write_text(
+        "data: {path: mine.csv, schema: mine-schema.yaml, accept_unreviewed: true}\n"
+        f"model: {MODEL}\nevaluate: {{enabled: false}}\n"
+    )
+    status, text, _ = audit(capsys, config, "--trials", 200, "--json")
+    record = json.loads(text)
+    assert status == 0 and record["internal"] and all(attempt["internal"] for attempt in record["attempts"])
