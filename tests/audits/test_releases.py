@@ -79,6 +79,7 @@ def test_correct_releases_pass(name):
     assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
 
 
+@pytest.mark.slow
 def test_a_tree_of_counts_passes():
     """Catches a record that moves a tree's levels further, or less far, than its sensitivity says."""
     release = found("hierarchical").releases[1]
@@ -187,6 +188,7 @@ def test_the_priors_path_is_one_mechanism():
         audit_path(SCHEMA, options, trials=10, rng=np.random.default_rng(4))
 
 
+@pytest.mark.slow
 def test_one_reading_of_many_canaries():
     """Catches a bound from one run that passes what is declared, and one that sees nothing of it."""
     made_up = uniform_records(SCHEMA, 400, np.random.default_rng(5))
