@@ -226,7 +226,8 @@ def main() -> None:
     parser.add_argument("--fits", type=int, default=700)
     parser.add_argument("--black-box", type=int, default=20)
     parser.add_argument("--sampled", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="of the critic's short audits")
+    parser.add_argument("--paths", type=int, default=3, help="seeds of the prior's path")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--child")
     args = parser.parse_args()
@@ -274,7 +275,7 @@ def main() -> None:
         "",
         *HEAD,
     ]
-    for seed in range(args.seeds):
+    for seed in range(args.paths):
         found = kept(f"path {args.fits} {seed}", lambda s=seed: path(args.fits, s))
         lines.append(row(f"prior path, seed {seed}", found))
     for trials, seeds in ((700, args.seeds), (10_000, 1), (args.trials, 1)):
