@@ -18,7 +18,7 @@ from dpsynth.errors import OwnerWarning
 from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.opened import opened, run_folder
+from dpsynth.runs.opened import open_run, run_folder
 from dpsynth.runs.pipeline import EVALUATED_ROWS, LEDGER, build_model, compared
 from dpsynth.table.schema import Schema
 
@@ -85,7 +85,7 @@ def attacked_run(folder: str | Path) -> Attacked:
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    run = opened(run_folder(folder))
+    run = open_run(run_folder(folder))
     config = run.config
     made, train, test = run.parts()
     synthetic = made.head(EVALUATED_ROWS)

@@ -74,7 +74,7 @@ def run_folder(folder: str | Path) -> Path:
     raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
 
 
-def opened(folder: Path, settings: Mapping[str, object] | None = None) -> OpenedRun:
+def open_run(folder: Path, settings: Mapping[str, object] | None = None) -> OpenedRun:
     """Open a :func:`run_folder`, with other settings of its evaluation; no record is read.
 
     Raises

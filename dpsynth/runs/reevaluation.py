@@ -13,7 +13,7 @@ from dpsynth.files.locks import locked
 from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
 from dpsynth.report.page.html import write_page
 from dpsynth.runs.attempts import attempts_on
-from dpsynth.runs.opened import opened, run_folder
+from dpsynth.runs.opened import open_run, run_folder
 from dpsynth.runs.pipeline import EVALUATED_ROWS, MODEL, compared, evaluate_parts
 from dpsynth.runs.preflight import check_run
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -54,7 +54,7 @@ def evaluate_again(
     """
     folder = run_folder(folder)
     with locked(folder):
-        run = opened(folder, settings)
+        run = open_run(folder, settings)
         report, config = run.report, run.config
         if report.evaluation is not None and not force:
             raise InputError(f"{folder} holds an evaluation; add --force to replace it")
