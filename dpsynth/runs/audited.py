@@ -10,12 +10,11 @@ import pandas as pd
 
 from dpsynth.datasets.split import training_schema
 from dpsynth.errors import InputError
-from dpsynth.report.folder import load
 from dpsynth.runs.attacked import Generator
 from dpsynth.runs.config import RunConfig
+from dpsynth.runs.opened import open_run, run_folder
 from dpsynth.runs.pipeline import build_model, load_table, split_table
 from dpsynth.runs.preflight import check_run
-from dpsynth.runs.reevaluation import configuration, require_run
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
@@ -64,11 +63,7 @@ def to_audit(path: str | Path) -> ToAudit:
         If it is neither, the configuration is wrong, or it asks for no privacy.
     """
     path = Path(path)
-    if path.is_dir():
-        require_run(path)
-        config = configuration(load(path), path, {})
-    else:
-        config = RunConfig.from_yaml(path)
+    config = open_run(run_folder(path)).config if path.is_dir() else RunConfig.from_yaml(path)
     options = build_model(config).validate()
     schema = training_schema(check_run(config), config.split.test_fraction)
     if options.epsilon is None:
