@@ -6,7 +6,9 @@ anonymeter is installed into an environment of its own in FOLDER, which may be t
 the tables from files: nothing of it is imported here. Each table is cut at random into training, held-out and
 fresh records. The generators: a bootstrap of the training records, half of that and half fresh records, and
 fresh records alone, which owe the training records nothing. --null simulates so many tables of mixed columns
-that owe the training records nothing, in three sizes, and counts the alarms.
+that owe the training records nothing, in three sizes, and counts the alarms. --run attacks the generator of
+a run's folder by shadow models, which are kept in FOLDER: with what tells canaries best, and by distances
+alone.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.attacks.synthetic.risk import Risk
+from dpsynth.attacks.synthetic.shadow import learned_guesses, shadow_attack
 from dpsynth.attacks.synthetic.suite import QUICK, attack_tables
 from dpsynth.evaluation.tables import Tables
+from dpsynth.runs.attacked import attacked_run
 from dpsynth.table.schema import Column, Schema
 
 VERSION = "1.1.0"
@@ -238,6 +242,44 @@ def null(count: int) -> list[str]:
     return lines
 
 
+def shadows(runs: list[Path], folder: Path, rounds: int) -> list[str]:
+    lines = ["", f"## Shadow models: {rounds} fits, half of them targets, 20 canaries in each", ""]
+    lines.append("Accuracy of guessing whether a canary was used, in per cent.")
+    lines += [
+        "",
+        "| run | epsilon | right | by distances alone | proved |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for run in runs:
+        attacked = attacked_run(run)
+        kept = folder / f"shadow-{run.name}"
+        found = shadow_attack(
+            attacked.generator,
+            attacked.tables.train,
+            attacked.tables.schema,
+            rounds=rounds,
+            seed=0,
+            proved=attacked.proved,
+            folder=kept,
+            settings=attacked.identity,
+        )
+        records = [json.loads(path.read_text()) for path in sorted((kept / "rounds").glob("*.json"))]
+        coins = np.array([record["used"] for record in records])
+        near = np.array([record["looks"] for record in records])[:, :, :2]
+        half = rounds // 2
+        alone = (learned_guesses(coins[:half], near[:half], near[half:]) == coins[half:]).mean()
+        epsilon = attacked.generator.config["model"].get("epsilon")
+        cells = [
+            run.name,
+            "none" if epsilon is None else f"{epsilon:g}",
+            percent(list(vars(found.accuracy).values())),
+            f"{100 * alone:.1f}",
+            "nothing" if found.proved is None else f"at most {100 * found.proved:.1f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -245,6 +287,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/synthetic_attacks.md"))
     parser.add_argument("--null", type=int, default=100)
+    parser.add_argument("--run", type=Path, action="append", default=[])
+    parser.add_argument("--shadow", type=int, default=40)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("dpsynth", "numpy", "pandas"))
@@ -252,13 +296,15 @@ def main() -> None:
         "# Attacks on synthetic tables, beside anonymeter's",
         "",
         f"{datetime.now(UTC).date()}; Python {platform.python_version()}, {versions}; anonymeter {VERSION} "
-        "in an environment of its own; two shared cores. `python benchmarks/anonymeter_check.py FOLDER`.",
+        "in an environment of its own; two shared cores. "
+        "`python benchmarks/anonymeter_check.py FOLDER --run RUN`.",
         "",
         "Rates and risks in per cent; the risk is (training - held out) / (1 - held out) with its 95 % "
         "interval. Univariate singling out on flchain: anonymeter divides by the 500 descriptions it was "
         "asked for, also where the table offers fewer; here by those that were tried.",
         *compare(options.folder),
         *(null(options.null) if options.null else []),
+        *(shadows(options.run, options.folder, options.shadow) if options.run else []),
     ]
     options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

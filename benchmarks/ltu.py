@@ -1,21 +1,23 @@
 """The leave-two-unlabeled attacker at the thesis's size (Pedersen 2022, figures 4.2 to 4.4, section 6.2).
 
     python benchmarks/ltu.py classifiers FOLDER [--dataset support2|digits] [--models sgd ...]
+    python benchmarks/ltu.py vectors FOLDER [--dataset support2]
     python benchmarks/ltu.py retrained FOLDER [--dataset support2]
     python benchmarks/ltu.py singles FOLDER [--dataset support2] [--shadows 64]
     python benchmarks/ltu.py critic FOLDER [--dataset support2] [--seeds 5]
 
 `classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds,
-three scenarios of what the attacker knows of order and seed. `retrained`: unseeded trainers, trained many
-times with each candidate. `singles`: one and the same attack judged on
-pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg. `critic`: the trained
-critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each prints Markdown; FOLDER
-keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
+three scenarios of what the attacker knows of order and seed. `vectors`: SVC on pairs without a support
+vector. `retrained`: unseeded trainers, trained many times with each candidate. `singles`: one and the same
+attack judged on pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg.
+`critic`: the trained critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each
+prints Markdown; FOLDER keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from pathlib import Path
@@ -97,6 +99,38 @@ def classifiers(options) -> None:
             two, held = by["retraining_pair"], by["retraining_parameters"]
             others.append(f"{two.right} ({two.tied}), {held.right} ({held.tied})")
         print(f"| {name} | " + " | ".join(others) + " |")
+
+    wrong = sum(wrong_without_tie(options.folder / options.dataset / f"{name}-original") for name, *_ in rows)
+    print(f"\nWrong guesses in the original scenario that are no ties, all classifiers: {wrong}")
+
+
+def wrong_without_tie(folder: Path) -> int:
+    kept = [json.loads(path.read_text()) for path in (folder / "rounds").glob("round-*.json")]
+    guesses = [record["guesses"]["retraining_predictions"] for record in kept]
+    return sum(not guess["right"] and not guess["tied"] for guess in guesses)
+
+
+def vectors(options) -> None:
+    """SVC and pairs of which neither record is a support vector: is the model the same after the swap?"""
+    from sklearn.svm import SVC
+
+    from dpsynth.attacks.ltu.retraining import candidate_rows
+    from dpsynth.attacks.ltu.trainers import Trainer
+
+    sides = of_table(options.dataset, options.records)
+    n, rows = sides.n_defender, np.arange(sides.n_defender)
+    for estimator in (SVC(), SVC(gamma=0.2)):
+        trainer, rng = Trainer(estimator), np.random.default_rng(0)
+        released = trainer(sides.x[rows], sides.y[rows], 0)
+        said, neither, equal = released.decision_function(sides.x), 0, 0
+        for _ in range(options.rounds):
+            missing, reserve = int(rng.integers(n)), n + int(rng.integers(sides.n_reserve))
+            swapped = candidate_rows(n, missing, reserve)
+            other = trainer(sides.x[swapped], sides.y[swapped], 0)
+            if missing not in released.support_ and missing not in other.support_:
+                neither += 1
+                equal += bool((other.decision_function(sides.x) == said).all())
+        print(f"{estimator}: {equal} models equal of {neither} pairs without a support vector")
 
 
 def shown(one) -> str:
@@ -296,7 +330,7 @@ def critic(options) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("part", choices=("classifiers", "retrained", "singles", "critic"))
+    parser.add_argument("part", choices=("classifiers", "vectors", "retrained", "singles", "critic"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dataset", default="support2")
     parser.add_argument("--records", type=int, default=1600)

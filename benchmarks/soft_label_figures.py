@@ -138,9 +138,9 @@ def over_alpha(known: LeaveOut, given: np.ndarray, true: np.ndarray):
         axes[1].plot(alphas, entropy, color=colour, label=f"{what} labels, least at α = {best[1]:.2f}")
     axes[0].set_ylabel("targets whose argmax matches, %")
     axes[1].set_ylabel("cross-entropy, nats")
-    for axis in axes:
+    for axis, place in zip(axes, ("lower right", "upper center"), strict=True):
         axis.set_xlabel("α")
-        axis.legend(frameon=False, loc="center right")
+        axis.legend(frameon=False, loc=place)
     figure.tight_layout()
     return figure
 

@@ -1,6 +1,6 @@
 """Optimally soft labels: utility and privacy of each scheme, by the Bayes attack on the whole procedure.
 
-    python benchmarks/soft_labels.py [--rounds 25] [--splits 25] [--jobs 2] [--folder runs/soft_labels]
+    python benchmarks/soft_labels.py [--rounds 25] [--splits 25] [--jobs 2] [--only PART]
 
 The thesis's experiment (Pedersen 2022, sections 5.4 and 5.5) on tables of the registry: balanced records, 20
 % of labels exchanged in pairs, half of them train and half test. Each round trains both halves, so 25 rounds
@@ -63,7 +63,7 @@ MAIN: list[Scheme] = [
 ]
 GRID: list[Scheme] = [Hard(), *SOFT, Smoothed(0.5)]
 #: records of each table: half of them train
-SIZES = {"support2": 800, "flchain": 800, "breast_cancer": 320}
+SIZES = {"support2": 800, "breast_cancer": 320}
 CLASSIFIERS = {
     "logistic regression": LogisticRegression(C=10.0, max_iter=300),
     "decision tree": DecisionTreeClassifier(min_samples_leaf=5),
@@ -193,7 +193,7 @@ def wide(options: argparse.Namespace) -> list[str]:
         "| table | classifier | labels | test error, labels as given % | against true labels % | AUROC |",
         "|---|---|---|---:|---:|---:|",
     ]
-    for table in SIZES:
+    for table in options.tables:
         for title, model in CLASSIFIERS.items():
             procedure = Procedure(WeightedCopies(model), splits=min(options.splits, 10))
             found, _ = attacked(table, procedure, GRID, title, options)
@@ -283,13 +283,14 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=25)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("runs/soft_labels"))
+    parser.add_argument("--tables", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--only", choices=("network", "wide", "recursive", "regression"))
     options = parser.parse_args()
     start = time.perf_counter()
     text, network = [__doc__.split("\n")[0], ""], Procedure(DPSGDNetwork(), DPSGDNetwork(epochs=12))
     network = Procedure(network.classifier, network.label_classifier, options.splits)
     if options.only in (None, "network"):
-        for table in ("support2", "breast_cancer"):
+        for table in options.tables:
             found, seconds = attacked(table, network, MAIN, "network", options)
             soft = [scheme.name for scheme in SOFT]
             found = found.chosen_by_validation(soft, "soft, chosen")

@@ -20,7 +20,7 @@ import pandas as pd
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.judging import Audited, Declared
 from dpsynth.audits.choices import audit_choices
-from dpsynth.audits.releases import audit_release, uniform_records
+from dpsynth.audits.releases import OTHERS, TRIED, audit_release, typical_records, uniform_records
 from dpsynth.audits.watching import WatchingLedger
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound, carry_out, silent
@@ -52,7 +52,7 @@ class Releases:
     releases : tuple
         Those that a ledger ran, with their bins and points.
     made_up : DataFrame
-        The records that they were run on.
+        Records for neighbours, farther out than those that the releases were run on.
     delta : float
     layout : Layout
         Of encoded records.
@@ -101,8 +101,8 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
         raise InputError(
             "epsilon is null: a fit without noise promises nothing that an audit could contradict"
         )
-    made_up = uniform_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
-    ledger, records = WatchingLedger(), FrameRecords(made_up)
+    typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
+    ledger, records = WatchingLedger(), FrameRecords(typical)
     n, spent = fitting.count_records(records, schema, options, rng, ledger)
     blueprint = fitting.draw_up(schema.modelled, n, options)
     planned = fitting.choose_noise(blueprint, options, spent)
@@ -111,7 +111,7 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
         fit_studies(records, replace(model, schema=schema), options.studies, planned.studies, n, rng, ledger)
     return Releases(
         tuple(ledger.releases),
-        made_up,
+        uniform_records(schema, OTHERS + TRIED, rng),
         blueprint.delta,
         model.encoder.layout,
         blueprint.training,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,16 +60,18 @@ def audit_releases(
     failed = [a.name for a in audited if a.failed]
     if boxed is not None and boxed.contradicted:
         failed.append("the table")
-    attempts = [attempt for a in audited for attempt in a.attempts()]
+    # bounds and categories that were read off the records are in the made-up ones
+    internal = bool(target.schema.unreviewed)
+    attempts = [replace(attempt, internal=internal) for a in audited for attempt in a.attempts()]
     attempts += [] if boxed is None else list(boxed.attempts())
     record = {
         "releases": [a.to_dict() for a in audited],
         "table": None if boxed is None else boxed.to_dict(),
         "attempts": [attempt.to_dict() for attempt in attempts],
         "failed": failed,
-        "internal": boxed is not None,
+        "internal": internal or boxed is not None,
     }
-    console.emit(record, _text(audited, boxed), as_json=as_json)
+    console.emit(record, _text(audited, boxed, internal), as_json=as_json)
     if failed:
         raise typer.Exit(1)
 
@@ -135,7 +138,7 @@ def _kept(out: Path | None) -> Iterator[None]:
         raise console.Interrupted(f"interrupted: {kept}; the same command goes on with the rest") from None
 
 
-def _text(audited: Sequence[Audited], boxed: BlackBox | None) -> str:
+def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:
     from dpsynth.attacks.audit.judging import MEANING
 
     lines: list[str] = []
@@ -155,7 +158,11 @@ def _text(audited: Sequence[Audited], boxed: BlackBox | None) -> str:
         lines += [f"  {a.name}: {a.about}" for a in audited]
         seen = sorted({a.verdict for a in audited})
         lines += [f"{verdict}: {MEANING[verdict]}" for verdict in seen]
-        lines.append("Made-up records alone were read: this may be released.")
+        lines.append(
+            "Internal: the schema has fields that were read off the records and never reviewed."
+            if internal
+            else "Made-up records alone were read: this may be released."
+        )
     if boxed is not None:
         proved = "nothing" if boxed.epsilon is None else f"{boxed.epsilon:.3g}"
         lines.append(

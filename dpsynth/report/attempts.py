@@ -18,7 +18,7 @@ WORDS: dict[Measure, tuple[str, str]] = {
     "exceedance": ("Beliefs beyond the limit", "share of runs after which the adversary is surer than that"),
     "rate": ("Attacks on the table", "share of attacks that were right"),
 }
-HEADER = ("attack", "reached", "without the table", "proved bound", "tried on")
+HEADER = ("attack", "reached", "empty-handed", "proved bound", "tried on")
 
 
 def grouped(attempts: Sequence[Attempt]) -> list[tuple[Measure, list[Attempt]]]:

@@ -14,14 +14,12 @@ import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.errors import DataError, InputError, OwnerWarning
+from dpsynth.errors import OwnerWarning
 from dpsynth.evaluation.tables import Tables
-from dpsynth.report.folder import load
 from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.pipeline import EVALUATED_ROWS, LEDGER, SYNTHETIC, build_model, load_table, split_table
-from dpsynth.runs.reevaluation import configuration, require_run, schema_of
-from dpsynth.table.io import read_table
+from dpsynth.runs.opened import open_run, run_folder
+from dpsynth.runs.pipeline import EVALUATED_ROWS, LEDGER, build_model, compared
 from dpsynth.table.schema import Schema
 
 
@@ -87,27 +85,17 @@ def attacked_run(folder: str | Path) -> Attacked:
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    folder = Path(folder)
-    if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
-        folder = folder.resolve()
-    require_run(folder)
-    report = load(folder)
-    config = configuration(report, folder, {})
-    if not (folder / SYNTHETIC).is_file():
-        raise InputError(
-            f"{folder} holds no {SYNTHETIC}; `dpsynth sample {folder} -n N --out {folder / SYNTHETIC}` "
-            "draws one"
-        )
-    train, test = split_table(config, load_table(config))
-    if train.schema.digest() != report.table.get("schema_sha256"):
-        raise DataError(f"{folder} was made with another schema than {schema_of(config)} is now")
-    synthetic = read_table(folder / SYNTHETIC, train.schema).head(EVALUATED_ROWS)
-    tables = Tables.of(synthetic, train=train.frame, test=test.frame, schema=train.schema)
-    plain = {key: value for key, value in config.to_dict().items() if key not in ("evaluate", "sample")}
+    run = open_run(run_folder(folder))
+    config = run.config
+    made, train, test = run.parts()
+    synthetic = made.head(EVALUATED_ROWS)
+    tables = compared(synthetic, train, test)
+    about = ("evaluate", "sample", "attack", "description")  # none of which changes a fit
+    plain = {key: value for key, value in config.to_dict().items() if key not in about}
     records = pd.util.hash_pandas_object(tables.train, index=False).to_numpy()
     return Attacked(
         tables,
-        proved_by(Ledger.load(folder / LEDGER), coins=config.split.method == "independent"),
+        proved_by(Ledger.load(run.folder / LEDGER), coins=config.split.method == "independent"),
         Generator(config.to_dict(), train.schema, len(synthetic)),
         {
             "configuration": plain,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,42 +14,77 @@ from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.suite import quick
 from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.config import RunConfig
+from dpsynth.synthesis.synthesizer import DPWGANGP
 
 
 def attempts_on(
     config: RunConfig,
     tables: Tables,
-    ledger: Ledger,
+    model: DPWGANGP,
     progress: Callable[[str, float], None] | None = None,
 ) -> tuple[Attempt, ...]:
-    """Attack the synthetic table of a run.
+    """Attack the synthetic table of a run, and audit the releases that it was made with.
 
     Parameters
     ----------
     config : RunConfig
     tables : Tables
         Synthetic table, training part, held-out part.
-    ledger : Ledger
-        Of the run.
+    model : DPWGANGP
+        Fitted, with its ledger.
     progress : callable, optional
         Receives the stage's name and the part of it that is done.
 
     Returns
     -------
     tuple of Attempt
-        Internal: real records are read without payment.
+        Those on the table are internal: real records are read without payment. Audits are not, unless the
+        schema has fields that were read off the records.
     """
     tell = progress or (lambda stage, done: None)
-    tell("attacks", 0.0)
+    rng = np.random.default_rng(config.evaluate.seed)
     coins = config.split.method == "independent"
-    found = quick(
-        tables,
-        rng=np.random.default_rng(config.evaluate.seed),
-        proved=proved_by(ledger, coins=coins),
-        level=config.evaluate.level,
-    )
-    tell("attacks", 1.0)
-    return found
+    tell("attacks on the table", 0.0)
+    proved = proved_by(model.ledger_, coins=coins)
+    found = list(quick(tables, rng=rng, proved=proved, level=config.evaluate.level))
+    tell("attacks on the table", 1.0)
+    if proved.profile is not None:
+        tell("audit of the releases", 0.0)
+        found += attempts_on_releases(tables, model, rng, lambda done: tell("audit of the releases", done))
+        tell("audit of the releases", 1.0)
+    if tables.schema.unreviewed:
+        found = [replace(attempt, internal=True) for attempt in found]
+    return tuple(found)
+
+
+def attempts_on_releases(
+    tables: Tables, model: DPWGANGP, rng: np.random.Generator, progress: Callable[[float], None]
+) -> Iterator[Attempt]:
+    """Audit each release of a fit, and set the adversary on the critic's steps."""
+    from dpsynth.audits.configuration import QUICK, QUICK_NOISE, QUICK_STEPS, audit_one, releases_of
+
+    options = model.validate()
+    if options.epsilon is None:
+        return
+    found = releases_of(tables.schema, options, rng)
+    steps = len(found.names) + (found.plan is not None)
+    for place in range(len(found.names)):
+        audited = audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
+        yield from audited.attempts()
+        progress((place + 1) / steps)
+    if found.plan is not None:
+        from dpsynth.runs.adversary.quick import quick_attempts
+
+        records = tables.train.head(_most_watched(found.layout.dim))
+        points = model.model_.encoder.transform(records, rng).astype(np.float64)
+        name = tables.schema.name or "the training records"
+        seed = int(rng.integers(2**31))
+        yield from quick_attempts(found.plan, found.training, found.layout, points, name=name, seed=seed)
+
+
+def _most_watched(dim: int) -> int:
+    """Records whose distances to one another are taken, and which are watched in training."""
+    return min(2000, max(int(math.sqrt(2e8 / dim)), 2))
 
 
 def proved_by(ledger: Ledger, *, coins: bool) -> Proved:

@@ -8,15 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.datasets.split import training_schema
 from dpsynth.errors import InputError
-from dpsynth.report.folder import load
 from dpsynth.runs.attacked import Generator
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.pipeline import LEDGER, build_model, load_table, split_table
+from dpsynth.runs.opened import open_run, run_folder
+from dpsynth.runs.pipeline import build_model, load_table, split_table
 from dpsynth.runs.preflight import check_run
-from dpsynth.runs.reevaluation import configuration, require_run
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
@@ -31,14 +29,11 @@ class ToAudit:
     schema : Schema
         Of the training part.
     options : FitOptions
-    ledger : Ledger or None
-        Of a finished run.
     """
 
     config: RunConfig
     schema: Schema
     options: FitOptions
-    ledger: Ledger | None = None
 
     def records(self) -> pd.DataFrame:
         """Read the training part: private records, for a black box alone."""
@@ -68,15 +63,9 @@ def to_audit(path: str | Path) -> ToAudit:
         If it is neither, the configuration is wrong, or it asks for no privacy.
     """
     path = Path(path)
-    ledger = None
-    if path.is_dir():
-        require_run(path)
-        config = configuration(load(path), path, {})
-        ledger = Ledger.load(path / LEDGER)
-    else:
-        config = RunConfig.from_yaml(path)
+    config = open_run(run_folder(path)).config if path.is_dir() else RunConfig.from_yaml(path)
     options = build_model(config).validate()
     schema = training_schema(check_run(config), config.split.test_fraction)
     if options.epsilon is None:
         raise InputError(f"{path}: model.epsilon is null, and a run without noise promises nothing to audit")
-    return ToAudit(config, schema, options, ledger)
+    return ToAudit(config, schema, options)

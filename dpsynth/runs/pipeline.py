@@ -247,7 +247,7 @@ def _carry_out(
         start = time.perf_counter()
         with _kept("the attack", problems):
             if sampled is not None and config.attack.enabled and not problems:
-                attempts += attempts_on(config, compared(sampled, train, test), model.ledger_, stages)
+                attempts += attempts_on(config, compared(sampled, train, test), model, stages)
                 seconds["attack"] = time.perf_counter() - start
                 say(f"attacked in {seconds['attack']:.1f} s")
         report = new_report(

@@ -7,33 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dpsynth.errors import ConfigError, DataError, InputError
+from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.locks import locked
-from dpsynth.report.folder import (
-    EVALUATION,
-    REPORT_HTML,
-    REPORT_JSON,
-    REPORT_MD,
-    load,
-    write_json,
-    write_markdown,
-)
+from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
 from dpsynth.report.page.html import write_page
-from dpsynth.report.run_report import RunReport
 from dpsynth.runs.attempts import attempts_on
-from dpsynth.runs.config import RunConfig
-from dpsynth.runs.pipeline import (
-    EVALUATED_ROWS,
-    SYNTHETIC,
-    checkpoint_folder,
-    compared,
-    evaluate_parts,
-    load_table,
-    split_table,
-)
+from dpsynth.runs.opened import open_run, run_folder
+from dpsynth.runs.pipeline import EVALUATED_ROWS, MODEL, compared, evaluate_parts
 from dpsynth.runs.preflight import check_run
-from dpsynth.table.io import read_table
+from dpsynth.synthesis.synthesizer import DPWGANGP
 
 
 def evaluate_again(
@@ -69,34 +52,23 @@ def evaluate_again(
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    folder = Path(folder)
-    if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
-        folder = folder.resolve()
-    require_run(folder)
+    folder = run_folder(folder)
     with locked(folder):
-        report = load(folder)
+        run = open_run(folder, settings)
+        report, config = run.report, run.config
         if report.evaluation is not None and not force:
             raise InputError(f"{folder} holds an evaluation; add --force to replace it")
-        config = configuration(report, folder, settings or {})
         check_run(config)
-        if not (folder / SYNTHETIC).is_file():
-            raise InputError(
-                f"{folder} holds no {SYNTHETIC}; `dpsynth sample {folder} -n N --out {folder / SYNTHETIC}` "
-                "draws one"
-            )
-        train, test = split_table(config, load_table(config))
-        if train.schema.digest() != report.table.get("schema_sha256"):
-            raise DataError(f"{folder} was made with another schema than {schema_of(config)} is now")
-        synthetic = read_table(folder / SYNTHETIC, train.schema)
+        synthetic, train, test = run.parts()
         start = time.perf_counter()
         first = synthetic.head(EVALUATED_ROWS)
         tables = compared(first, train, test, report.studies)
         evaluation = evaluate_parts(config, tables, stages)
         seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
         attempts = report.attempts
-        if config.attack.enabled and report.ledger is not None:
+        if config.attack.enabled:
             start = time.perf_counter()
-            attempts = attempts_on(config, tables, report.ledger, stages)
+            attempts = attempts_on(config, tables, DPWGANGP.load(folder / MODEL), stages)
             seconds["attack"] = time.perf_counter() - start
         report = replace(
             report,
@@ -110,33 +82,3 @@ def evaluate_again(
         write_markdown(report, folder / REPORT_MD)
         write_page(report, folder / REPORT_HTML, "internal")
     return evaluation
-
-
-def require_run(folder: Path) -> None:
-    """Refuse a folder that `dpsynth run` did not write, saying what it is instead."""
-    if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
-        return
-    if (checkpoint_folder(folder) / "checkpoint.json").is_file():
-        raise InputError(
-            f"{folder} is not there yet: its training was interrupted; go on with `dpsynth run --resume`"
-        )
-    raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
-
-
-def configuration(report: RunReport, folder: Path, settings: Mapping[str, object]) -> RunConfig:
-    """The configuration that a run's report tells, without seed, with other settings of its evaluation."""
-    config = dict(report.config)
-    if isinstance(model := config.get("model"), Mapping):
-        # whoever reads a report must not learn the seed, so that a word stands in its place
-        config["model"] = {key: value for key, value in model.items() if key != "random_state"}
-    try:
-        known = RunConfig.from_dict(config)
-    except ConfigError as problem:
-        raise ConfigError(f"{folder / REPORT_JSON}: {problem}") from None
-    asked = {**known.to_dict()["evaluate"], **settings, "enabled": True}
-    return RunConfig.from_dict({**known.to_dict(), "evaluate": asked})
-
-
-def schema_of(config: RunConfig) -> str:
-    """Where the schema of a run's table stands, for messages."""
-    return f"the card of {config.dataset}" if config.data is None else config.data.schema_path

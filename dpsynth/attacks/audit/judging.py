@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,10 +23,13 @@ from dpsynth.attacks.audit.thresholds import errors_at, planned_threshold
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 
-#: An audit is awake if it finds this part of the total variation that it could expect to find.
+#: An audit is awake if it proves this part of the total variation that it could expect to prove.
 AWAKE = 0.5
-#: Below this total variation, what could be found is not told from nothing.
+#: Below this total variation, what could be proved is not told from nothing.
 LEAST = 0.01
+#: Level at which a claim is contradicted. The record attains what is declared, so that at 95 % one sound
+#: release in fifty would be called wrong.
+SURE = 0.999
 #: Part of the trials about which a guess is made, the most and the least likely ones.
 GUESSED = 0.2
 Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
@@ -34,8 +37,8 @@ Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
 MEANING: dict[str, str] = {
     "pass": "nothing found above what is declared, and the audit sees what is there",
     "contradicted": "more was found than is declared: the proof or its code is wrong",
-    "asleep": "far less was found than a mechanism of this law would show: the audit is not looking at it",
-    "too few trials": "so many trials would show nothing of a correct mechanism either",
+    "asleep": "less was found than a mechanism of this law shows: the audit is not looking at it",
+    "too few trials": "nothing found above what is declared, but so many trials show too little to say more",
 }
 
 
@@ -87,8 +90,10 @@ class Audited:
         Lower bound of epsilon from guesses about the trials (:mod:`dpsynth.attacks.audit.one_run`).
     expected_tv : float
         Lower bound of the total variation that a correct mechanism would be expected to show.
+    reachable_tv : float
+        The total variation that it has, on these tables.
     contradicted : bool
-        Whether the errors disprove what is declared.
+        Whether the trials disprove what is declared, at :data:`SURE`.
     about : str
         On what tables, and how.
     gaussian : bool
@@ -105,6 +110,7 @@ class Audited:
     far: Errors
     guessed: float
     expected_tv: float
+    reachable_tv: float
     contradicted: bool
     about: str
     gaussian: bool = True
@@ -136,12 +142,12 @@ class Audited:
     @property
     def verdict(self) -> Verdict:
         """What the trials say."""
-        above = self.tv.lower > self.declared["tv"] or self.lower > self.declared["epsilon"]
-        if self.contradicted or above:
+        if self.contradicted:
             return "contradicted"
-        if self.expected_tv < LEAST:
-            return "too few trials"
-        return "pass" if self.tv.lower >= AWAKE * self.expected_tv else "asleep"
+        if self.tv.lower >= AWAKE * self.expected_tv >= LEAST * AWAKE:
+            return "pass"
+        # the other end of the interval: a correct mechanism is as seldom below it as above the lower one
+        return "asleep" if self.tv.upper < self.reachable_tv else "too few trials"
 
     @property
     def failed(self) -> bool:
@@ -156,13 +162,14 @@ class Audited:
         if self.verdict == "too few trials":
             closer = "more trials"
         nobody = Estimate(0.0, 0.0, 0.0)
+        sure = replace(self, level=SURE)  # a report calls a proof wrong by these intervals
         found: list[tuple[str, Any, Estimate, float]] = [
-            ("audit", "tv", self.tv, self.declared["tv"]),
-            ("audit", "epsilon", self.epsilon, self.declared["epsilon"]),
+            ("audit", "tv", sure.tv, self.declared["tv"]),
+            ("audit", "epsilon", sure.epsilon, self.declared["epsilon"]),
         ]
-        if self.gaussian_epsilon is not None:
+        if sure.gaussian_epsilon is not None:
             found.append(
-                ("audit, by a Gaussian curve", "epsilon", self.gaussian_epsilon, self.declared["epsilon"])
+                ("audit, by a Gaussian curve", "epsilon", sure.gaussian_epsilon, self.declared["epsilon"])
             )
         return tuple(
             Attempt(
@@ -173,7 +180,7 @@ class Audited:
                 control=nobody,
                 about=about,
                 closer=closer or MEANING[self.verdict],
-                level=self.level,
+                level=SURE,
                 internal=False,
             )
             for attack, measure, estimate, proved in found
@@ -263,8 +270,18 @@ def judge(
         line = planned_threshold(declared.profile.mu(), trials, declared.delta, level)
         far = errors_at(member, other, line)
     guesses = max(round(GUESSED * len(values)), 1)
-    guessed = epsilon_lower(
-        len(values), guesses, right_guesses(values, coins, guesses), declared.delta, level
+    right = right_guesses(values, coins, guesses)
+    guessed, surely_guessed = (
+        epsilon_lower(len(values), guesses, right, declared.delta, each) for each in (level, SURE)
+    )
+    found = [surely_guessed, far.epsilon(declared.delta, SURE).lower]
+    if gaussian:
+        found.append(middle.gaussian_epsilon(declared.delta, SURE).lower)
+    contradicted = (
+        middle.contradict(declared.profile, SURE)
+        or far.contradict(declared.profile, SURE)
+        or middle.tv(SURE).lower > declared.tv
+        or max(found) > declared.epsilon
     )
     rates = declared.best_rates() if expected is None else expected
     hoped = Errors(*(n for r in rates for n in (min(math.ceil(r * trials), trials), trials)))
@@ -275,7 +292,8 @@ def judge(
         far,
         guessed,
         hoped.tv(level).lower,
-        middle.contradict(declared.profile, level) or far.contradict(declared.profile, level),
+        1.0 - sum(rates),
+        contradicted,
         about,
         gaussian,
         level,

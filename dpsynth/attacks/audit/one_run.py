@@ -91,12 +91,8 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     if delta > 0.0 and right > 0:
         steps = np.arange(1, right + 1)
         # P[v > B >= v - i], i = 1 ... v
-        p += (
-            2.0
-            * canaries
-            * delta
-            * float((np.cumsum(binom.pmf(right - steps, guesses, truth)) / steps).max())
-        )
+        below = np.cumsum(binom.pmf(right - steps, guesses, truth)) / steps
+        p += 2.0 * canaries * delta * float(below.max())
     return min(p, 1.0)
 
 

@@ -14,6 +14,7 @@ trainer. Which of the two was trained on? (Pedersen 2022, sections 4.2 and 5.1.)
 `rounds`         one round, with every strategy
 `outcomes`       privacy (4.9), individual scores, pairs against single records, low false positive rates
 `experiment`     many rounds on one trainer, kept in a folder
+`results`        what they found; `telling`: the same as text
 `generators`     generators, attacked through a score such as a critic's
 `enumeration`    trainers with finitely many outcomes, exactly: Theorems 5.2.1 and 5.2.2
 """

@@ -30,7 +30,8 @@ def shadow_pair(
 ) -> tuple[Floats, Bools]:
     """Train on both random halves of the pool.
 
-    The defender's order means nothing for other records; its seed is used where the attacker knows it.
+    The defender's order means nothing for other records; its seed is used where the attacker knows it. With
+    sides of one size a half is as large as the defender's table.
 
     Returns
     -------

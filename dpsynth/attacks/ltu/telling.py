@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsynth.attacks.ltu.experiment import LtuResult
 from dpsynth.attacks.ltu.outcomes import PairsResult
+from dpsynth.attacks.ltu.results import LtuResult
 from dpsynth.evaluation.estimates import Estimate
 
 #: beyond it log-odds are those of a Gaussian's far tail, of which few models say nothing

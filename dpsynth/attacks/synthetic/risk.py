@@ -93,6 +93,17 @@ class Risk:
         """Whether training records are attacked better than held-out ones, by the whole interval."""
         return self.excess.lower > 0
 
+    def found_among(self, attacks: int) -> bool:
+        """Whether it is found by an interval that holds for so many attacks together (Bonferroni).
+
+        The lower end is moved as that of a normal distribution would be.
+        """
+        from scipy.stats import norm
+
+        tails = (1 - self.level) / 2, (1 - self.level) / (2 * attacks)
+        wider = float(norm.isf(tails[1]) / norm.isf(tails[0]))
+        return self.excess.value - wider * (self.excess.value - self.excess.lower) > 0
+
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the rate beside the attacker without the table, the excess beside its bound, and more."""
         name = f"{self.risk}, {self.attack}"

@@ -1,7 +1,9 @@
 """Membership by shadow models: canaries are planted or not, and the attacker has the generator itself.
 
 Each round puts every canary into the training table by a coin of its own, lets the generator make a synthetic
-table and looks how it lies around each canary. From half of the rounds (the shadow models) the attacker
+table and looks how it lies around each canary: how close the closest records come, and how many share one of
+its values, or two of them (for generators that draw from counts a record shows there, and nowhere else). From
+half of the rounds (the shadow models) the attacker
 learns what a canary that was used looks like; in the other half (the targets) she guesses each coin. This is
 the strongest attacker here, whom differential privacy speaks of: she knows all other records.
 
@@ -30,29 +32,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.synthetic.canaries import plant
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import mean_rate
+from dpsynth.attacks.synthetic.traces import VERSION, look_around
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
-from dpsynth.evaluation.disclosure.distances import record_distance
 from dpsynth.evaluation.estimates import Estimate, share
-from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.table.column import Column
-from dpsynth.table.conform import round_frame, step_values
-from dpsynth.table.derived import add_derived
+from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
 #: makes a synthetic table from a frame; any generator
 FitSample = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
-
-#: how close the closest and the fifth closest synthetic record lie
-_NEIGHBOURS = (1, 5)
-#: draws for each canary that is wanted, where rules refuse some
-_DRAWS = 100
-#: stands for the logarithm of distance 0
-_COPY = -30.0
 
 
 @dataclass(frozen=True)
@@ -97,35 +90,6 @@ class Shadow:
         return {**asdict(self), "internal": True}
 
 
-def plant(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Draw canaries: records with every column drawn by itself, uniformly over its public values.
-
-    Such records are unlike real ones, and so the easiest to notice. None of them reads a real record.
-
-    Parameters
-    ----------
-    schema : Schema
-        Its rules hold for every canary, and its derived columns are computed.
-    count : int
-
-    Raises
-    ------
-    InputError
-        If the rules refuse nearly every record.
-    """
-    kept = pd.DataFrame()
-    for _ in range(_DRAWS):
-        drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
-        drawn = schema.modelled.conform(drawn).frame
-        frame = add_derived(drawn, schema.formulas, schema.columns) if schema.formulas else drawn
-        for rule in schema.rules:
-            frame = frame[~rule.broken(frame)]
-        kept = pd.concat([kept, frame], ignore_index=True).drop_duplicates(ignore_index=True)
-        if len(kept) >= count:
-            return kept.head(count)[list(schema.names)]
-    raise InputError(f"the schema's rules refuse nearly every canary: {count} could not be drawn")
-
-
 def shadow_attack(
     fit_sample: FitSample,
     base: pd.DataFrame,
@@ -153,7 +117,7 @@ def shadow_attack(
     rounds : int
         Shadow models and targets together, an even number of at least 4.
     canaries : int or pandas.DataFrame
-        How many are drawn (:func:`plant`), or the records themselves.
+        How many are drawn (:func:`~dpsynth.attacks.synthetic.canaries.plant`), or the records themselves.
     seed : int
         Of coins, canaries and generators.
     proved : Proved, optional
@@ -185,7 +149,13 @@ def shadow_attack(
     planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
     work = _Round(fit_sample, base, planted, schema)
     tasks = {f"round-{number:04d}": (seed, number) for number in range(rounds)}
-    kept = {"seed": seed, "canaries": len(planted), "records": len(base), **(settings or {})}
+    kept = {
+        "seed": seed,
+        "canaries": len(planted),
+        "records": len(base),
+        "looks": VERSION,
+        **(settings or {}),
+    }
     done = carry_out(work, tasks, folder=folder, settings=kept, jobs=jobs, on_round=on_round)
     coins = np.array([record["used"] for record in done.values()], dtype=bool)
     looks = np.array([record["looks"] for record in done.values()], dtype=np.float64)
@@ -248,17 +218,7 @@ class _Round:
         frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
         made = self.schema.conform(self.fit_sample(frame, rng)).frame
         made = round_frame(self.schema.columns, made)
-        return {"used": used.tolist(), "looks": self._looks(made).tolist()}
-
-    def _looks(self, made: pd.DataFrame) -> Floats:
-        """Logarithms of the distances of each canary to its closest synthetic records."""
-        schema = self.schema.modelled
-        metric = record_distance(schema)
-        points, others = (metric.encode(frame, schema) for frame in (self.canaries, made))
-        far = np.sqrt(nearest(points, others, metric, max(_NEIGHBOURS)).distance)
-        columns = [far[:, min(k, far.shape[1]) - 1] for k in _NEIGHBOURS]
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(np.stack(columns, axis=1)), _COPY)
+        return {"used": used.tolist(), "looks": look_around(self.canaries, made, self.schema).tolist()}
 
 
 def _interval(right: NDArray[np.bool_], level: float) -> Estimate:
@@ -268,12 +228,3 @@ def _interval(right: NDArray[np.bool_], level: float) -> Estimate:
     if len(right) < 3 or rounds.upper - rounds.lower < coins.upper - coins.lower or right.all():
         return coins
     return Estimate(coins.value, min(coins.lower, rounds.lower), max(coins.upper, rounds.upper))
-
-
-def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
-    if not column.is_numeric:
-        return [column.categories[i] for i in rng.integers(len(column.categories), size=n)]
-    if column.n_values is not None:
-        return step_values(column, rng.integers(column.n_values, size=n))
-    assert column.lower is not None and column.upper is not None
-    return rng.uniform(column.lower, column.upper, size=n)

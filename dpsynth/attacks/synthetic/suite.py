@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.inference import TOLERANCE, infer_columns, known_columns
+from dpsynth.attacks.synthetic.guessing import TOLERANCE, known_columns
+from dpsynth.attacks.synthetic.inference import infer_columns
 from dpsynth.attacks.synthetic.linkability import check_linked, link_people
 from dpsynth.attacks.synthetic.membership import membership_risks
 from dpsynth.attacks.synthetic.proved import Proved

@@ -62,23 +62,48 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
 
 
 def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
-    """Return in one or two sentences what all attacks together say."""
-    caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found))
+    """Return in one to three sentences what all attacks together say.
+
+    A table is said to remember where an attack finds it by an interval that holds for all attacks together.
+    """
     tried = [attempt for risk in risks for attempt in risk.attempts()]
     tried += () if shadow is None else shadow.attempts()
     broken = [attempt.attack for attempt in tried if attempt.contradicts]
-    if shadow is not None:
-        caught = list(dict.fromkeys([*caught, *(["membership"] if shadow.accuracy.lower > 0.5 else [])]))
     if broken:
         return (
             f"An attack passed what is proved ({broken[0]}): either this is the one "
             "table in twenty where chance does so, or the proof or its code is wrong. Do not share the "
             "table, and report this."
         )
+    said = _of_table(risks)
+    if shadow is not None and shadow.accuracy.lower > 0.5:
+        most = "" if shadow.proved is None else f", of at most {100 * shadow.proved:.1f} % on average"
+        said += (
+            " Whoever has the generator and all other records tells whether an unusual record was used with "
+            f"an accuracy of {_told(shadow.accuracy)}{most}."
+        )
+    return said
+
+
+def _of_table(risks: Sequence[Risk]) -> str:
+    means = any(risk.attack.startswith(MEAN) for risk in risks)
+    columns = [
+        risk for risk in risks if means and risk.risk == "inference" and not risk.attack.startswith(MEAN)
+    ]
+    # all columns together are two attacks: their intervals hold for all of them already
+    together = len(risks) - len(columns) + (2 if columns else 0)
+    caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found_among(together)))
     if caught:
         return (
             f"The table remembers the people it was made from ({', '.join(caught)}): they are attacked with "
             "more success than people who had no part in it."
+        )
+    alone = [f"{risk.risk}, {risk.attack}" for risk in risks if risk.found]
+    if alone:
+        return (
+            f"Of {together} attacks {len(alone)} ({'; '.join(alone)}) had more success on the people of the "
+            "table than on people who had no part in it, by so little that chance explains it among so many. "
+            "More held-out records would tell."
         )
     return (
         "No attack succeeds more often on the people of the table than on people who had no part in it. That "

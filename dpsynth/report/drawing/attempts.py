@@ -56,7 +56,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
                 label="proved: no attack passes its end",
             )
         if any(attempt.control is not None for attempt in attempts):
-            axis.plot([], [], label="without the table", **_CONTROL)
+            axis.plot([], [], label="reached empty-handed", **_CONTROL)
         axis.set_yticks(range(len(attempts)), names)
         axis.set_ylim(len(attempts) - 0.5, -0.5)
         axis.set_xlim(left=min(0.0, *(attempt.found.lower for attempt in attempts)))
@@ -79,7 +79,7 @@ def in_words(attempt: Attempt) -> str:
     'guess: 0.300 (0.250 to 0.350) of at most 0.400'
     """
     bound = "" if attempt.proved is None else f" of at most {number(attempt.proved)}"
-    control = "" if attempt.control is None else f", {number(attempt.control.value)} without the table"
+    control = "" if attempt.control is None else f", {number(attempt.control.value)} empty-handed"
     return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
 
 

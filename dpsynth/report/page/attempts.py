@@ -17,7 +17,8 @@ def section(report: RunReport) -> Section | None:
         paragraph(
             "What is proved holds against every attacker, whatever they know and compute. What is attempted "
             "is what attacks on this very table, or on the releases it was made with, have reached; "
-            f"intervals are of {levels(report.attempts)}.",
+            f"intervals are of {levels(report.attempts)}. Empty-handed is what an attacker reaches who has "
+            "neither.",
             "An attempt that stays below its bound proves nothing by itself: below each table stands what "
             "would have to be true for it to come closer. One that passes its bound shows that the proof, or "
             "the code, is wrong.",

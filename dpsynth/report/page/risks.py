@@ -112,11 +112,11 @@ def _bounds(report: RunReport) -> tuple[str, str, str]:
 
 
 def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Sentence]]:
-    """What attacks of this risk reached, each beside what it reaches without the table."""
+    """What attacks of this risk reached, each beside what it reaches empty-handed."""
     prefixes = _PREFIXES[title]
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
-        + ("" if attempt.control is None else f", {number(attempt.control.value)} without the table")
+        + ("" if attempt.control is None else f", {number(attempt.control.value)} empty-handed")
         for attempt in attempts
         if attempt.measure == "rate" and attempt.attack.startswith(prefixes)
     ]

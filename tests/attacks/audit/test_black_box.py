@@ -56,10 +56,10 @@ def test_a_copy_gives_itself_away():
 def test_of_a_generator_that_ignores_the_data_nothing_is_found():
     """Catches guesses that know their coins: over many audits the bound is above 0 in 5 % at most."""
     found = [
-        audit_table(ignore, base(), SCHEMA, fits=30, canaries=ODD, delta=0.0, seed=seed).epsilon_lower
-        for seed in range(20)
+        audit_table(ignore, base(), SCHEMA, fits=20, canaries=ODD, delta=0.0, seed=seed).epsilon_lower
+        for seed in range(8)
     ]
-    assert sum(bound > 0 for bound in found) <= 4
+    assert sum(bound > 0 for bound in found) <= 2
 
 
 def test_several_canaries_and_a_leak_that_is_partial():

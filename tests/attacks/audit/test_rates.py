@@ -135,6 +135,18 @@ def test_formulas_at_their_ends():
     assert perfect.epsilon(0.0).lower == pytest.approx(np.log((1 - end) / end))
 
 
+def test_a_threshold_is_chosen_on_one_half_and_judged_on_the_other():
+    """Catches errors that are counted where the threshold was chosen: halves that say the opposite."""
+
+    class Still:
+        def permutation(self, scores):
+            return scores
+
+    member, other = np.r_[np.ones(30), np.zeros(30)], np.r_[np.zeros(30), np.ones(30)]
+    halves = split(member, other, by_tv, Still())
+    assert (halves.fpr, halves.fnr) == (1.0, 1.0)
+
+
 def test_mistakes_are_named():
     """Catches scores without a meaning that are counted all the same."""
     with pytest.raises(InputError, match="at least 1 trial"):

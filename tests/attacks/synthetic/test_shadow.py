@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,10 @@ import pytest
 from attacked_tables import MIXED, patients
 
 from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.synthetic.canaries import plant
 from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.shadow import plant, shadow_attack
+from dpsynth.attacks.synthetic.shadow import shadow_attack
+from dpsynth.attacks.synthetic.traces import shared_values
 from dpsynth.errors import InputError, RunError
 from dpsynth.evaluation.estimates import share
 from dpsynth.table.schema import Column, Schema
@@ -131,3 +134,34 @@ def test_guesses_that_hang_together_have_a_wider_interval():
     found = shadow_attack(all_or_nothing, BASE, MIXED, rounds=24, canaries=20, seed=5)
     alone = share(round(found.accuracy.value * found.guesses), found.guesses)
     assert found.accuracy.lower < alone.lower
+
+
+def test_traces_are_those_of_a_naive_count():
+    """Counts of other pairs of values, a number that is like a missing one, or another scale."""
+    canaries, made = (MIXED.conform(patients(size, np.random.default_rng(size))).frame for size in (8, 70))
+    found = shared_values(canaries, made, MIXED)
+    for i, record in canaries.iterrows():
+        alike = []
+        for column in MIXED.columns:
+            values, value = made[column.name], record[column.name]
+            if pd.isna(value):
+                alike.append(np.zeros(len(made), dtype=bool))
+            elif column.is_numeric:
+                near = (values.astype(float) - value).abs() <= 0.02 * (column.upper - column.lower) + 1e-9
+                alike.append(near.fillna(False).to_numpy(dtype=bool))
+            else:
+                alike.append((values == value).fillna(False).to_numpy(dtype=bool))
+        one = np.mean([np.log1p(a.sum()) for a in alike])
+        two = np.mean([np.log1p((a & b).sum()) for a, b in combinations(alike, 2)])
+        assert found[i] == pytest.approx([-one, -two], abs=1e-5)
+
+
+def test_a_generator_that_draws_from_counts_is_noticed():
+    """An attack that sees copies alone: here every column is drawn by itself, so that no record is near."""
+
+    def columns_apart(frame, rng):
+        drawn = {name: rng.permutation(frame[name].to_numpy(dtype=object)) for name in frame.columns}
+        return pd.DataFrame(drawn)
+
+    found = shadow_attack(columns_apart, BASE, MIXED, rounds=24, canaries=10, seed=0)
+    assert found.accuracy.lower > 0.5

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pytest
 from attacked_tables import copying, fresh
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.risk import Risk, compared
 from dpsynth.attacks.synthetic.shadow import Shadow
 from dpsynth.attacks.synthetic.suite import Effort, attack_tables
 from dpsynth.attacks.synthetic.words import in_words, verdict
@@ -54,7 +57,31 @@ def test_a_passed_bound_comes_first():
 def test_shadow_models_count(attacked):
     """A generator that gives its canaries away beside a table that happens not to; a bound that it passed."""
     caught = Shadow(Estimate(0.9, 0.85, 0.95), 400, 20, 20, proved=0.95)
-    assert "membership" in verdict(attacked[1], caught)
+    assert "with an accuracy of 90.0 % (85.0 to 95.0), of at most 95.0 %" in verdict(attacked[1], caught)
+    assert verdict(attacked[1], caught).startswith("No attack succeeds more often")
     assert "at most 95.0 %" in in_words(attacked[1], caught)
     broken = Shadow(Estimate(0.9, 0.85, 0.95), 400, 20, 20, proved=0.6)
     assert verdict(attacked[1], broken).startswith("An attack passed what is proved")
+
+
+def test_one_attack_of_many_is_not_enough(attacked):
+    """A verdict on every tenth blameless table, since each of eight attacks has an interval of its own."""
+    one = replace(attacked[1][0], excess=Estimate(0.1, 0.005, 0.2))
+    sure = replace(attacked[1][0], excess=Estimate(0.3, 0.2, 0.4))
+    assert one.found
+    assert not one.found_among(8)
+    assert sure.found_among(8)
+    assert "chance explains it among so many" in verdict((one, *attacked[1][1:]))
+    assert "remembers the people" in verdict((sure, *attacked[1][1:]))
+
+
+def test_an_interval_for_many_is_that_of_bonferroni():
+    """Another correction than the one that is named: for shares far from 0 and 1 intervals are normal."""
+    found = compared(np.arange(4000) < 2100, np.arange(4000) < 2000)
+    wide = compared(np.arange(4000) < 2100, np.arange(4000) < 2000, 1 - 0.05 / 8)
+    half = Estimate(0.5, 0.5, 0.5)
+    for shift in np.linspace(-0.03, 0.01, 41):
+        moved = Estimate(*(end + shift for end in astuple(found.excess)))
+        if abs(wide.excess.lower + shift) > 5e-4:
+            risk = Risk("inference", "x", "y", half, half, half, moved, half, (1, 1))
+            assert risk.found_among(8) == (wide.excess.lower + shift > 0)

@@ -171,7 +171,7 @@ def test_attacks_stand_beside_their_risk() -> None:
     found, control = Estimate(0.2, 0.1, 0.3), Estimate(0.05, 0.0, 0.1)
     report = run(attempts=(Attempt("singling out, one column", "rate", found, None, control),))
     told_of = facts_of(report)
-    assert "0.200 (0.100 to 0.300) right, 0.050 without the table" in told_of["Singling out"]["Attacks"]
+    assert "0.200 (0.100 to 0.300) right, 0.050 empty-handed" in told_of["Singling out"]["Attacks"]
     assert "Not tried" not in told_of["Singling out"] and "Attacks" not in told_of["Linkability"]
     assert "Not tried" in told_of["Linkability"]
     for block in risks.section(report).blocks:
