@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
     }
     axis.annotate(f"ρ$_β$ = {limit:g}", (limit, 0.98), **place)
     axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
-    legend_below(figure, axis, columns=2 if len(axis.get_legend_handles_labels()[1]) > 2 else 1)
+    legend_below(figure, axis, columns=_columns(games))
     return figure
 
 
@@ -117,7 +117,7 @@ def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Fi
         axis.plot(np.arange(1, len(curve) + 1), curve, label=label, **line(number))
     axis.set(xlabel="step", ylabel=ylabel, title=title)
     axis.set_ylim(bottom=0.0)
-    legend_below(figure, axis, columns=2 if len(axis.get_legend_handles_labels()[1]) > 2 else 1)
+    legend_below(figure, axis, columns=_columns(curves))
     return figure
 
 
@@ -136,6 +136,11 @@ def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure
     axis.invert_yaxis()
     axis.set(xlabel="accuracy on other records", title=title)
     return figure
+
+
+def _columns(labels: Iterable[str]) -> int:
+    """Columns of a legend in which no label is cut off: one that says `not private` must be seen."""
+    return 1 if max(len(part) for label in labels for part in label.split("\n")) > 28 else 2
 
 
 def _stairs(number: int) -> dict[str, Any]:
