@@ -42,15 +42,19 @@ def attempts_on(
         schema has fields that were read off the records.
     """
     tell = progress or (lambda stage, done: None)
-    rng = np.random.default_rng(config.evaluate.seed)
+    # An audit is released: random numbers that follow those spent on real records would tell of them.
+    on_table, on_releases = np.random.SeedSequence(config.evaluate.seed).spawn(2)
     coins = config.split.method == "independent"
     tell("attacks on the table", 0.0)
     proved = proved_by(model.ledger_, coins=coins)
+    rng = np.random.default_rng(on_table)
     found = list(quick(tables, rng=rng, proved=proved, level=config.evaluate.level))
     tell("attacks on the table", 1.0)
     if proved.profile is not None:
         tell("audit of the releases", 0.0)
-        found += attempts_on_releases(tables, model, rng, lambda done: tell("audit of the releases", done))
+        found += attempts_on_releases(
+            tables, model, on_releases, lambda done: tell("audit of the releases", done)
+        )
         tell("audit of the releases", 1.0)
     if tables.schema.unreviewed:
         found = [replace(attempt, internal=True) for attempt in found]
@@ -58,25 +62,31 @@ def attempts_on(
 
 
 def attempts_on_releases(
-    tables: Tables, model: DPWGANGP, rng: np.random.Generator, progress: Callable[[float], None]
+    tables: Tables, model: DPWGANGP, seeds: np.random.SeedSequence, progress: Callable[[float], None]
 ) -> Iterator[Attempt]:
-    """Audit each release of a fit, and set the adversary on the critic's steps."""
+    """Audit each release of a fit, and set the adversary on the critic's steps.
+
+    But for the last attempt, of the adversary against a real record, nothing here depends on a record. The
+    adversary is left out where the number of records is not public: the plan is then another one.
+    """
     from dpsynth.audits.configuration import QUICK, QUICK_NOISE, QUICK_STEPS, audit_one, releases_of
 
+    rng, on_records = (np.random.default_rng(child) for child in seeds.spawn(2))
     options = model.validate()
     if options.epsilon is None:
         return
     found = releases_of(tables.schema, options, rng)
-    steps = len(found.names) + (found.plan is not None)
+    played = found.plan is not None and tables.schema.n_public is not None
+    steps = len(found.names) + played
     for place in range(len(found.names)):
         audited = audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
         yield from audited.attempts()
         progress((place + 1) / steps)
-    if found.plan is not None:
+    if played and found.plan is not None:
         from dpsynth.runs.adversary.quick import quick_attempts
 
         records = tables.train.head(_most_watched(found.layout.dim))
-        points = model.model_.encoder.transform(records, rng).astype(np.float64)
+        points = model.model_.encoder.transform(records, on_records).astype(np.float64)
         name = tables.schema.name or "the training records"
         seed = int(rng.integers(2**31))
         yield from quick_attempts(found.plan, found.training, found.layout, points, name=name, seed=seed)

@@ -26,7 +26,7 @@ from dpsynth.evaluation.tables import Tables
 from dpsynth.files.locks import locked
 from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render
-from dpsynth.runs import pipeline
+from dpsynth.runs import attempts, pipeline
 from dpsynth.runs.config import RunConfig
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -737,3 +737,22 @@ def test_a_run_audits_its_releases(drawing_folder: Path) -> None:
     adversary = [attempt for attempt in done.report.attempts if attempt.attack.startswith("A_DI")]
     assert {attempt.internal for attempt in adversary} == {True, False}
     assert all(not attempt.internal for attempt in done.report.released().attempts)
+
+
+@pytest.mark.slow
+@pytest.mark.audited
+@pytest.mark.parametrize("steps", [0, 4])
+def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps: int) -> None:
+    """Would catch random numbers, a plan or a number of trials that tell how many real records there are."""
+    run = config(
+        model=model(training_steps=4), evaluate={"seed": 0, "enabled": False}, attack={"enabled": False}
+    )
+    done = pipeline.run(run, "out")
+    fitted = DPWGANGP.load(done.out / "model")
+    train, test = pipeline.split_table(run, pipeline.load_table(run))
+    made = read_table(done.out / "synthetic.csv", train.schema)
+    found = []
+    for records in (train, replace(train, frame=train.frame.iloc[5:].reset_index(drop=True))):
+        tables = pipeline.compared(made, records, test)
+        found.append([a for a in attempts.attempts_on(run, tables, fitted) if not a.internal])
+    assert found[0] == found[1] and len(found[0]) > 5
