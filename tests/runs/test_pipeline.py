@@ -744,9 +744,8 @@ def test_a_run_audits_its_releases(drawing_folder: Path) -> None:
 @pytest.mark.parametrize("steps", [0, 4])
 def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps: int) -> None:
     """Would catch random numbers, a plan or a number of trials that tell how many real records there are."""
-    run = config(
-        model=model(training_steps=4), evaluate={"seed": 0, "enabled": False}, attack={"enabled": False}
-    )
+    off = {"enabled": False}
+    run = config(model=model(training_steps=steps), evaluate={"seed": 0, **off}, attack=off)
     done = pipeline.run(run, "out")
     fitted = DPWGANGP.load(done.out / "model")
     train, test = pipeline.split_table(run, pipeline.load_table(run))
@@ -755,4 +754,4 @@ def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps
     for records in (train, replace(train, frame=train.frame.iloc[5:].reset_index(drop=True))):
         tables = pipeline.compared(made, records, test)
         found.append([a for a in attempts.attempts_on(run, tables, fitted) if not a.internal])
-    assert found[0] == found[1] and len(found[0]) > 5
+    assert found[0] == found[1] and len(found[0]) > 2
