@@ -238,20 +238,6 @@ def audit_fit(
     return tuple(Audited.from_record(entry) for entry in done.values())
 
 
-def quick(schema: Schema, options: FitOptions, *, seed: int | None = None) -> tuple[Audited, ...]:
-    """Audit every release in a few seconds: enough for a lie of a factor of two, too few for a close bound.
-
-    Critic steps whose noise multiplier is above `QUICK_NOISE` are audited at that one, as so few trials would
-    show nothing of theirs; their ``about`` says so.
-    """
-    rng = np.random.default_rng(seed)
-    found = releases_of(schema, options, rng)
-    return tuple(
-        audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
-        for place in range(len(found.names))
-    )
-
-
 def declared_of(schema: Schema, options: FitOptions) -> Declared:
     """What a whole fit declares, by the events of its releases; no record is read."""
     found = releases_of(schema, options, np.random.default_rng(0))
