@@ -41,6 +41,9 @@ class Attempt:
         Confidence level of the intervals.
     internal : bool
         Whether real records were read without payment.
+    one_table : bool
+        Whether one outcome of the mechanism was attacked. What is proved then holds on average over the
+        outcomes, and a single one, however unlucky, cannot disprove it.
     """
 
     attack: str
@@ -52,21 +55,27 @@ class Attempt:
     closer: str = ""
     level: float = 0.95
     internal: bool = True
+    one_table: bool = False
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
             raise InputError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
 
     @property
+    def passes(self) -> bool:
+        """Whether even the lower end of the interval lies above the bound."""
+        return self.proved is not None and self.found.lower > self.proved
+
+    @property
     def contradicts(self) -> bool:
-        """Whether even the lower end of the interval passes the bound: then the proof or its code is wrong.
+        """Whether the bound is passed by what it must hold for: then the proof or its code is wrong.
 
         Examples
         --------
         >>> Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.28).contradicts
         False
         """
-        return self.proved is not None and self.found.lower > self.proved
+        return self.passes and not self.one_table
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, infinite numbers as None."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -109,7 +110,7 @@ def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.r
             lost = worst(tables[int(coin)], rng)[0][-1] == LOSING
             scores[trial] = math.log(present / without) if lost else math.log((1 - present) / (1 - without))
     own = "" if release.epsilon == worst.epsilon else f", not its own {release.epsilon:.3g}"
-    return judge(
+    audited = judge(
         "prior edges",
         scores,
         coins,
@@ -120,3 +121,4 @@ def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.r
         gaussian=False,
         seconds=time.perf_counter() - start,
     )
+    return replace(audited, own_noise=not own)

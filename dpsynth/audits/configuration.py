@@ -143,8 +143,9 @@ def audit_one(
         audited = audit_critic(
             found.layout, found.training, plan, delta=found.delta, trials=trials, rng=rng, steps=steps
         )
-        about = audited.about if own <= most_noise else f"{audited.about}, not its own {own:.4g}"
-        return replace(audited, about=about)
+        if own <= most_noise:
+            return audited
+        return replace(audited, about=f"{audited.about}, not its own {own:.4g}", own_noise=False)
     release = found.releases[place]
     if isinstance(release, GaussianRelease):
         audited = audit_release(release, found.made_up, delta=found.delta, trials=trials, rng=rng)

@@ -88,7 +88,7 @@ def attempts_on_releases(
         records = tables.train.head(_most_watched(found.layout.dim))
         points = model.model_.encoder.transform(records, on_records).astype(np.float64)
         name = tables.schema.name or "the training records"
-        seed = int(rng.integers(2**31))
+        seed = int(rng.integers(2**63))
         yield from quick_attempts(found.plan, found.training, found.layout, points, name=name, seed=seed)
 
 

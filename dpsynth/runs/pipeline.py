@@ -220,7 +220,8 @@ def _carry_out(
     say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
 
     guarantee = model.guarantee()
-    n_synthetic = config.sample.n or max(round(model.n_), 1)
+    # a private number of few records may come out as 1 or less, and one record cannot be evaluated
+    n_synthetic = config.sample.n or max(round(model.n_), 2)
     reports: list[RunReport] = []
     problems: list[str] = []
 

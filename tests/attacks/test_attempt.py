@@ -32,3 +32,9 @@ def test_what_is_no_attempt_is_refused(change):
     """Catches a damaged file whose numbers would pass for released ones."""
     with pytest.raises(InputError):
         Attempt.from_dict({**Attempt("a", "tv", FOUND).to_dict(), **change})
+
+
+def test_one_table_contradicts_no_average():
+    """Catches an unlucky table that is called a broken proof."""
+    table = Attempt("a", "tv", FOUND, proved=0.28, one_table=True)
+    assert table.passes and not table.contradicts and Attempt.from_dict(table.to_dict()) == table

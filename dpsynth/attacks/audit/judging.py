@@ -30,6 +30,8 @@ LEAST = 0.01
 #: Level at which a claim is contradicted. The record attains what is declared, so that at 95 % one sound
 #: release in fifty would be called wrong.
 SURE = 0.999
+#: Standard deviations that a normal number falls short by in one of ten cases.
+NINE_IN_TEN = 1.28
 #: Part of the trials about which a guess is made, the most and the least likely ones.
 GUESSED = 0.2
 Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
@@ -102,6 +104,10 @@ class Audited:
     seconds : float
     attained : float or None
         How far the record moves the release, over the bound that is declared, where it is known.
+    power : bool
+        Whether so many trials would contradict half of the noise, nine times in ten.
+    own_noise : bool
+        Whether the release had the noise that the run gives it; what is declared is of what was audited.
     """
 
     name: str
@@ -117,6 +123,8 @@ class Audited:
     level: float = 0.95
     seconds: float = 0.0
     attained: float | None = None
+    power: bool = True
+    own_noise: bool = True
 
     @property
     def tv(self) -> Estimate:
@@ -144,7 +152,7 @@ class Audited:
         """What the trials say."""
         if self.contradicted:
             return "contradicted"
-        if self.tv.lower >= AWAKE * self.expected_tv >= LEAST * AWAKE:
+        if self.power and self.tv.lower >= AWAKE * self.expected_tv >= LEAST * AWAKE:
             return "pass"
         # the other end of the interval: a correct mechanism is as seldom below it as above the lower one
         return "asleep" if self.tv.upper < self.reachable_tv else "too few trials"
@@ -158,32 +166,42 @@ class Audited:
         """The same for a report: what was found beside what is proved."""
         trials = self.middle.with_record + self.middle.without
         about = f"{self.about}; {trials:,} trials"
-        closer = "a mechanism that gives away more than is declared" if self.verdict == "pass" else ""
-        if self.verdict == "too few trials":
-            closer = "more trials"
+        failed = MEANING[self.verdict] if self.failed else ""
+        shown = self.reachable_tv > 0.9 * self.declared["tv"]
+        of_tv = (
+            "more trials" if shown else "other tables: on these the release shows no more of what is declared"
+        )
+        of_law = "more trials: what the bound is about shows far out in the tails"
+        name = self.name if self.own_noise else f"{self.name}, at other noise"
         nobody = Estimate(0.0, 0.0, 0.0)
         sure = replace(self, level=SURE)  # a report calls a proof wrong by these intervals
-        found: list[tuple[str, Any, Estimate, float]] = [
-            ("audit", "tv", sure.tv, self.declared["tv"]),
-            ("audit", "epsilon", sure.epsilon, self.declared["epsilon"]),
+        found: list[tuple[str, Any, Estimate, float, str]] = [
+            ("audit", "tv", sure.tv, self.declared["tv"], of_tv),
+            ("audit", "epsilon", sure.epsilon, self.declared["epsilon"], of_law),
         ]
         if sure.gaussian_epsilon is not None:
             found.append(
-                ("audit, by a Gaussian curve", "epsilon", sure.gaussian_epsilon, self.declared["epsilon"])
+                (
+                    "audit, by a Gaussian curve",
+                    "epsilon",
+                    sure.gaussian_epsilon,
+                    self.declared["epsilon"],
+                    of_tv,
+                )
             )
         return tuple(
             Attempt(
-                f"{attack}: {self.name}",
+                f"{attack}: {name}",
                 measure,
                 estimate,
                 proved=proved,
                 control=nobody,
                 about=about,
-                closer=closer or MEANING[self.verdict],
+                closer=failed or closer,
                 level=SURE,
                 internal=False,
             )
-            for attack, measure, estimate, proved in found
+            for attack, measure, estimate, proved, closer in found
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -299,4 +317,15 @@ def judge(
         level,
         seconds,
         attained,
+        power=not gaussian or _notices_half(rates, trials, declared.tv),
     )
+
+
+def _notices_half(rates: tuple[float, float], trials: int, tv: float) -> bool:
+    """Whether trials of a Gaussian release with half of its noise would contradict its total variation."""
+    from scipy.special import ndtr, ndtri
+
+    halved = [float(ndtr(2.0 * ndtri(rate))) for rate in rates]
+    found = Errors(*(n for rate in halved for n in (min(math.ceil(rate * trials), trials), trials)))
+    chance = NINE_IN_TEN * math.sqrt(sum(rate * (1.0 - rate) for rate in halved) / trials)
+    return found.tv(SURE).lower - chance > tv

@@ -124,6 +124,7 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
         f"area under the ROC curve: which of two records was used; {tried}",
         _CLOSER if proved.pairs is not None else "",
         level,
+        one_table=True,
     )
     measured = [rate for rate, found in attack.tpr.items() if found is not None]
     if not measured:
@@ -143,5 +144,6 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
         f"{tried}; the rate itself is known to be at most {100 * highest:.2g} %",
         _CLOSER if proved.pairs is not None else "",
         level,
+        one_table=True,
     )
     return [pairs, tpr]

@@ -2,8 +2,10 @@
 
 The bounds are about one record that is in the training table or not, all else being the same. A split that
 decides each record by a coin of its own puts an attacker before just that question; a split in exact numbers
-exchanges one record for another, which is two steps. They hold on average over the split and the noise: one
-table's number may pass them by chance, which its interval allows for.
+exchanges one record for another, which is two steps. They hold on average over the split and the noise, and
+the intervals of attacks on one table hold that table fixed: a mechanism that publishes every record with
+probability TV passes its bound in a share TV of its tables. So one table's number may pass a bound without
+disproving it; attacks that fit many times (shadow models, the audit of tables) can disprove it.
 
 * membership: TPR - FPR is at most the total variation (Jia 2023), the accuracy from even odds at most half of
   one plus that, TPR at an FPR at most the trade-off curve;

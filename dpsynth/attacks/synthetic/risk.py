@@ -119,6 +119,7 @@ class Risk:
             f"({100 * self.normalised.lower:.1f} to {100 * self.normalised.upper:.1f} %)",
             _CLOSER if self.proved is not None else "",
             self.level,
+            one_table=True,
         )
         return (rate, excess, *self.more)
 

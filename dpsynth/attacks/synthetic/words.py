@@ -68,12 +68,16 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     """
     tried = [attempt for risk in risks for attempt in risk.attempts()]
     tried += () if shadow is None else shadow.attempts()
-    broken = [attempt.attack for attempt in tried if attempt.contradicts]
+    broken = [attempt for attempt in tried if attempt.passes]
     if broken:
+        only = (
+            "this table is an unlucky one, for the bound holds on average over tables, or "
+            if all(attempt.one_table for attempt in broken)
+            else ""
+        )
         return (
-            f"An attack passed what is proved ({broken[0]}): either this is the one "
-            "table in twenty where chance does so, or the proof or its code is wrong. Do not share the "
-            "table, and report this."
+            f"An attack passed what is proved ({broken[0].attack}): {only}the proof or its code is wrong. Do "
+            "not share the table; --shadow fits again, many times, and tells."
         )
     said = _of_table(risks)
     if shadow is not None and shadow.accuracy.lower > 0.5:

@@ -13,15 +13,21 @@ def section(report: RunReport) -> Section | None:
     """Return the section; None where nothing was tried."""
     if not report.attempts:
         return None
+    on_table = any(attempt.one_table for attempt in report.attempts)
+    where = "this very table, or on the releases it was made with," if on_table else "the releases behind it"
     blocks: list[Block] = [
         paragraph(
             "What is proved holds against every attacker, whatever they know and compute. What is attempted "
-            "is what attacks on this very table, or on the releases it was made with, have reached; "
-            f"intervals are of {levels(report.attempts)}. Empty-handed is what an attacker reaches who has "
-            "neither.",
+            f"is what attacks on {where} have reached; intervals are of {levels(report.attempts)}. "
+            "Empty-handed is what an attacker reaches who has nothing of it.",
             "An attempt that stays below its bound proves nothing by itself: below each table stands what "
-            "would have to be true for it to come closer. One that passes its bound shows that the proof, or "
-            "the code, is wrong.",
+            "would have to be true for it to come closer. An audit that passes its bound shows that the "
+            "proof, or the code, is wrong."
+            + (
+                " One table may pass a bound by bad luck: it holds on average over tables."
+                if on_table
+                else ""
+            ),
         )
     ]
     for measure, attempts in grouped(report.attempts):

@@ -33,6 +33,21 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
             )
             for attempt in passed
         )
+    unlucky = [attempt for attempt in bounded if attempt.passes]
+    if unlucky:
+        return tuple(
+            Verdict(
+                "average_passed",
+                "caution",
+                "An attack reached more on this table than it may on average over tables "
+                f"({in_words(attempt)}): the table is an unlucky one, or the proof is wrong. Shadow models, "
+                "which fit again many times, tell which.",
+                (f"attempts: {attempt.attack}",),
+                attempt.internal,
+                "risk",
+            )
+            for attempt in unlucky
+        )
     if not bounded:
         return ()
     many = len(bounded)

@@ -13,6 +13,7 @@ from dpsynth.attacks.adversary.at_the_bound import run_at_the_bound
 from dpsynth.attacks.adversary.belief import log_odds
 from dpsynth.attacks.adversary.game import Game, attempts
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.audit.judging import SURE
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
@@ -80,6 +81,7 @@ def quick_attempts(
             attack="A_DI against a record at the bound",
             about=f"simulated, all {plan.steps:,} critic steps of this run, no record read",
             closer="nothing: this is the worst case that the accounting is about",
+            level=SURE,
         )
     ]
     steps = min(plan.steps, max(WATCHED_STEPS // training.critic_steps, 1) * training.critic_steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.audit.judging import MEANING, Audited, Declared, judge
+from dpsynth.attacks.audit.judging import MEANING, SURE, Audited, Declared, judge
 from dpsynth.errors import InputError
 
 DELTA = 1e-5
@@ -32,7 +33,7 @@ def test_verdicts_are_seldom_wrong(mu):
 
     Of correct mechanisms fewer than 1 in 50 may fail; all of half the noise must.
     """
-    right = Counter(judged(mu, mu, 2000, seed).verdict for seed in range(250))
+    right = Counter(judged(mu, mu, 4000, seed).verdict for seed in range(250))
     assert right["contradicted"] <= 2 and right["asleep"] <= 5 and right["pass"] >= 150, right
     wrong = Counter(judged(mu, 2 * mu, 4000, seed).verdict for seed in range(40))
     assert wrong["contradicted"] >= 36, wrong
@@ -57,3 +58,15 @@ def test_what_cannot_be_judged_is_refused():
     declared = Declared(Profile([gaussian_event(1.0)]), DELTA)
     with pytest.raises(InputError, match="each kind of table"):
         judge("a", [0.0, 1.0], [True, True], declared, about="")
+
+
+def test_a_pass_means_that_half_the_noise_would_be_noticed():
+    """Catches a pass of so few trials that most lies pass as well, and a bound without the SURE level."""
+    few, many = judged(0.2, 0.2, 2000, 0), judged(0.2, 0.2, 20_000, 0)
+    assert few.verdict == "too few trials" and not few.power and many.verdict == "pass"
+    caught = sum(judged(0.2, 0.4, 20_000, seed).verdict == "contradicted" for seed in range(20))
+    assert caught >= 18
+    for attempt in many.attempts():
+        assert attempt.level == SURE
+    sure = replace(many, level=SURE)
+    assert [a.found for a in many.attempts()][:2] == [sure.tv, sure.epsilon] != [many.tv, many.epsilon]

@@ -140,7 +140,7 @@ def test_bounds_stand_where_they_are_proved_and_nowhere_else():
         assert risk.attempts()[0].proved is None, "the rate itself has no bound"
     # a copy of the training table: that no epsilon of 1 allows, and the attempt says so
     copied = attack_tables(copying(), rng=np.random.default_rng(0), effort=SMALL, proved=proved)
-    passed = {attempt.attack for risk in copied for attempt in risk.attempts() if attempt.contradicts}
+    passed = {attempt.attack for risk in copied for attempt in risk.attempts() if attempt.passes}
     assert {"membership, distance, beyond held-out records", "membership, distance, one of two"} <= passed
 
 
