@@ -758,6 +758,16 @@ def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps
     assert found[0] == found[1] and len(found[0]) > 2
 
 
+def test_bounds_of_a_stratified_split_are_doubled(folder: Path) -> None:
+    """Would catch the bound for one record more or less beside a split that exchanges one for another."""
+    found = {}
+    for method in ("independent", "stratified"):
+        done = pipeline.run(config(split={"method": method}), method)
+        told = next(a for a in done.report.attempts if a.attack.startswith("linkability") and a.proved)
+        found[method] = told.proved / done.report.profile.tv()
+    assert found == {"independent": pytest.approx(1), "stratified": pytest.approx(2)}
+
+
 def test_a_private_number_of_nobody_makes_a_table_that_can_be_evaluated(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from dpsynth.attacks.audit.thresholds import (
     split,
 )
 from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import share
 
 DELTA = 1e-5
 
@@ -170,3 +171,11 @@ def test_several_thresholds_are_paid_for():
     found = best_epsilon(member, other, lines, DELTA, 0.95)
     each = [errors_at(member, other, line).epsilon(DELTA, 0.995).lower for line in lines]
     assert found.lower == max(each) < max(errors_at(member, other, t).epsilon(DELTA).lower for t in lines)
+
+
+def test_both_rates_have_the_level_asked_for():
+    """Catches a level that reaches one of the two rates."""
+    errors = Errors(30, 1000, 70, 900)
+    ends = [(share(30, 1000, level), share(70, 900, level)) for level in (0.95, 0.999)]
+    for level, (fpr, fnr) in zip((0.95, 0.999), ends, strict=True):
+        assert errors.ends(level) == ((fpr.lower, fnr.lower), (fpr.upper, fnr.upper))

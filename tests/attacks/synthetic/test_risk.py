@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.synthetic.membership import _risk
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import Risk, compared, mean_rate, of_rates, scaled
 from dpsynth.errors import InputError
@@ -81,3 +82,14 @@ def test_a_risk_has_a_name():
     half = Estimate(0.5, 0.4, 0.6)
     with pytest.raises(InputError, match="singling"):
         Risk("singling", "x", "y", half, half, half, half, half, (1, 1))
+
+
+def test_the_tpr_bound_is_for_the_largest_false_positive_rate():
+    """Catches the bound at the rate aimed at: a threshold set by few records may have a larger one."""
+    rng = np.random.default_rng(0)
+    proved = Proved(Profile.promised(1.0, 0.0, 1.0))
+    risk = _risk("distance", "a record", rng.normal(size=200), rng.normal(size=200), proved, 0.95)
+    found = next(attempt for attempt in risk.more if attempt.measure == "tpr")
+    aimed = float(found.attack.split("rate of ")[1].split(" %")[0]) / 100
+    largest = share(round(aimed * 200), 200, 0.95).upper
+    assert found.proved == pytest.approx(proved.tpr(largest)) and found.proved > proved.tpr(aimed) + 0.01

@@ -11,6 +11,7 @@ import pytest
 from attacked_tables import MIXED, patients
 
 from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.synthetic import shadow
 from dpsynth.attacks.synthetic.canaries import plant
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.shadow import shadow_attack
@@ -56,6 +57,22 @@ def test_a_generator_that_ignores_its_data_is_guessed_by_coins():
     found = shadow_attack(ignore, BASE, MIXED, rounds=24, canaries=20, seed=1)
     assert found.accuracy.lower < 0.5 < found.accuracy.upper
     assert abs(found.accuracy.value - 0.5) < 0.1
+
+
+def test_what_is_guessed_is_not_what_was_learned_from(monkeypatch):
+    """Guesses about the very tables whose coins were shown: a null of few rounds would not tell."""
+    shown = {}
+    honest = shadow.learned_guesses
+
+    def spy(coins, looks, seen):
+        shown.update(coins=coins, looks=looks, seen=seen)
+        return honest(coins, looks, seen)
+
+    monkeypatch.setattr(shadow, "learned_guesses", spy)
+    found = shadow_attack(ignore, BASE, MIXED, rounds=12, canaries=5, seed=1)
+    assert found.guesses == shown["seen"].shape[0] * 5 and len(shown["coins"]) + len(shown["seen"]) == 12
+    for asked in shown["seen"]:
+        assert not any(np.array_equal(asked, known) for known in shown["looks"])
 
 
 def test_a_private_generator_stays_below_its_bound_and_is_still_noticed():
