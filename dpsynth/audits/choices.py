@@ -20,7 +20,8 @@ import pandas as pd
 
 from dpsynth.accounting.events.events import epsilon_delta_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.judging import Audited, Declared, judge
+from dpsynth.attacks.audit.audited import Audited
+from dpsynth.attacks.audit.judging import Declared, judge
 from dpsynth.audits.watching import Remembered
 from dpsynth.errors import InputError
 from dpsynth.releases.binning import Binning

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.judging import Audited, Declared
+from dpsynth.attacks.audit.audited import Audited
+from dpsynth.attacks.audit.judging import Declared
 from dpsynth.audits.choices import audit_choices
 from dpsynth.audits.releases import OTHERS, TRIED, audit_release, typical_records, uniform_records
 from dpsynth.audits.watching import WatchingLedger

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.judging import Audited, Declared, judge
+from dpsynth.attacks.audit.audited import Audited
+from dpsynth.attacks.audit.judging import Declared, judge
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.gan.canary import CanaryStep

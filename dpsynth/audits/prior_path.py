@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.judging import Audited, Declared, judge
+from dpsynth.attacks.audit.audited import Audited
+from dpsynth.attacks.audit.judging import Declared, judge
 from dpsynth.audits.releases import OTHERS, cells, exact, uniform_records
 from dpsynth.audits.watching import WatchingLedger
 from dpsynth.errors import InputError

@@ -15,7 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.judging import Audited, Declared, judge
+from dpsynth.attacks.audit.audited import Audited
+from dpsynth.attacks.audit.judging import Declared, judge
 from dpsynth.audits.watching import Remembered
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords

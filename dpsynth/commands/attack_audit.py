@@ -15,8 +15,8 @@ from dpsynth.commands import console
 from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
+    from dpsynth.attacks.audit.audited import Audited
     from dpsynth.attacks.audit.black_box import BlackBox
-    from dpsynth.attacks.audit.judging import Audited
     from dpsynth.runs.audited import ToAudit
 
 #: folders of finished rounds
@@ -139,7 +139,7 @@ def _kept(out: Path | None) -> Iterator[None]:
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:
-    from dpsynth.attacks.audit.judging import MEANING
+    from dpsynth.attacks.audit.audited import MEANING
 
     lines: list[str] = []
     if audited:

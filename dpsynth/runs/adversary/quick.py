@@ -13,7 +13,7 @@ from dpsynth.attacks.adversary.at_the_bound import run_at_the_bound
 from dpsynth.attacks.adversary.belief import log_odds
 from dpsynth.attacks.adversary.game import Game, attempts
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.audit.judging import SURE
+from dpsynth.attacks.audit.audited import SURE
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan

@@ -12,7 +12,8 @@ import pytest
 from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.audit.judging import MEANING, SURE, Audited, Declared, judge
+from dpsynth.attacks.audit.audited import MEANING, SURE, Audited
+from dpsynth.attacks.audit.judging import Declared, judge
 from dpsynth.errors import InputError
 
 DELTA = 1e-5
