@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpsynth.attacks.audit.audited import AWAKE
 from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
 from dpsynth.audits.configuration import Releases, releases_of
 from dpsynth.audits.many_canaries import audit_in_one_run
@@ -182,7 +183,8 @@ def test_the_priors_path_is_one_mechanism():
     schema = SCHEMA.with_n_public(300)
     options = FitOptions(epsilon=3.0, delta=DELTA, training_steps=0)
     result = audit_path(schema, options, trials=400, rng=np.random.default_rng(4))
-    assert result.verdict == "pass" and result.declared["epsilon"] == pytest.approx(3.0, abs=0.02)
+    assert not result.failed and result.tv.lower >= AWAKE * result.expected_tv > 0.1  # few trials, for time
+    assert result.declared["epsilon"] == pytest.approx(3.0, abs=0.02)
     assert abs(result.tv.value - result.declared["tv"]) < 0.15
     with pytest.raises(InputError, match="no n_public"):
         audit_path(SCHEMA, options, trials=10, rng=np.random.default_rng(4))
