@@ -15,8 +15,8 @@ from dpsynth.evaluation.estimates import Estimate
 AWAKE = 0.5
 #: Below this total variation, what could be proved is not told from nothing.
 LEAST = 0.01
-#: Level at which a claim is contradicted. The record attains what is declared, so that at 95 % one sound
-#: release in fifty would be called wrong.
+#: Level at which a claim is contradicted. The record attains what is declared, so that at 95 % up to one
+#: sound release in fifty would be called wrong.
 SURE = 0.999
 Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
 #: What each verdict means, for a reader.
