@@ -33,7 +33,9 @@ from dpsynth.attacks.synthetic.shadow import learned_guesses, shadow_attack
 from dpsynth.attacks.synthetic.suite import QUICK, attack_tables
 from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.attacked import attacked_run
-from dpsynth.table.schema import Column, Schema
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
+from attacked_tables import MIXED, patients
 
 VERSION = "1.1.0"
 #: table, records of each part, inferred column, the columns of two files
@@ -178,36 +180,6 @@ def compare(folder: Path) -> list[str]:
             f"{seconds[1]:.1f}.",
         ]
     return lines
-
-
-MIXED = Schema(
-    columns=(
-        Column(name="age", kind="integer", lower=18, upper=90),
-        Column(name="sex", kind="binary", categories=("F", "M")),
-        Column(name="crp", kind="continuous", lower=0.1, upper=500, decimals=1, missing=True),
-        Column(name="stage", kind="ordinal", categories=("I", "II", "III", "IV")),
-        Column(name="rare", kind="binary", categories=(0, 1)),
-        Column(name="ward", kind="categorical", categories=("a", "b", "c", "d", "e"), missing=True),
-    )
-)
-
-
-def patients(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Records of mixed columns: skewed and unbalanced ones, missing values, associations."""
-    age = rng.integers(18, 91, n)
-    crp = np.round(np.clip(np.exp(rng.normal(1 + age / 50, 1.2)), 0.1, 500), 1)
-    ward = np.array(list("abcde"), dtype=object)[rng.choice(5, n, p=[0.5, 0.3, 0.1, 0.07, 0.03])]
-    ward[rng.random(n) < 0.05] = None
-    return pd.DataFrame(
-        {
-            "age": age,
-            "sex": rng.choice(["F", "M"], n),
-            "crp": np.where(rng.random(n) < 0.1, np.nan, crp),
-            "stage": np.array(["I", "II", "III", "IV"])[np.clip(rng.normal(age / 30, 1).astype(int), 0, 3)],
-            "rare": (rng.random(n) < 0.03).astype(int),
-            "ward": ward,
-        }
-    )
 
 
 def null(count: int) -> list[str]:

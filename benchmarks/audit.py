@@ -129,27 +129,8 @@ def one_reading(seeds: int) -> dict[str, Any]:
 
 
 def black_box(fits: int, jobs: int, folder: Path) -> dict[str, Any]:
-    from dpsynth.attacks.audit.black_box import audit_table
-    from dpsynth.audits.configuration import declared_of
-
-    target = demo()
-    base = target.records()
-    declared = declared_of(target.schema, target.options)
     start = time.perf_counter()
-    found = audit_table(
-        target.generator(len(base)),
-        base,
-        target.schema,
-        fits=fits,
-        delta=declared.delta,
-        epsilon=declared.epsilon,
-        accuracy=declared.profile.attack_accuracy(),
-        canaries=CANARIES,
-        seed=0,
-        jobs=jobs,
-        folder=folder,
-        settings=target.identity,
-    )
+    found = demo().audit_tables(fits, canaries=CANARIES, seed=0, jobs=jobs, folder=folder)
     return {**found.to_dict(), "seconds": time.perf_counter() - start}
 
 

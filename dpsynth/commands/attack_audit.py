@@ -56,7 +56,10 @@ def audit_releases(
         if white_box or black_box is None:
             audited = _white(target, trials, steps, jobs, out)
         if black_box is not None:
-            boxed = _black(target, black_box, jobs, seed, out)
+            folder = None if out is None else out / _BLACK
+            boxed = target.audit_tables(
+                black_box, seed=seed, jobs=jobs, folder=folder, on_round=_told("fitted")
+            )
     failed = [a.name for a in audited if a.failed]
     if boxed is not None and boxed.contradicted:
         failed.append("the table")
@@ -87,28 +90,6 @@ def _white(target: ToAudit, trials: int, steps: int, jobs: int, out: Path | None
         jobs=jobs,
         folder=None if out is None else out / _WHITE,
         on_round=_told("audited"),
-    )
-
-
-def _black(target: ToAudit, fits: int, jobs: int, seed: int, out: Path | None) -> BlackBox:
-    from dpsynth.attacks.audit.black_box import audit_table
-    from dpsynth.audits.configuration import declared_of
-
-    base = target.records()
-    declared = declared_of(target.schema, target.options)
-    return audit_table(
-        target.generator(len(base)),
-        base,
-        target.schema,
-        fits=fits,
-        delta=declared.delta,
-        epsilon=declared.epsilon,
-        accuracy=declared.profile.attack_accuracy(),
-        seed=seed,
-        jobs=jobs,
-        folder=None if out is None else out / _BLACK,
-        settings=target.identity,
-        on_round=_told("fitted"),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsynth.attacks.attempt import Attempt, Measure
-from dpsynth.report.drawing.attempts import number, reached
 
 #: what each measure is called, what it says, and its axis
 WORDS: dict[Measure, tuple[str, str]] = {
@@ -66,3 +65,28 @@ def levels(attempts: Sequence[Attempt]) -> str:
     '99.9 %'
     """
     return " and ".join(f"{100 * level:g} %" for level in sorted({a.level for a in attempts}))
+
+
+def in_words(attempt: Attempt) -> str:
+    """An attempt in one phrase.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.estimates import Estimate
+    >>> in_words(Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.4))
+    'guess: 0.300 (0.250 to 0.350) of at most 0.400'
+    """
+    bound = "" if attempt.proved is None else f" of at most {number(attempt.proved)}"
+    control = "" if attempt.control is None else f", {number(attempt.control.value)} empty-handed"
+    return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
+
+
+def reached(attempt: Attempt) -> str:
+    """What was found, with its interval."""
+    found = attempt.found
+    return f"{number(found.value)} ({number(found.lower)} to {number(found.upper)})"
+
+
+def number(value: float) -> str:
+    """Three decimals, without a minus before zero."""
+    return f"{value:z.3f}"

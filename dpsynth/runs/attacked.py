@@ -90,15 +90,13 @@ def attacked_run(folder: str | Path) -> Attacked:
     made, train, test = run.parts()
     synthetic = made.head(EVALUATED_ROWS)
     tables = compared(synthetic, train, test)
-    about = ("evaluate", "sample", "attack", "description")  # none of which changes a fit
-    plain = {key: value for key, value in config.to_dict().items() if key not in about}
     records = pd.util.hash_pandas_object(tables.train, index=False).to_numpy()
     return Attacked(
         tables,
         proved_by(Ledger.load(run.folder / LEDGER), coins=config.split.method == "independent"),
         Generator(config.to_dict(), train.schema, len(synthetic)),
         {
-            "configuration": plain,
+            "configuration": config.of_fit(),
             "schema": train.schema.digest(),
             "drawn": len(synthetic),
             "records_sha256": hashlib.sha256(records.tobytes()).hexdigest(),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from dpsynth.datasets.split import training_schema
 from dpsynth.errors import InputError
@@ -17,6 +15,9 @@ from dpsynth.runs.pipeline import build_model, load_table, split_table
 from dpsynth.runs.preflight import check_run
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dpsynth.attacks.audit.black_box import BlackBox
 
 
 @dataclass(frozen=True)
@@ -35,23 +36,33 @@ class ToAudit:
     schema: Schema
     options: FitOptions
 
-    def records(self) -> pd.DataFrame:
-        """Read the training part: private records, for a black box alone."""
-        train, _ = split_table(self.config, load_table(self.config))
-        return train.frame
+    def audit_tables(self, fits: int, **options: Any) -> BlackBox:
+        """Fit the whole generator so often and look at its tables: reads the training part, internal.
 
-    def generator(self, n: int) -> Generator:
-        """The configuration's generator of ``n`` records."""
-        return Generator(self.config.to_dict(), self.schema, n)
+        ``options`` are ``canaries``, ``seed``, ``jobs``, ``folder`` and ``on_round`` of
+        :func:`~dpsynth.attacks.audit.black_box.audit_table`.
+        """
+        from dpsynth.attacks.audit.black_box import audit_table
+        from dpsynth.audits.configuration import declared_of
+
+        train, _ = split_table(self.config, load_table(self.config))
+        declared = declared_of(self.schema, self.options)
+        return audit_table(
+            Generator(self.config.to_dict(), self.schema, len(train.frame)),
+            train.frame,
+            self.schema,
+            fits=fits,
+            delta=declared.delta,
+            epsilon=declared.epsilon,
+            accuracy=declared.profile.attack_accuracy(),
+            settings=self.identity,
+            **options,
+        )
 
     @property
     def identity(self) -> dict[str, Any]:
         """What an audit depends on, as plain data."""
-        record = self.config.to_dict()
-        return {
-            "configuration": {key: record[key] for key in record if key not in ("evaluate", "sample")},
-            "schema": self.schema.digest(),
-        }
+        return {"configuration": self.config.of_fit(), "schema": self.schema.digest()}
 
 
 def to_audit(path: str | Path) -> ToAudit:

@@ -167,6 +167,11 @@ class RunConfig(Section):
             plain["studies"] = [study.to_dict() for study in self.studies]
         return plain
 
+    def of_fit(self) -> dict[str, Any]:
+        """Return the keys of :meth:`to_dict` that a fit depends on."""
+        about = ("evaluate", "sample", "attack", "description")  # none of which changes one
+        return {key: value for key, value in self.to_dict().items() if key not in about}
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunConfig:
         """Build a configuration from nested mappings; raise ConfigError with one sentence otherwise."""

@@ -228,6 +228,7 @@ def _carry_out(
     def fill(folder: Path) -> None:
         evaluation: Evaluation | None = None
         attempts: tuple[Attempt, ...] = ()
+        tables: Tables | None = None
         sampled: pd.DataFrame | None = None
         model.save(folder / MODEL)
         model.ledger_.save(folder / LEDGER)
@@ -248,7 +249,7 @@ def _carry_out(
         start = time.perf_counter()
         with _kept("the attack", problems):
             if sampled is not None and config.attack.enabled and not problems:
-                attempts += attempts_on(config, compared(sampled, train, test), model, stages)
+                attempts += attempts_on(config, tables or compared(sampled, train, test), model, stages)
                 seconds["attack"] = time.perf_counter() - start
                 say(f"attacked in {seconds['attack']:.1f} s")
         report = new_report(

@@ -223,14 +223,8 @@ class Interpolated:
 
 
 @dataclass(frozen=True)
-class PerRecord:
+class PerRecord(OptimallySoft):
     """The logit form (5.15) with less alpha for more exposed records: see :func:`per_record_alpha`."""
-
-    alpha: float
-    needs_label_models: bool = True
-
-    def __post_init__(self) -> None:
-        in_range("alpha", self.alpha, 0.0, 1e6)
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.report.attempts import in_words
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
 
@@ -67,28 +68,3 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
 
     caption = f"{what}: what attacks reached, with intervals, and what is proved"
     return to_plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
-
-
-def in_words(attempt: Attempt) -> str:
-    """An attempt in one phrase.
-
-    Examples
-    --------
-    >>> from dpsynth.evaluation.estimates import Estimate
-    >>> in_words(Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.4))
-    'guess: 0.300 (0.250 to 0.350) of at most 0.400'
-    """
-    bound = "" if attempt.proved is None else f" of at most {number(attempt.proved)}"
-    control = "" if attempt.control is None else f", {number(attempt.control.value)} empty-handed"
-    return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
-
-
-def reached(attempt: Attempt) -> str:
-    """What was found, with its interval."""
-    found = attempt.found
-    return f"{number(found.value)} ({number(found.lower)} to {number(found.upper)})"
-
-
-def number(value: float) -> str:
-    """Three decimals, without a minus before zero."""
-    return f"{value:z.3f}"

@@ -13,7 +13,7 @@ from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.drawing.attempts import number, reached
+from dpsynth.report.attempts import number, reached
 from dpsynth.report.page.blocks import Block, Facts, Heading, Section, Sentence, paragraph
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get, told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.report.drawing.attempts import in_words
+from dpsynth.report.attempts import in_words
 from dpsynth.report.verdicts.verdict import Verdict
 
 
