@@ -50,10 +50,10 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
         )
     if not bounded:
         return ()
-    many = len(bounded)
+    plural = "" if len(bounded) == 1 else "s"
     sentence = (
-        f"{'An attack was' if many == 1 else f'{many} attacks were'} tried against what is proved, and none "
-        "passed its bound. That proves nothing, but a gross error would have shown."
+        f"Of {len(bounded)} result{plural} of attacks beside a proved bound none passed it. That proves nothing, "
+        "but a gross error would have shown."
     )
     internal = any(attempt.internal for attempt in bounded)
     return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)
