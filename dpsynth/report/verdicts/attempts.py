@@ -52,8 +52,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
         return ()
     plural = "" if len(bounded) == 1 else "s"
     sentence = (
-        f"Of {len(bounded)} result{plural} of attacks beside a proved bound none passed it. That proves nothing, "
-        "but a gross error would have shown."
+        f"Of {len(bounded)} result{plural} of attacks beside a proved bound none passed it. That proves "
+        "nothing, but a gross error would have shown."
     )
     internal = any(attempt.internal for attempt in bounded)
     return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)
