@@ -6,6 +6,7 @@ it may be released. Real records are read and nothing is paid for, so nearly eve
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -127,7 +128,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     schema, tell = tables.schema, progress or (lambda question, done: None)
     settings = settings.replicating(tuple(dict.fromkeys(told.formula for told in tables.declared)))
     settings.check(schema)
-    entropy = np.random.SeedSequence().entropy if settings.seed is None else settings.seed
+    entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
     findings = [Findings(tuple(_sizes(tables)))]
     findings += [finer_than_declared(frame, schema, name) for name, frame in tables.raw.items()]
