@@ -107,7 +107,7 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
     n, spent = fitting.count_records(records, schema, options, rng, ledger)
     blueprint = fitting.draw_up(schema.modelled, n, options)
     planned = fitting.choose_noise(blueprint, options, spent)
-    model = fitting.release_model(records, blueprint, planned, options, rng, ledger)
+    model, _ = fitting.release_model(records, blueprint, planned, options, rng, ledger)
     if options.studies:
         fit_studies(records, replace(model, schema=schema), options.studies, planned.studies, n, rng, ledger)
     return Releases(

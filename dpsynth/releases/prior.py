@@ -22,13 +22,16 @@ from numpy.typing import NDArray
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError
+from dpsynth.files.storage import prefixed, under
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
+from dpsynth.releases.heat_bath import HeatBath
 from dpsynth.releases.panels import CANDIDATES, choose, panel_of, rake
 from dpsynth.releases.projection import fit_margins, norm_sub
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind
 from dpsynth.releases.tables import TablesRelease
+from dpsynth.releases.tilt import Tilt
 from dpsynth.table.draws import draw_conditional
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 _LEAST_CELL = 1e-4
 #: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
 _SORTED = 6
+#: Sweeps of the heat bath from draws of the tables to draws of the tilted law.
+SWEEPS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,8 @@ class Prior:
     noise_std : float or None
         Standard deviation of the noise in a cell of the tables, 0 without noise; None in models saved before
         it was kept.
+    tilt : Tilt or None
+        What released moments multiply the tables' law by (`dpsynth.releases.tilting`).
     """
 
     kind: str
@@ -76,6 +83,7 @@ class Prior:
     panel: tuple[int, ...] = ()
     missing_law: NDArray[np.float64] | None = None
     noise_std: float | None = None
+    tilt: Tilt | None = None
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -91,6 +99,17 @@ class Prior:
         """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
+        bins = self._with_panel(n, rng)
+        if self.tilt is not None and n:
+            self.heat_bath().sweep(bins, self.tilt, rng, SWEEPS)
+        return bins
+
+    def heat_bath(self) -> HeatBath:
+        """Sweeps over records of these tables."""
+        panel = self.panel if self.missing_law is not None else ()
+        return HeatBath(self.binnings, self.root, self.factors, panel)
+
+    def _with_panel(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.missing_law is None or n == 0:
             return self._draw(n, rng)
         bins = self._draw(CANDIDATES * n, rng)
@@ -141,6 +160,9 @@ class Prior:
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
         arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
         arrays |= {f"cells_{j}": p for j, p in enumerate(self.cells)}
+        if self.tilt is not None:
+            meta["tilt"], tilt = self.tilt.to_state()
+            arrays |= prefixed("tilt", tilt)
         if self.missing_law is not None:
             meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
         return meta, arrays
@@ -157,12 +179,13 @@ class Prior:
         panel = tuple(meta.get("panel", ()))
         law = arrays.get("missing_law")
         noise = meta.get("noise_std")
-        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law, noise)
+        tilt = Tilt.from_state(meta["tilt"], under("tilt", arrays)) if "tilt" in meta else None
+        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law, noise, tilt)
 
 
 @dataclass(frozen=True)
 class PriorReleases:
-    """The two readings that a prior is made of, their noise fixed together and beforehand.
+    """The readings that a prior is made of, their noise fixed together and beforehand.
 
     Parameters
     ----------

@@ -36,6 +36,7 @@ _CONFIG: dict[str, tuple[str, ...]] = {
         "delta",
         "preset",
         "prior",
+        "moments",
         "training_steps",
         "batch_size",
         "noise_shape",

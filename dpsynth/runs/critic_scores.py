@@ -88,8 +88,8 @@ class CriticTrainer:
         InputError
             If the synthesizer has no critic steps, or declared studies.
         """
-        model = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
-        options = model.validate()
+        own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
+        options = own.validate()
         if not options.training_steps or options.studies:
             raise InputError("the synthesizer must have training_steps above 0 and no studies")
         schema = self.schema.with_n_public(len(frame))
@@ -101,9 +101,8 @@ class CriticTrainer:
         n, spent = fitting.count_records(records, schema, options, rng, ledger)
         blueprint = fitting.draw_up(schema.modelled, n, options)
         releases = fitting.choose_noise(blueprint, options, spent)
-        released = dataclasses.replace(
-            fitting.release_model(records, blueprint, releases, options, rng, ledger), schema=schema
-        )
+        model, moments = fitting.release_model(records, blueprint, releases, options, rng, ledger)
+        released = dataclasses.replace(fitting.refined(model, moments, rng), schema=schema)
         if releases.plan is None:
             raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
         training = fitting.Training(released, blueprint.training, np.random.default_rng([seed]), dict)

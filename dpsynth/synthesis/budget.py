@@ -27,6 +27,7 @@ from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
 from dpsynth.regression.study import Study
 from dpsynth.releases.marginals import MarginalsRelease, Method
+from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.structure import Kind
 from dpsynth.releases.study import StudyReleases
@@ -44,8 +45,9 @@ class Shares:
     ----------
     count : float
         Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
-    marginals, selection, tables : float
-        For one-way marginals, the choice of the prior's edges, and the prior's tables.
+    marginals, selection, tables, moments : float
+        For one-way marginals, the choice of the prior's edges, the prior's tables, and the moments of all
+        pairs of columns.
     studies : float
         For all declared studies together, in equal parts; the others and training share what it leaves.
 
@@ -59,6 +61,7 @@ class Shares:
     marginals: float = 0.2
     selection: float = 0.05
     tables: float = 0.6
+    moments: float = 0.1
     studies: float = 0.3
 
     @model_validator(mode="after")
@@ -66,7 +69,7 @@ class Shares:
         for name, share in vars(self).items():
             if not 0 < share < 1:
                 raise ValueError(f"shares.{name} must be greater than 0 and less than 1, got {share:g}")
-        total = self.count + self.marginals + self.selection + self.tables
+        total = self.count + self.marginals + self.selection + self.tables + self.moments
         if total >= 1:
             raise ValueError(f"shares must add to less than 1, got {total:g}")
         return self
@@ -93,7 +96,9 @@ class Needs:
     prior : {"tree", "tan"}, optional
         None: no prior.
     plan : Plan, optional
-        Of the critic's steps, its noise not yet chosen; None: the prior alone.
+        Of the critic's steps, its noise not yet chosen; None: no steps.
+    moments : bool
+        Whether the moments of all pairs of columns are bought, for which there must be a prior.
     studies : tuple of Study
         The declared studies.
     """
@@ -103,6 +108,7 @@ class Needs:
     marginals: Method | None
     prior: Kind | None
     plan: Plan | None
+    moments: bool = False
     studies: tuple[Study, ...] = ()
 
     def releases(
@@ -110,6 +116,7 @@ class Needs:
         marginals: float | None = None,
         tables: float | None = None,
         selection: float | None = None,
+        moments: float | None = None,
         study: float | None = None,
         *,
         stage: Stage | None = None,
@@ -133,6 +140,7 @@ class Needs:
             )
             if self.prior is not None
             else None,
+            MomentsRelease(noise_multiplier=moments, stage=stage) if self.moments else None,
             self.plan,
             stage,
             tuple(
@@ -152,6 +160,7 @@ class Releases:
     ----------
     marginals : MarginalsRelease or None
     prior : PriorReleases or None
+    moments : MomentsRelease or None
     plan : Plan or None
         Of the critic's steps.
     stage : Stage or None
@@ -161,6 +170,7 @@ class Releases:
 
     marginals: MarginalsRelease | None
     prior: PriorReleases | None
+    moments: MomentsRelease | None
     plan: Plan | None
     stage: Stage | None = None
     studies: tuple[StudyReleases, ...] = ()
@@ -175,6 +185,7 @@ class Releases:
         """What all but the critic's steps cost."""
         events = [] if self.marginals is None else [self.marginals.event]
         events += [] if self.prior is None else self.prior.events
+        events += [] if self.moments is None else [self.moments.event]
         return [*events, *(event for study in self.studies for event in study.events)]
 
 
@@ -211,6 +222,8 @@ def plan_releases(
     parts = {"marginals": shares.marginals} if needs.marginals is not None else {}
     if needs.prior is not None:
         parts |= {"selection": shares.selection, "tables": shares.tables}
+    if needs.moments:
+        parts |= {"moments": shares.moments}
     plan = needs.plan
     if not parts and plan is None:
         raise PrivacyError("nothing to release: training_steps is 0 and there is neither prior nor marginals")
@@ -229,6 +242,7 @@ def plan_releases(
             multiplier.get("marginals"),
             multiplier.get("tables"),
             selection,
+            multiplier.get("moments"),
             multiplier.get("study"),
             stage=stage,
         )

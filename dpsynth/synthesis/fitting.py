@@ -23,16 +23,22 @@ from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
+from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
+from dpsynth.releases.features import PairFeatures
 from dpsynth.releases.marginals import Method
+from dpsynth.releases.moments import Moments, MomentsRelease
+from dpsynth.releases.prior import Prior
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Kind
+from dpsynth.releases.tilting import tilted
 from dpsynth.synthesis import presets
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
 from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -40,6 +46,8 @@ if TYPE_CHECKING:
 
 # Rows of the bank of prior draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
+# Draws of the prior that say how long the features of a record are.
+_DRAWS = 20_000
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
 # guarantee says little, below it the accounting resolves nothing.
 _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
@@ -116,13 +124,13 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     """The blueprint of a fit; reads no records."""
     thesis = options.preset == "healthgan"
     training = presets.healthgan(schema) if thesis else options.training or TrainingSettings()
-    iterations = -(-options.training_steps // training.critic_steps)
     batch = min(n, options.batch_size or presets.batch_size(options.preset, n))
     marginals: Method | None = None if options.marginals == "none" else options.marginals
     prior: Kind | None = None
     if options.prior != "none" and marginals is not None and not thesis:
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         prior = usual if options.prior == "auto" else options.prior
+    iterations = -(-options.training_steps // training.critic_steps)
     plan = None
     if iterations:
         plan = Plan(
@@ -139,6 +147,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
         marginals="histogram" if thesis and marginals is None else marginals,
         prior=prior,
         plan=plan,
+        moments=prior is not None and len(schema) > 2 and options.moments,
         studies=options.studies,
     )
     return Blueprint(needs, total_delta(schema, options), training)
@@ -165,21 +174,23 @@ def release_model(
     options: FitOptions,
     rng: np.random.Generator,
     ledger: Ledger,
-) -> GeneratorModel:
-    """Encoder, marginals and prior, paid for; the generator is not trained yet."""
+) -> tuple[GeneratorModel, Moments | None]:
+    """Encoder, marginals, prior and what it is refined by, paid for; the generator is not trained yet."""
     schema, training = blueprint.needs.schema, blueprint.training
     thesis = options.preset == "healthgan"
     marginals = None if releases.marginals is None else ledger.run(releases.marginals, records, rng)
-    prior = None
+    prior, moments = None, None
     if releases.prior is not None and marginals is not None:
         prior = releases.prior.run(ledger, records, marginals, rng)
+    if releases.moments is not None and prior is not None and marginals is not None:
+        moments = release_moments(records, releases.moments, marginals, prior, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
         numeric="minmax" if thesis else options.numeric,
         categorical="sdv" if thesis else options.categorical,
     )
-    return GeneratorModel(
+    model = GeneratorModel(
         schema,
         encoder,
         prior,
@@ -188,6 +199,27 @@ def release_model(
         latent_law=training.latent_law,
         match_marginals=options.match_marginals and marginals is not None and not thesis,
     )
+    return model, moments
+
+
+def release_moments(
+    records: Records,
+    release: MomentsRelease,
+    marginals: Marginals,
+    prior: Prior,
+    rng: np.random.Generator,
+    ledger: Ledger,
+) -> Moments:
+    """Moments of all pairs of columns, of features as long as those of the prior's draws."""
+    bins = Bins(marginals.grids, prior.binnings, marginals.n)
+    return ledger.run(release.of(bins, PairFeatures.of(bins, prior.sample(_DRAWS, rng))), records, rng)
+
+
+def refined(model: GeneratorModel, moments: Moments | None, rng: np.random.Generator) -> GeneratorModel:
+    """The model with its prior tilted towards released moments: post-processing."""
+    if moments is None or model.prior is None:
+        return model
+    return dataclasses.replace(model, prior=tilted(model.prior, moments, rng))
 
 
 @dataclass(frozen=True)

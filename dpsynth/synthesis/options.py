@@ -20,6 +20,7 @@ class ModelOptions(Section):
     epsilon: float | None = Field(default=3.0, gt=0)
     delta: float | None = Field(default=None, gt=0, lt=1)
     prior: Literal["auto", "tan", "tree", "none"] = "auto"
+    moments: bool = False
     training_steps: int = Field(default=200, ge=0)
     batch_size: int | None = Field(default=None, ge=1)
     noise_shape: NoiseShape = "optimal"

@@ -31,9 +31,11 @@ from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.marginals import MarginalsRelease, Method
+from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import Prior, fit_factors
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.tables import TablesRelease
+from dpsynth.releases.tilting import tilted
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.encoder import Encoder
@@ -175,10 +177,21 @@ def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.G
         exact = tables.query(records) if prior.factors else []
     std = prior.noise_std or 0.0
     noisy = [counts + std * rng.standard_normal(counts.shape) for counts in exact]
-    return dataclasses.replace(
+    tables_again = dataclasses.replace(
         prior,
         binnings=binnings,
         cells=again.probabilities,
         factors=fit_factors(prior.families, noisy, bins),
         missing_law=again.missing_law,
     )
+    if prior.tilt is None:
+        return tables_again
+    features = prior.tilt.features
+    release = MomentsRelease(noise_multiplier=None).of(bins, features)
+    with records.opened():
+        exact_moments = release(records, rng)
+    noise = features.matrix(prior.tilt.noise_std * rng.standard_normal(len(features.pairs[0])))
+    moments = dataclasses.replace(
+        exact_moments, mean=exact_moments.mean + noise, noise_std=prior.tilt.noise_std
+    )
+    return tilted(tables_again, moments, rng)

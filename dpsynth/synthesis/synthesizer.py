@@ -63,6 +63,9 @@ class DPWGANGP(BaseEstimator):
         The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
         parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
         else ``tree``.
+    moments : bool
+        Whether the prior's draws are refined by the moments of all pairs of columns, bought at once: a critic
+        that is solved in one shot (:mod:`dpsynth.releases.moments`).
     training_steps : int
         Critic steps, rounded up to whole generator iterations; 0 samples the prior alone.
     batch_size : int, optional
@@ -136,6 +139,7 @@ class DPWGANGP(BaseEstimator):
         delta: float | None = None,
         *,
         prior: str = "auto",
+        moments: bool = False,
         training_steps: int = 200,
         batch_size: int | None = None,
         noise_shape: NoiseShape = "optimal",
@@ -154,6 +158,7 @@ class DPWGANGP(BaseEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.prior = prior
+        self.moments = moments
         self.training_steps = training_steps
         self.batch_size = batch_size
         self.noise_shape = noise_shape
@@ -290,8 +295,8 @@ class DPWGANGP(BaseEstimator):
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
             check_widening(options.studies, releases.studies, schema, self.n_)
-            model = fitting.release_model(records, blueprint, releases, options, rng, ledger)
-            model = dataclasses.replace(model, schema=schema)
+            model, moments = fitting.release_model(records, blueprint, releases, options, rng, ledger)
+            model = dataclasses.replace(fitting.refined(model, moments, rng), schema=schema)
             fitted = fit_studies(records, model, options.studies, releases.studies, self.n_, rng, ledger)
             model = dataclasses.replace(model, studies=fitted)
             history: list[dict[str, float]] = []

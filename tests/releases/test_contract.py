@@ -31,9 +31,11 @@ from dpsynth.releases import structure
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
+from dpsynth.releases.features import PairFeatures
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
@@ -116,6 +118,12 @@ def point(kind: str) -> ScorePoint:
     return ScorePoint(design, rng.normal(size=design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
 
 
+def moments() -> MomentsRelease:
+    bins, rng = bins_of("tan"), np.random.default_rng(5)
+    draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
+    return MomentsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws))
+
+
 def score(kind: str) -> ScoreRelease:
     return ScoreRelease(study="a", noise_multiplier=Z).at(point(kind))
 
@@ -150,6 +158,7 @@ CASES = {
     "without panel": Case(lambda: marginals("histogram", SCHEMA.select(["group", "died"])), np.sqrt(2)),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(4)),
+    "moments": Case(moments, 1.0),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),

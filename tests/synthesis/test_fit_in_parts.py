@@ -84,6 +84,18 @@ def test_the_same_noise_gives_the_same_bytes(prior, n_public, frame, folder, cli
     assert len(entries) == (1 if prior == "none" else 3) + (n_public is None)
 
 
+def test_the_same_noise_gives_the_same_moments(frame, folder, client):
+    """Moments of one part alone, or whose noise is drawn part by part."""
+    memory = estimator(moments=True).fit(frame, schema=SCHEMA)
+    parts = estimator(moments=True).fit(opened(folder, client), schema=SCHEMA)
+    tilts = [model.model_.prior.tilt for model in (memory, parts)]
+    # sums of floats in another order
+    assert tilts[0].weight == pytest.approx(tilts[1].weight, rel=1e-7)
+    np.testing.assert_allclose(tilts[0].pairs, tilts[1].pairs, atol=0.05)
+    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
+    assert [entry.name for entry in parts.ledger_.entries][-1] == "pair moments"
+
+
 @pytest.mark.parametrize(
     "study", ["died ~ age + crea + stage", "linear: hb ~ age", "cox: (age, died) ~ hb + log(crea)"]
 )

@@ -1,0 +1,170 @@
+"""Features of pairs of columns: what one record adds to the moments that are released at once.
+
+Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
+indicator of each category and of a missing value, centred and divided by their standard deviation under the
+released marginals. A pair of columns has their products. A record's features, all pairs in one vector, are
+scaled down to a length that half of the prior's draws have: long ones are those of rare values, and noise is
+in proportion to the longest.
+
+Bins, standard deviations and length come from what was released before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
+
+Floats = NDArray[np.float64]
+
+#: A rare value's indicator is divided by no less: one record of it would be longer than all others together.
+_LEAST_DEVIATION = 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """Products of the columns' numbers, one vector a record; make them with `PairFeatures.of`.
+
+    Parameters
+    ----------
+    tables : tuple of float32 arrays, shapes (bins, numbers)
+        The numbers of each bin, column by column.
+    cap : float
+        Longest vector; others are scaled down to it.
+    """
+
+    tables: tuple[NDArray[np.float32], ...]
+    cap: float
+
+    @classmethod
+    def of(cls, bins: Bins, draws: NDArray[np.int64]) -> PairFeatures:
+        """Features of binned columns.
+
+        Parameters
+        ----------
+        bins : Bins
+            With released probabilities.
+        draws : int array, shape (m, columns)
+            Bins of the prior's draws: half of them keep their length.
+        """
+        columns = zip(bins.grids, bins.binnings, strict=True)
+        tables = tuple(
+            numbers(binning, grid.ordered, grid.ordered and grid.column.missing) for grid, binning in columns
+        )
+        free = cls(tables, np.inf)
+        return cls(tables, max(float(np.median(free.lengths(draws))), 1e-6))
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Where the numbers of each column begin, and where the last end."""
+        return (0, *(int(end) for end in np.cumsum([table.shape[1] for table in self.tables])))
+
+    @property
+    def size(self) -> int:
+        """Numbers of all columns together."""
+        return self.ends[-1]
+
+    @cached_property
+    def between(self) -> NDArray[np.bool_]:
+        """Which products are of two different columns, shape (size, size)."""
+        column = np.repeat(np.arange(len(self.tables)), np.diff(self.ends))
+        return np.asarray(column[:, None] != column[None, :])
+
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows and columns of the products, each once, as a vector has them."""
+        rows, columns = np.nonzero(np.triu(self.between))
+        return rows, columns
+
+    @cached_property
+    def squares(self) -> tuple[NDArray[np.float32], ...]:
+        """Squared length of each bin's numbers, column by column."""
+        return tuple((table**2).sum(axis=1) for table in self.tables)
+
+    def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The numbers of each record, shape (m, size)."""
+        return np.hstack([table[draws[:, j]] for j, table in enumerate(self.tables)])
+
+    def lengths(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Length of each record's vector of products before it is scaled, shape (m,)."""
+        squares = np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1)
+        return length_of(squares.sum(axis=1), (squares**2).sum(axis=1))
+
+    def scale(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What each record's vector is multiplied by, shape (m,)."""
+        return np.minimum(np.float32(1.0), np.float32(self.cap) / self.lengths(draws))
+
+    def moments(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Mean and variance of each product over records, symmetric, shapes (size, size)."""
+        values, scale = self.values(draws), self.scale(draws)[:, None]
+        mean = np.where(self.between, (values * scale).T @ values, 0.0) / len(draws)
+        squares = np.where(self.between, ((values * scale) ** 2).T @ values**2, 0.0) / len(draws)
+        return mean, np.maximum(squares - mean**2, 0.0)
+
+    def total(self, draws: NDArray[np.int64]) -> Floats:
+        """Sum of the records' vectors, each divided by the cap: one record adds at most length 1."""
+        values = self.values(draws).astype(np.float64)
+        squares = np.add.reduceat(values**2, self.ends[:-1], axis=1)
+        lengths = length_of(squares.sum(axis=1), (squares**2).sum(axis=1))
+        weights = np.minimum(1.0, self.cap / lengths) / self.cap
+        return np.asarray(((values * weights[:, None]).T @ values)[self.pairs])
+
+    def matrix(self, vector: Floats) -> Floats:
+        """A vector of products as a symmetric matrix, zero within a column; shape (size, size)."""
+        matrix = np.zeros((self.size, self.size))
+        matrix[self.pairs] = vector
+        return matrix + matrix.T
+
+
+def length_of(total: NDArray[np.floating], squared: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Length of the products of all pairs: sqrt(((sum q)^2 - sum q^2) / 2), with q a column's squared length.
+
+    Examples
+    --------
+    >>> q = np.array([4.0, 9.0, 1.0])  # numbers 2, 3, 1: products 6, 2, 3
+    >>> float(length_of(q.sum(), (q**2).sum()))
+    7.0
+    """
+    return np.sqrt(np.maximum((total**2 - squared) / 2, 1e-12))
+
+
+def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float32]:
+    """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
+
+    Parameters
+    ----------
+    binning : Binning
+    ordered : bool
+        One number, the rank; otherwise an indicator of each category, or of the second of two.
+    missing : bool
+        Whether the last bin of an ordered column is of missing values: it has a number of its own.
+
+    Returns
+    -------
+    float32 array, shape (bins, numbers)
+
+    Examples
+    --------
+    >>> binning = Binning(np.arange(3), np.array([0.25, 0.5, 0.25]))
+    >>> numbers(binning, ordered=True, missing=False).ravel().round(2).astype(float).round(2).tolist()
+    [-1.41, 0.0, 1.41]
+    """
+    p = np.maximum(binning.probabilities, 1e-9)
+    p = p / p.sum()
+    if ordered:
+        present = p[:-1] if missing else p
+        ranks = (2 * np.cumsum(present) - present) / present.sum() - 1.0
+        table = ranks[:, None]
+        if missing:
+            table = np.vstack([np.column_stack([table, np.zeros(len(ranks))]), [0.0, 1.0]])
+    else:
+        table = np.eye(len(p))[:, 1:] if len(p) == 2 else np.eye(len(p))
+    table = table - p @ table  # ranks are centred already: of a missing value they are 0
+    deviation = np.maximum(np.sqrt(p @ table**2), _LEAST_DEVIATION)
+    # Indicators of many categories say little each.
+    return (table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)).astype(np.float32)

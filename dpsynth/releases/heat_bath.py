@@ -1,0 +1,169 @@
+"""Draws of a tilted prior: every column of every record is drawn anew given the others, many times.
+
+Gibbs sampling (Geman and Geman 1984) of discrete records: the law of one column's bin, given the others, is
+the product of the prior's tables that hold the column and of the tilt, over all its bins. A sweep visits the
+columns in random order; the prior's own draws are the start, so that few sweeps are enough where the tilt is
+mild. Post-processing: everything here is a function of released numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from os import cpu_count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.features import length_of
+from dpsynth.releases.tilt import Tilt
+
+Floats = NDArray[np.float32]
+
+#: Records that are swept together, so that their arrays stay in cache.
+_BLOCK = 4096
+
+
+class HeatBath:
+    """Sweeps over records of a prior.
+
+    Parameters
+    ----------
+    binnings : sequence of Binning
+        Of every column.
+    root : int
+        The column drawn first.
+    factors : sequence of (parents, child, table)
+        The prior's tables.
+    panel : sequence of int
+        Columns whose missing values are counted together; none where they are not.
+    """
+
+    def __init__(
+        self,
+        binnings: Sequence[Binning],
+        root: int,
+        factors: Sequence[tuple[tuple[int, ...], int, NDArray[np.float64]]],
+        panel: Sequence[int],
+    ) -> None:
+        self.panel = frozenset(panel)
+        self.last = np.array([binning.size - 1 for binning in binnings])
+        #: For each column the tables that hold it: other columns, their sizes, log conditionals, it first.
+        self.tables: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in self.last]
+        first = np.maximum(binnings[root].probabilities, 1e-12)
+        self.tables[root].append(((), (), np.log(first)[:, None].astype(np.float32)))
+        for parents, child, table in factors:
+            logs = _log_conditionals(table)
+            family = (*parents, child)
+            for place, column in enumerate(family):
+                others = family[:place] + family[place + 1 :]
+                moved = np.moveaxis(logs, place, 0)
+                flat = np.ascontiguousarray(moved.reshape(logs.shape[place], -1))
+                self.tables[column].append((others, moved.shape[1:], flat))
+
+    def sweep(self, draws: NDArray[np.int64], tilt: Tilt, rng: np.random.Generator, times: int = 1) -> None:
+        """Draw every column of every record anew, ``times`` times, in place.
+
+        Parameters
+        ----------
+        draws : int array, shape (n, columns)
+            Bins.
+        tilt : Tilt
+        rng : numpy Generator
+        times : int
+        """
+        starts = range(0, len(draws), _BLOCK)
+        seeds = rng.integers(2**63, size=len(starts))
+
+        def work(start: int, seed: int) -> None:
+            part = draws[start : start + _BLOCK]
+            _Sweeper(self, tilt, part, np.random.Generator(np.random.SFC64(seed))).run(times)
+
+        with ThreadPoolExecutor(max_workers=min(cpu_count() or 1, max(len(starts), 1))) as pool:
+            for _ in pool.map(work, starts, seeds):
+                pass
+
+
+class _Sweeper:
+    """Some records, with what a sweep keeps of them; arrays hold a record in a column, which is faster."""
+
+    def __init__(
+        self, bath: HeatBath, tilt: Tilt, draws: NDArray[np.int64], rng: np.random.Generator
+    ) -> None:
+        self.bath, self.tilt, self.rng = bath, tilt, rng
+        self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
+        features = tilt.features
+        self.values = np.ascontiguousarray(features.values(draws).T)
+        squares = np.stack([square[draws[:, j]] for j, square in enumerate(features.squares)], axis=1)
+        self.total, self.squared = squares.sum(axis=1), (squares**2).sum(axis=1)
+        #: sum over pairs of a_i' T_ij a_j
+        self.energy = 0.5 * ((tilt.pairs @ self.values) * self.values).sum(axis=0)
+        panel = sorted(bath.panel)
+        self.missing = (draws[:, panel] == bath.last[panel]).sum(axis=1)
+
+    def run(self, times: int) -> None:
+        for _ in range(times):
+            for column in self.rng.permutation(len(self.bath.last)):
+                self.draw(int(column))
+        self.draws[:] = self.columns.T
+
+    def draw(self, j: int) -> None:
+        """Draw column j of every record given the others."""
+        features, tilt = self.tilt.features, self.tilt
+        here = slice(features.ends[j], features.ends[j + 1])
+        table, squares, old = features.tables[j], features.squares[j][:, None], self.columns[j]
+        slope = tilt.pairs[here] @ self.values
+        rest = self.energy - (slope * self.values[here]).sum(axis=0)
+        total, squared = self.total - squares[old, 0], self.squared - squares[old, 0] ** 2
+        logits = length_of(total + squares, squared + squares**2)
+        np.divide(np.float32(features.cap), logits, out=logits)
+        np.minimum(logits, np.float32(1.0), out=logits)
+        logits *= table @ slope + rest
+        logits += tilt.columns[j][:, None]
+        for others, sizes, logs in self.bath.tables[j]:
+            logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
+        if j in self.bath.panel:
+            without = self.missing - (old == self.bath.last[j])
+            logits[-1] += tilt.missing[without + 1] - tilt.missing[without]
+        new = draw_logits(logits, self.rng)
+        if j in self.bath.panel:
+            self.missing = without + (new == self.bath.last[j])
+        self.columns[j] = new
+        self.values[here] = table.T[:, new]
+        self.energy = rest + (slope * self.values[here]).sum(axis=0)
+        self.total, self.squared = total + squares[new, 0], squared + squares[new, 0] ** 2
+
+    def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
+        """Where each record lies among the cells of other columns."""
+        cell = self.columns[others[0]]
+        for column, size in zip(others[1:], sizes[1:], strict=True):
+            cell = cell * size + self.columns[column]
+        return cell
+
+
+def _log_conditionals(table: NDArray[np.float64]) -> Floats:
+    """Log probability of the child's bins; even where the parents' cell is empty, as it is drawn there."""
+    total = table.sum(axis=-1, keepdims=True)
+    shares = np.where(total > 0, table, 1.0) / np.where(total > 0, total, table.shape[-1])
+    return np.log(np.maximum(shares, 1e-12)).astype(np.float32)
+
+
+def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw one entry of each column with probability proportional to exp(logit), shape (n,); overwrites them.
+
+    Examples
+    --------
+    >>> draw_logits(np.array([[0.0, -99.0], [-99.0, 3.0]], np.float32), np.random.default_rng(0))
+    array([0, 1])
+    """
+    logits -= logits.max(axis=0)
+    np.exp(logits, out=logits)
+    for last, entry in pairwise(logits):
+        entry += last
+    marks = rng.random(logits.shape[1], dtype=np.float32) * logits[-1]
+    drawn = np.zeros(len(marks), dtype=np.int64)
+    for end in logits[:-1]:
+        drawn += marks >= end
+    return drawn

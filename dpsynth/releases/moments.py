@@ -1,0 +1,85 @@
+"""The moments of all pairs of columns, bought at once: a critic that is solved in one shot.
+
+A Wasserstein critic that is linear in fixed features of a record asks for one number of the data, their mean
+feature; with it released, the critic's best answer to any generator follows without another reading. Here the
+features are those of pairs of columns (`dpsynth.releases.features`), their sum is read once under Gaussian
+noise, and `dpsynth.releases.tilting` makes the prior's draws agree with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import PrivacyError
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.features import PairFeatures
+from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.records import Records
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Released mean features.
+
+    Parameters
+    ----------
+    features : PairFeatures
+    mean : array, shape (features.size, features.size)
+        Symmetric, with noise; zero within a column.
+    noise_std : float
+        Standard deviation of the noise in an entry of ``mean``.
+    n : float
+        Public or released number of records.
+    """
+
+    features: PairFeatures
+    mean: NDArray[np.float64]
+    noise_std: float
+    n: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsRelease(GaussianRelease[Moments]):
+    """The sum of the records' pair features, each record's divided by the longest vector's length.
+
+    Parameters
+    ----------
+    bins : Bins, optional
+    features : PairFeatures, optional
+        Released before, and given with :meth:`of`.
+    """
+
+    bins: Bins | None = None
+    features: PairFeatures | None = None
+    name = "pair moments"
+    l2_sensitivity = 1.0
+    sensitivity = "1 (a record's features of all pairs of columns, scaled down to length 1)"
+
+    def of(self, bins: Bins, features: PairFeatures) -> MomentsRelease:
+        """The release of these features; its cost is the same."""
+        return replace(self, bins=bins, features=features)
+
+    def _given(self) -> tuple[Bins, PairFeatures]:
+        if self.bins is None or self.features is None:
+            raise PrivacyError("moments are of features, which are released before and given with of()")
+        return self.bins, self.features
+
+    def query(self, records: Records) -> list[Array]:
+        """The exact sum, as a vector: each product once."""
+        bins, features = self._given()
+
+        def total(frame: pd.DataFrame) -> list[Array]:
+            return [features.total(np.stack([axis.cells(frame) for axis in bins.axes], axis=1))]
+
+        return records.sums(total)
+
+    def finish(self, noisy: Sequence[Array]) -> Moments:
+        """Their mean, with the features' own length."""
+        bins, features = self._given()
+        share = features.cap / bins.n
+        return Moments(features, features.matrix(noisy[0] * share), self.noise_std * share, bins.n)

@@ -1,0 +1,76 @@
+"""A tilt: how likely each record is, compared with the prior.
+
+The law of a tilted prior is
+
+    q(x)  ~  p(x) exp(s(x) sum over i < j of a_i(x_i)' T_ij a_j(x_j)  +  sum of h_j(x_j)  +  m(k(x)))
+
+with p the prior, a_j the numbers of a column's bin and s the scaling of `dpsynth.releases.features`, k the
+number of missing values. Among all laws with its mean features it is the one nearest to the prior in
+Kullback-Leibler divergence (Csiszar 1975, "I-divergence geometry"). The terms h and m keep one-way marginals
+and the law of missing values as they were released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.releases.features import PairFeatures
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt:
+    """What multiplies the prior.
+
+    Parameters
+    ----------
+    features : PairFeatures
+    pairs : float32 array, shape (features.size, features.size)
+        T, symmetric, zero within a column.
+    columns : tuple of float32 arrays, shapes (bins,)
+        h.
+    missing : float32 array, shape (panel + 1,)
+        m, by the number of missing values.
+    noise_std : float
+        Of an entry of the moments that it was fitted to.
+    weight : float
+        How many records the prior counted for beside them.
+    """
+
+    features: PairFeatures
+    pairs: Floats
+    columns: tuple[Floats, ...]
+    missing: Floats
+    noise_std: float
+    weight: float
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        """JSON-able description and arrays."""
+        meta = {"cap": self.features.cap, "noise_std": self.noise_std, "weight": self.weight}
+        arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing}
+        for j, (table, column) in enumerate(zip(self.features.tables, self.columns, strict=True)):
+            arrays |= {f"table_{j}": table, f"column_{j}": column}
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Tilt:
+        """Inverse of `to_state`."""
+        size = sum(name.startswith("table_") for name in arrays)
+        features = PairFeatures(
+            tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size)), float(meta["cap"])
+        )
+        columns = tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size))
+        return cls(
+            features,
+            np.asarray(arrays["pairs"]),
+            columns,
+            np.asarray(arrays["missing"]),
+            float(meta["noise_std"]),
+            float(meta["weight"]),
+        )

@@ -1,0 +1,152 @@
+"""Fit a tilt: the law nearest to the prior whose mean features are those that were released.
+
+With released means m, noise of variance s^2 in each and sampling noise of variance C / n (C: a feature's
+variance), the tilt maximises
+
+    T . m  -  log E_prior[exp(T . features)]  -  w / 2 sum of (s^2 + C / n) T^2,
+
+a convex problem whose penalty is a Gaussian prior on what the tree lacks: the prior counts for as much as w
+records. w is not chosen but estimated: the gap between released and prior means has variance C / w + s^2 +
+C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is taken.
+
+The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
+approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
+step, each product's step divided by its variance. In the words of a WGAN, T is the critic and the chains are
+the generator. Post-processing, free of cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.releases.moments import Moments
+from dpsynth.releases.prior import Prior
+from dpsynth.releases.tilt import Tilt
+
+Floats = NDArray[np.float64]
+
+#: Records of the chains: as many as the table has, but no fewer and no more.
+_CHAINS = (10_000, 40_000)
+_STEPS, _RATE = 60, 0.1
+#: Longest step of one entry of the tilt.
+_LONGEST = 0.3
+#: The last part of the steps, whose tilts are averaged.
+_AVERAGED = 1 / 3
+#: Shares of bins are compared with this much added to each.
+_SHARE = 1e-4
+#: Draws of the prior that its own means are taken from.
+_DRAWS = 40_000
+
+
+def weight_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> float:
+    """For how many records the prior counts beside released moments; infinite where they only tell noise.
+
+    Parameters
+    ----------
+    moments : Moments
+    mean, variance : arrays, shape (features.size, features.size)
+        Of the features under the prior.
+    draws : int
+        From how many draws they are.
+    """
+    pairs = moments.features.pairs
+    gap, spread = (moments.mean - mean)[pairs], variance[pairs]
+    beyond = gap @ gap - len(gap) * moments.noise_std**2 - spread.sum() * (1.0 / moments.n + 1.0 / draws)
+    return float(spread.sum() / beyond) if beyond > 0 else np.inf
+
+
+def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
+    """The prior with a tilt that makes its draws agree with released moments.
+
+    Parameters
+    ----------
+    prior : Prior
+        A tilt that it has is where the fit starts.
+    moments : Moments
+        Of the same bins.
+    rng : numpy Generator
+    """
+    bare = replace(prior, tilt=None)
+    mean, variance = moments.features.moments(bare.sample(_DRAWS, rng))
+    weight = min(weight_of(moments, mean, variance, _DRAWS), moments.n)
+    chains = prior.sample(int(np.clip(moments.n, *_CHAINS)), rng)
+    fit = _Fit(bare, moments, weight, chains, rng)
+    if prior.tilt is not None:
+        fit.start(prior.tilt)
+    return replace(bare, tilt=fit.run(_STEPS if prior.tilt is None else _STEPS // 3))
+
+
+class _Fit:
+    """Tilt and chains on their way."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        moments: Moments,
+        weight: float,
+        chains: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> None:
+        self.prior, self.moments, self.weight, self.chains, self.rng = prior, moments, weight, chains, rng
+        self.bath = prior.heat_bath()
+        size = moments.features.size
+        self.pairs = np.zeros((size, size))
+        self.columns = [np.zeros(binning.size) for binning in prior.binnings]
+        self.missing = np.zeros(len(prior.panel) + 1)
+
+    def start(self, tilt: Tilt) -> None:
+        """Go on from another fit's tilt."""
+        self.pairs = tilt.pairs.astype(np.float64)
+        self.columns = [column.astype(np.float64) for column in tilt.columns]
+        self.missing = tilt.missing.astype(np.float64)
+
+    def run(self, steps: int) -> Tilt:
+        """The average of the last tilts."""
+        kept: list[Tilt] = []
+        for step in range(steps):
+            # full steps first; towards the end shorter ones, whose chains can follow
+            self.step(_RATE * min(1.0, steps / (2.0 * (step + 1))))
+            if step >= steps * (1 - _AVERAGED):
+                kept.append(self.tilt())
+            self.bath.sweep(self.chains, self.tilt(), self.rng)
+        return replace(
+            kept[-1],
+            pairs=np.mean([tilt.pairs for tilt in kept], axis=0),
+            columns=tuple(np.mean(each, axis=0) for each in zip(*(t.columns for t in kept), strict=True)),
+            missing=np.mean([tilt.missing for tilt in kept], axis=0),
+        )
+
+    def tilt(self) -> Tilt:
+        """The tilt as it is."""
+        return Tilt(
+            self.moments.features,
+            self.pairs.astype(np.float32),
+            tuple(column.astype(np.float32) for column in self.columns),
+            self.missing.astype(np.float32),
+            self.moments.noise_std,
+            self.weight,
+        )
+
+    def step(self, rate: float) -> None:
+        """Move the tilt towards the released numbers, from where the chains are."""
+        mean, variance = self.moments.features.moments(self.chains)
+        penalty = self.weight * (self.moments.noise_std**2 + variance / self.moments.n)
+        gradient = self.moments.mean - mean - penalty * self.pairs
+        move = rate * gradient / np.maximum(variance + penalty, 1e-6)
+        self.pairs += np.where(self.moments.features.between, np.clip(move, -_LONGEST, _LONGEST), 0.0)
+        n = len(self.chains)
+        for j, (binning, column) in enumerate(zip(self.prior.binnings, self.columns, strict=True)):
+            have = np.bincount(self.chains[:, j], minlength=binning.size) / n
+            column += rate * _towards(binning.probabilities, have)
+        if self.bath.panel:
+            panel = sorted(self.bath.panel)
+            number = (self.chains[:, panel] == self.bath.last[panel]).sum(axis=1)
+            have = np.bincount(number, minlength=len(self.missing)) / n
+            self.missing += rate * _towards(np.asarray(self.prior.missing_law), have)
+
+
+def _towards(wanted: Floats, have: Floats) -> Floats:
+    return np.clip(np.log((wanted + _SHARE) / (have + _SHARE)), -0.5, 0.5)

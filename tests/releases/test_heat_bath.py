@@ -1,0 +1,228 @@
+"""Tilted priors: their law by enumeration, their features by loops, their fit by what it is fitted to."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.features import PairFeatures, numbers
+from dpsynth.releases.moments import Moments
+from dpsynth.releases.prior import Prior
+from dpsynth.releases.tilt import Tilt
+from dpsynth.releases.tilting import tilted, weight_of
+from dpsynth.table.column import Column
+from dpsynth.table.grid import Grid
+
+COLUMNS = (
+    Column(name="died", kind="binary", categories=(0, 1)),
+    Column(name="stage", kind="ordinal", categories=(1, 2, 3), missing=True),
+    Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
+    Column(name="lab", kind="integer", lower=0, upper=2, missing=True),
+)
+GRIDS = tuple(Grid.from_column(column) for column in COLUMNS)
+SIZES = [grid.size for grid in GRIDS]
+STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
+
+
+def prior(seed: int = 0) -> Prior:
+    """Four columns, three of which may be missing: a TAN of random tables."""
+    rng = np.random.default_rng(seed)
+    cells = tuple(rng.dirichlet(np.full(size, 4.0)) for size in SIZES)
+    families = [((0,), 1), ((0, 1), 2), ((0, 2), 3)]
+    factors = tuple(
+        (parents, child, rng.gamma(2.0, size=[SIZES[j] for j in (*parents, child)]) + 0.1)
+        for parents, child in families
+    )
+    binnings = tuple(Binning(np.arange(size), p) for size, p in zip(SIZES, cells, strict=True))
+    return Prior("tan", 0, binnings, cells, factors, (1, 2, 3), rng.dirichlet(np.full(4, 5.0)), 1.0)
+
+
+def features(made: Prior, draws: int = 500) -> PairFeatures:
+    bins = Bins(GRIDS, made.binnings, 1000.0)
+    return PairFeatures.of(bins, made.sample(draws, np.random.default_rng(1)))
+
+
+def tilt(made: Prior, seed: int = 0, size: float = 0.4) -> Tilt:
+    rng, of = np.random.default_rng(seed), features(made)
+    pairs = np.where(of.between, rng.normal(0, size, (of.size, of.size)), 0.0)
+    columns = tuple(rng.normal(0, size, k).astype(np.float32) for k in SIZES)
+    missing = rng.normal(0, size, 4).astype(np.float32)
+    return Tilt(of, (pairs + pairs.T).astype(np.float32), columns, missing, 0.1, 50.0)
+
+
+def naive_vector(of: PairFeatures, state: np.ndarray) -> np.ndarray:
+    """All products of numbers of two different columns, scaled down to the cap: by loops."""
+    products = [
+        float(x) * float(y)
+        for i, j in itertools.combinations(range(len(SIZES)), 2)
+        for x in of.tables[i][state[i]]
+        for y in of.tables[j][state[j]]
+    ]
+    vector = np.array(products)
+    return vector * min(1.0, of.cap / np.linalg.norm(vector))
+
+
+def law(made: Prior, by: Tilt | None) -> np.ndarray:
+    """Probability of every state, transcribed from the definition."""
+    weights = []
+    for state in STATES:
+        p = made.binnings[made.root].probabilities[state[made.root]]
+        for parents, child, table in made.factors:
+            row = table[tuple(state[k] for k in parents)]
+            p *= row[state[child]] / row.sum()
+        log = 0.0
+        if by is not None:
+            flat = np.concatenate(
+                [
+                    by.pairs[
+                        by.features.ends[i] : by.features.ends[i + 1],
+                        by.features.ends[j] : by.features.ends[j + 1],
+                    ].ravel()
+                    for i, j in itertools.combinations(range(len(SIZES)), 2)
+                ]
+            )
+            log += naive_vector(by.features, state) @ flat
+            log += sum(column[b] for column, b in zip(by.columns, state, strict=True))
+            log += by.missing[sum(state[j] == SIZES[j] - 1 for j in made.panel)] if made.panel else 0.0
+        weights.append(p * np.exp(log))
+    return np.array(weights) / np.sum(weights)
+
+
+def counts(draws: np.ndarray) -> np.ndarray:
+    flat = np.ravel_multi_index(tuple(draws.T), SIZES)
+    return np.bincount(flat, minlength=len(STATES))
+
+
+def test_features_are_products_scaled_to_the_cap() -> None:
+    """A product left out, counted twice or within a column; a scale that is not the vector's own."""
+    of = features(prior())
+    naive = np.array([naive_vector(of, state) for state in STATES])
+    assert np.linalg.norm(naive, axis=1).max() == pytest.approx(of.cap) and of.cap > 0.5
+    for state, vector in zip(STATES[::7], naive[::7], strict=True):
+        total = of.total(state[None]) * of.cap
+        np.testing.assert_allclose(np.sort(total), np.sort(vector), atol=1e-6)
+        mean, variance = of.moments(state[None])
+        np.testing.assert_allclose(mean, of.matrix(total), atol=1e-5)
+        assert np.abs(variance).max() < 1e-5
+    mean, variance = of.moments(STATES)
+    np.testing.assert_allclose(mean[of.pairs], of.total(STATES) * of.cap / len(STATES), atol=1e-5)
+    each = np.array([of.total(state[None]) * of.cap for state in STATES])
+    np.testing.assert_allclose(variance[of.pairs], each.var(axis=0), atol=1e-4)
+
+
+def test_numbers_are_standardised() -> None:
+    """Ranks that run the other way, a missing value among the ranks, deviations of other probabilities."""
+    p = np.array([0.2, 0.3, 0.1, 0.4])
+    ranks = numbers(Binning(np.arange(4), p), ordered=True, missing=True)
+    assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 1e-6
+    assert np.allclose(p @ ranks, 0, atol=1e-6) and np.allclose(p @ ranks**2, 1, atol=1e-6)
+    rare = np.array([0.999, 0.001])
+    (one,) = numbers(Binning(np.arange(2), rare), ordered=False, missing=False).T
+    assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-6)  # not 1 / sqrt(.001): bounded
+    many = numbers(Binning(np.arange(4), p), ordered=False, missing=False)
+    assert np.allclose(p @ many, 0, atol=1e-6) and np.allclose(p @ many**2, 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_sweeps_draw_the_tilted_law(seed: int) -> None:
+    """A conditional that forgets a table, the scale, the energy of other columns or the missing values."""
+    made = prior(seed)
+    by = tilt(made, seed)
+    draws = made.sample(15_000, np.random.default_rng(seed))
+    made.heat_bath().sweep(draws, by, np.random.default_rng(seed + 1), 60)
+    expected = law(made, by) * len(draws)
+    keep = expected > 5
+    found = counts(draws)
+    chi2 = ((found - expected)[keep] ** 2 / expected[keep]).sum()
+    assert keep.sum() > 40 and stats.chi2(keep.sum() - 1).sf(chi2) > 1e-4
+    bare = law(made, None) * len(draws)  # the test would see a law that is not tilted
+    assert stats.chi2(keep.sum() - 1).sf(((found - bare)[keep] ** 2 / bare[keep]).sum()) < 1e-9
+
+
+def test_a_sweep_is_the_same_for_a_seed() -> None:
+    """Threads whose order changes what is drawn."""
+    made, by = prior(), tilt(prior())
+    runs = []
+    for _ in range(2):
+        draws = made.sample(9000, np.random.default_rng(3))
+        made.heat_bath().sweep(draws, by, np.random.default_rng(4), 2)
+        runs.append(draws)
+    np.testing.assert_array_equal(*runs)
+
+
+def moments_of(made: Prior, weights: np.ndarray, n: float, noise_std: float = 0.0, seed: int = 0) -> Moments:
+    of = features(made)
+    vectors = np.array([of.total(state[None]) * of.cap for state in STATES])
+    noise = noise_std * np.random.default_rng(seed).standard_normal(vectors.shape[1])
+    return Moments(of, of.matrix(weights @ vectors + noise), noise_std, n)
+
+
+def agreeing(made: Prior, truth: np.ndarray) -> Prior:
+    """The prior with the marginals and the law of missing values that a law has."""
+    binnings = tuple(
+        Binning(np.arange(k), np.bincount(STATES[:, j], weights=truth)) for j, k in enumerate(SIZES)
+    )
+    return replace(made, binnings=binnings, missing_law=np.bincount(number_missing(made), weights=truth))
+
+
+def number_missing(made: Prior) -> np.ndarray:
+    return np.sum([STATES[:, j] == SIZES[j] - 1 for j in made.panel], axis=0)
+
+
+def test_a_fit_meets_exact_moments() -> None:
+    """A gradient of the wrong sign or scale, a tilt that is not applied to draws, marginals that are lost."""
+    truth = law(prior(), tilt(prior(), 5, size=0.2))
+    made = agreeing(prior(), truth)
+    released = moments_of(made, truth, 1e4)
+    fitted = tilted(made, released, np.random.default_rng(0))
+    assert fitted.tilt is not None and fitted.tilt.weight < 1e3
+    reached = law(made, fitted.tilt)
+    before = np.abs(moments_of(made, law(made, None), 1e4).mean - released.mean).max()
+    after = np.abs(moments_of(made, reached, 1e4).mean - released.mean).max()
+    assert before > 0.1 and after < 0.03
+    for j, binning in enumerate(made.binnings):
+        have = np.bincount(STATES[:, j], weights=reached)
+        np.testing.assert_allclose(have, binning.probabilities, atol=0.02)
+    have = np.bincount(number_missing(made), weights=reached)
+    np.testing.assert_allclose(have, made.missing_law, atol=0.02)
+    draws = counts(fitted.sample(40_000, np.random.default_rng(1))) / 40_000
+    assert np.abs(draws - reached).sum() < 0.1
+
+
+def test_noise_tilts_nothing() -> None:
+    """A fit that follows noise: the released means are the prior's own but for noise."""
+    bare = replace(prior(), missing_law=None, panel=())
+    own = law(bare, None)
+    bare = replace(agreeing(replace(bare, panel=(1,)), own), missing_law=None, panel=())
+    noisy = moments_of(bare, own, 300.0, noise_std=0.1, seed=3)
+    mean, variance = noisy.features.moments(bare.sample(40_000, np.random.default_rng(0)))
+    weights = [
+        weight_of(moments_of(bare, own, 300.0, 0.1, seed), mean, variance, 40_000) for seed in range(9)
+    ]
+    other = moments_of(bare, law(bare, tilt(bare, 5)), 300.0, 0.1)
+    assert weight_of(other, mean, variance, 40_000) < 40 < np.median(weights)
+    fitted = tilted(bare, noisy, np.random.default_rng(0))
+    moved = moments_of(bare, law(bare, fitted.tilt), 300.0).mean - moments_of(bare, own, 300.0).mean
+    assert np.abs(moved).max() < 0.25 * np.abs(noisy.mean - mean).max()
+
+
+def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
+    """A saved model that draws from the tables alone, or from another tilt."""
+    from dpsynth.table.schema import Schema
+
+    made = replace(prior(), tilt=tilt(prior()))
+    meta, arrays = made.to_state()
+    again = Prior.from_state(Schema(columns=COLUMNS), meta, arrays)
+    np.testing.assert_array_equal(
+        made.sample(500, np.random.default_rng(2)), again.sample(500, np.random.default_rng(2))
+    )
+    assert again.tilt is not None and again.tilt.weight == 50.0 and again.tilt.noise_std == 0.1
+    assert not np.array_equal(
+        made.sample(500, np.random.default_rng(2)), prior().sample(500, np.random.default_rng(2))
+    )

@@ -1,0 +1,136 @@
+"""A fit that buys the moments of all pairs of columns and tilts its prior's draws towards them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth import Column, Schema
+from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis import redrawn
+
+N = 3000
+SCHEMA = Schema(
+    columns=(
+        Column(name="died", kind="binary", categories=("no", "yes")),
+        *(Column(name=f"lab{j}", kind="continuous", lower=-4, upper=4, cells=32) for j in range(4)),
+        Column(name="ward", kind="categorical", categories=("a", "b", "c"), missing=True),
+    ),
+    outcome="died",
+    n_public=N,
+)
+
+
+def cohort(n: int = N, seed: int = 0) -> pd.DataFrame:
+    """All laboratory values go together: a tree keeps three of their six pairs."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=n)
+    frame = pd.DataFrame({f"lab{j}": (0.7 * common + 0.7 * rng.normal(size=n)).clip(-4, 4) for j in range(4)})
+    frame.insert(0, "died", np.where(common + rng.normal(size=n) > 0.8, "yes", "no"))
+    frame["ward"] = np.array(["a", "b", "c", None], dtype=object)[
+        np.clip((common + rng.normal(size=n)).round().astype(int) + 1, 0, 3)
+    ]
+    return frame
+
+
+def fitted(**given) -> dpsynth.DPWGANGP:
+    options = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "moments": True} | given
+    return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
+
+
+def correlation_error(frame: pd.DataFrame) -> float:
+    labs = [f"lab{j}" for j in range(4)]
+    return float(np.abs(frame[labs].corr("spearman") - cohort()[labs].corr("spearman")).to_numpy().max())
+
+
+def test_draws_keep_the_pairs_that_no_table_holds() -> None:
+    """Moments that are bought and not used, or used the wrong way round; medians of three fits."""
+    with_moments = [correlation_error(fitted().sample(N)) for _ in range(3)]
+    without = [correlation_error(fitted(moments=False).sample(N)) for _ in range(3)]
+    assert np.median(with_moments) < 0.6 * np.median(without)
+
+
+def test_a_fit_with_moments_costs_what_was_asked() -> None:
+    """A reading that the calibration forgets, or that leaves budget unused."""
+    model = fitted()
+    assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0
+    names = [entry.name for entry in model.ledger_.entries]
+    assert names == ["one-way marginals", "prior edges", "prior tables", "pair moments"]
+    assert model.guarantee().private
+    plain = [entry.event.noise_multiplier for entry in fitted(moments=False).ledger_.entries[::2]]
+    more = [entry.event.noise_multiplier for entry in model.ledger_.entries[::2]]
+    assert all(a < b < 1.2 * a for a, b in zip(plain, more, strict=True))
+
+
+def test_nothing_but_the_release_reads_the_records(monkeypatch) -> None:
+    """Features whose length or deviations are read off the records: one more reading than releases."""
+    readings = []
+    for name in ("_size", "_counts", "_sums", "_frame"):
+        read = getattr(FrameRecords, name)
+        monkeypatch.setattr(
+            FrameRecords,
+            name,
+            lambda self, *args, read=read, name=name: readings.append(name) or read(self, *args),
+        )
+    fitted()
+    assert readings == ["_counts", "_counts", "_counts", "_sums"]
+
+
+def test_released_marginals_stay_exact() -> None:
+    """Draws whose one-way shares follow the tilt."""
+    model = fitted()
+    drawn = model.sample(N, random_state=0)
+    released = dict(
+        zip(model.model_.encoder.marginals.names, model.model_.encoder.marginals.probabilities, strict=True)
+    )
+    for name in ("died", "ward"):
+        values = drawn[name].astype(object).where(drawn[name].notna(), None)
+        column = next(column for column in SCHEMA.columns if column.name == name)
+        levels = [*column.categories, *([None] if column.missing else [])]
+        shares = [np.mean([value == level for value in values]) for level in levels]
+        np.testing.assert_allclose(shares, released[name], atol=1 / N)
+
+
+def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
+    """A tilt that is lost on disk."""
+    model = fitted()
+    model.save(tmp_path / "model")
+    again = dpsynth.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
+    record = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert record["model"]["prior"]["tilt"]["weight"] == model.model_.prior.tilt.weight
+
+
+def test_moments_are_redrawn_with_their_noise() -> None:
+    """Tables of many whose moments all have one noise, so that their spread tells of none."""
+    model = fitted(epsilon=0.5).model_
+    tilt = model.prior.tilt
+    rng = np.random.default_rng(0)
+    seen = []
+
+    def remember(prior, moments, rng):
+        seen.append(moments)
+        return prior
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redrawn, "tilted", remember)
+        for _ in range(6):
+            redrawn.redraw(model, rng)
+    means = np.array([moments.mean[tilt.features.pairs] for moments in seen])
+    # noise and the sampling of N records; the latter alone is several times smaller
+    spread = means.std(axis=0, ddof=1)
+    assert np.median(spread) == pytest.approx(tilt.noise_std, rel=0.3)
+    assert {moments.noise_std for moments in seen} == {tilt.noise_std}
+
+
+def test_two_columns_have_no_pair_beside_the_tree() -> None:
+    """Budget spent on moments of the one pair that a table holds already."""
+    schema = SCHEMA.select(["died", "lab0"])
+    model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=True)
+    model.fit(cohort()[["died", "lab0"]], schema=schema)
+    assert "pair moments" not in [entry.name for entry in model.ledger_.entries]
+    assert model.model_.prior.tilt is None
