@@ -255,5 +255,3 @@ def sentence(headrooms: Sequence[Headroom]) -> str:
 def _short(value: float) -> str:
     """A number without the zero before its point."""
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3f}"
-
-

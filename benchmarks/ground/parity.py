@@ -47,7 +47,9 @@ def parity(causes: int, *, numeric: bool = False) -> Structure:
             # rounding to two decimals makes zeros, whose sign would be lost
             values = np.where(np.abs(values) < 0.01, np.copysign(0.01, values), values)
         odd = (values > 0).sum(axis=1) % 2 == 1
-        data = {name: numbers(v) if numeric else answers(v > 0) for name, v in zip(names, values.T, strict=True)}
+        data = {
+            name: numbers(v) if numeric else answers(v > 0) for name, v in zip(names, values.T, strict=True)
+        }
         data |= _distractors(n, rng)
         data[OUTCOME] = answers(odd ^ (rng.random(n) < WRONG))
         return pd.DataFrame(data)

@@ -38,7 +38,9 @@ the fit."""
 
 def blocks(records: Sequence[Record]) -> dict[tuple[str, int, float], dict[str, list[Record]]]:
     """Records by table, size and epsilon, then by arm; those without an epsilon stand with each."""
-    keys = sorted({(r["table"], r["n"], r["epsilon"]) for r in records if r["epsilon"] is not None}, key=_place)
+    keys = sorted(
+        {(r["table"], r["n"], r["epsilon"]) for r in records if r["epsilon"] is not None}, key=_place
+    )
     found: dict[tuple[str, int, float], dict[str, list[Record]]] = {}
     for table, n, epsilon in keys:
         part = [r for r in records if (r["table"], r["n"]) == (table, n) and r["epsilon"] in (None, epsilon)]

@@ -1,7 +1,7 @@
 """The proving ground's tables by name.
 
-    from benchmarks.ground.structures import STRUCTURES
-    frame = STRUCTURES["xor"].draw(20_000, np.random.default_rng(0))
+from benchmarks.ground.structures import STRUCTURES
+frame = STRUCTURES["xor"].draw(20_000, np.random.default_rng(0))
 """
 
 from __future__ import annotations
