@@ -3,8 +3,8 @@
     python -m benchmarks ground --table xor dense20 --n 4000 20000 --epsilon 1 3 10 --seeds 3 --out DIR
     python -m benchmarks ground --table flchain support2 --arms arms.yaml --out DIR
 
-Tables are those of the proving ground (all by default) or of the registry, whose own number of records counts.
-``arms.yaml`` holds further arms, each a mapping of parameters of DPWGANGP:
+Tables are those of the proving ground (all by default) or of the registry, whose own number of records
+counts. ``arms.yaml`` holds further arms, each a mapping of parameters of DPWGANGP:
 
     4000 steps: {training_steps: 4000, batch_size: 2048, training: {critic_hidden: [64, 64]}}
 
@@ -65,14 +65,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     except DpsynthError as problem:
         sys.exit(str(problem))
     records = [read_json(path) for path in sorted((given.out / ROUNDS).glob("*.json"))]
-    words = " ".join(sys.argv[1:] if argv is None else argv)
-    made_by = (
-        f"Last command of this folder: `python -m benchmarks ground {words}`; dpsynth {dpsynth.__version__}, "
-        f"{date.today().isoformat()}, {os.cpu_count()} cores shared with other work: compare seconds within a row only."
-    )
-    write_text(given.out / "ground.md", report.markdown(records, made_by))
+    write_text(given.out / "ground.md", report.markdown(records, _made_by()))
     write_text(given.out / "ground.csv", report.rows(records).to_csv(index=False))
     print(given.out / "ground.md")
+
+
+def _made_by() -> str:
+    return (
+        f"Made by `python -m benchmarks ground`, {date.today().isoformat()}, dpsynth {dpsynth.__version__}, "
+        f"{os.cpu_count()} cores. Other work shared them: compare seconds within a row, if at all."
+    )
 
 
 def _tell(done: int, total: int, label: str, seconds: float) -> None:

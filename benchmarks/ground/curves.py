@@ -3,7 +3,8 @@
 Each class has its curves in a plane; six numbers are combinations of the two coordinates (of the bananas, of
 their product and squares too) plus a little noise. A pair of numbers shows a blurred projection; that all six
 lie near one curve is seen by all together only. The structure score is the share of records within the
-distance from the curves of their own class that 99 of 100 real records keep.
+distance from the curves of their own class that 99 of 100 real records keep; independent columns have none
+of it, a Gaussian of each class's means and covariances .2 to .3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs of the proving ground as Markdown and as CSV: medians over seeds and their ranges, and the headroom."""
+"""Runs of the proving ground as Markdown and as CSV: medians over seeds, their ranges, the headroom."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Every figure is against 20,000 fresh records (of a registry table: its test half
 - AUC: of a model trained on the table and tested on real records; 1 is best;
 - discriminator: AUC of boosting that tells the table from real records; .5 is best;
 - correlation error, TVD: mean absolute difference of correlations, mean total variation distance of columns;
-- NN accuracy: nearest-neighbour adversarial accuracy against real records that nothing was fitted to; .5 is best;
+- NN accuracy: nearest-neighbour adversarial accuracy against those records; .5 is best;
 - outcome error: absolute error of the rate of the outcome.
 
-Medians over seeds, in brackets their range. *Room* is the prior's median distance from the best less that of
-real records; it is the sum of what is lost to *noise* (against the noise-free prior) and to the *model* (of the
-noise-free prior against real records). A minus sign is chance, or a prior without noise that is worse. Seconds are of
-the fit."""
+Medians over seeds, whose number stands beside the arm, and in brackets their range. *Room* is the prior's
+median distance from the best less that of real records; it is the sum of what is lost to *noise* (against the
+noise-free prior) and to the *model* (of the noise-free prior against real records). A minus sign is chance,
+or a prior that is better with noise than without. Seconds are of the fit."""
 
 
 def blocks(records: Sequence[Record]) -> dict[tuple[str, int, float], dict[str, list[Record]]]:
