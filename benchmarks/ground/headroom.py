@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.ground.tables import Ground
-from dpsynth.evaluation.features import distance_features
+from dpsynth.evaluation.features import category_codes, distance_features
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.similarity.columns import cell_counts
 from dpsynth.evaluation.similarity.correlations import correlation_error
@@ -26,10 +26,12 @@ from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.learning import learn_and_predict
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.evaluation.utility.outcomes import known_outcomes
-from dpsynth.table import Schema
+from dpsynth.table import Column, Schema
 
 #: largest parts of tables that are read: by discriminator and neighbours, by learners, by everything else
 APART, LEARNING, WHOLE = 4_000, 20_000, 100_000
+#: codes that histogram gradient boosting takes, one of them for missing values
+_MOST_CATEGORIES = 255
 
 
 @dataclass(frozen=True)
@@ -164,19 +166,21 @@ def discriminator(
     from sklearn.model_selection import StratifiedKFold, cross_val_score
 
     both = pd.concat(_parts(test, made, parts, rng), ignore_index=True)
-    points = pd.DataFrame(
-        {
-            column.name: both[column.name].astype(float)
-            if column.is_numeric
-            else pd.Categorical(both[column.name].astype(object), categories=list(column.categories))
-            for column in schema.columns
-        }
-    )
+    points = pd.DataFrame({column.name: _coordinate(column, both[column.name]) for column in schema.columns})
     label = np.repeat([0, 1], len(both) // 2)
     seed = int(rng.integers(2**31 - 1))
     model = CLASSIFIERS["hist_gradient_boosting"].make(seed).set_params(categorical_features="from_dtype")
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     return float(cross_val_score(model, points, label, cv=folds, scoring="roc_auc").mean())
+
+
+def _coordinate(column: Column, values: pd.Series) -> pd.Series | pd.Categorical:
+    """A column as boosting takes it: a missing number has a value of its own, below all others."""
+    if column.is_numeric:
+        return values.astype(float).fillna(2 * float(column.lower or 0) - float(column.upper or 0))
+    if len(column.categories) < _MOST_CATEGORIES:
+        return pd.Categorical(values.astype(object), categories=list(column.categories))
+    return pd.Series(category_codes(column, values), index=values.index, dtype=float)
 
 
 @dataclass(frozen=True)

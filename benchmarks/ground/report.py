@@ -71,9 +71,9 @@ def markdown(records: Sequence[Record], made_by: str) -> str:
     """All records: where a refinement can win, then the tables."""
     found = blocks(records)
     lines = ["# The proving ground", "", made_by, "", READING, "", "## Where a refinement can win", ""]
-    for key, block in found.items():
-        if headrooms := room(block):
-            lines.append(f"- **{_title(key)}**: {sentence(headrooms)}")
+    rooms = {key: room(block) for key, block in found.items()}
+    said = [f"- **{_title(key)}**: {sentence(entries)}" for key, entries in rooms.items() if entries]
+    lines += said or [f"Not known: that takes the arms {REAL}, {NOISE_FREE} and {PRIOR}."]
     for key, block in found.items():
         lines += ["", f"## {_title(key)}", ""]
         if key[0] in STRUCTURES:
