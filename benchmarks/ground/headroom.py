@@ -57,8 +57,8 @@ class Measure:
 #: by name, in the order of the report
 MEASURES: dict[str, Measure] = {
     "structure": Measure(None, 0.05),
-    "AUC, logistic": Measure(None, 0.01),
-    "AUC, boosting": Measure(None, 0.01),
+    "AUC (logistic)": Measure(None, 0.01),
+    "AUC (boosting)": Measure(None, 0.01),
     "discriminator": Measure(0.5, 0.02),
     "correlation error": Measure(0.0, 0.004),
     "TVD": Measure(0.0, 0.005),
@@ -85,7 +85,7 @@ def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = 
     Returns
     -------
     dict of str to float
-        By name of :data:`MEASURES`: ``structure`` where the ground has a score; ``AUC, ...`` (trained on the
+        By name of :data:`MEASURES`: ``structure`` where the ground has a score; ``AUC (...)`` (trained on the
         frame, tested on test records) and ``outcome error`` (total variation distance of the outcome; of a
         binary one the error of its positive rate) where the schema has an outcome; ``discriminator`` (AUC of
         boosting by cross-fitting), ``correlation error``, ``TVD`` (mean of columns), ``NN accuracy``.
@@ -116,7 +116,7 @@ def _utility(
     from sklearn.metrics import roc_auc_score
 
     known, y = known_outcomes(test, schema, outcome)
-    names = {"AUC, logistic": "logistic_regression", "AUC, boosting": "hist_gradient_boosting"}
+    names = {"AUC (logistic)": "logistic_regression", "AUC (boosting)": "hist_gradient_boosting"}
     learned = learn_and_predict(
         made.iloc[random_rows(len(made), LEARNING, rng)],
         known,

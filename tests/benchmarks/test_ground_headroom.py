@@ -21,7 +21,7 @@ def ground() -> Ground:
 
 def figures(**given: float) -> dict[str, float]:
     """Figures of a table that is as good as real records but for what is given."""
-    good = {"AUC, boosting": 0.8, "discriminator": 0.5, "correlation error": 0.01}
+    good = {"AUC (boosting)": 0.8, "discriminator": 0.5, "correlation error": 0.01}
     return good | {name.replace("_", " "): value for name, value in given.items()}
 
 
@@ -31,9 +31,9 @@ def test_the_headroom_of_made_up_arms():
     free = [figures(discriminator=0.62, correlation_error=0.02) for _ in real]
     prior = [figures(discriminator=d, correlation_error=0.05) for d in (0.7, 0.28, 0.75)]
     for entry in prior:
-        entry["AUC, boosting"] = 0.75
+        entry["AUC (boosting)"] = 0.75
     found = {entry.measure: entry for entry in split(real, free, prior)}
-    assert list(found) == ["AUC, boosting", "discriminator", "correlation error"]
+    assert list(found) == ["AUC (boosting)", "discriminator", "correlation error"]
     auc, apart, error = found.values()
     assert (auc.total, auc.noise, auc.model) == pytest.approx((0.05, 0.05, 0.0))
     # distances from one half: .2, .22, .25 against .12 and 0, .01, .01
@@ -45,14 +45,14 @@ def test_the_headroom_of_made_up_arms():
 def test_the_sentence_says_where_and_why():
     """A reason that is the wrong one, or a measure without room that is promised."""
     free = [figures(discriminator=0.62)]
-    prior = [{**figures(discriminator=0.7, correlation_error=0.011), "AUC, boosting": 0.75}]
+    prior = [{**figures(discriminator=0.7, correlation_error=0.011), "AUC (boosting)": 0.75}]
     said = sentence(split([figures()], free, prior))
     assert said == (
-        "A refinement can win at most .050 in AUC, boosting (lost to noise); .200 in discriminator (.120 "
+        "A refinement can win at most .050 in AUC (boosting) (lost to noise); .200 in discriminator (.120 "
         "lost to the model, .080 to noise). Nothing in correlation error."
     )
     model = sentence(split([figures()], prior, prior))
-    assert ".050 in AUC, boosting (lost to the model)" in model
+    assert ".050 in AUC (boosting) (lost to the model)" in model
     assert sentence(split([figures()] * 3, free * 3, [figures()] * 3)).startswith(
         "A refinement can win nothing"
     )
@@ -60,7 +60,7 @@ def test_the_sentence_says_where_and_why():
 
 def test_room_that_one_seed_does_not_have_is_no_room():
     """A headroom that is the luck of two seeds of three."""
-    prior = [{**figures(), "AUC, boosting": auc} for auc in (0.7, 0.7, 0.81)]
+    prior = [{**figures(), "AUC (boosting)": auc} for auc in (0.7, 0.7, 0.81)]
     found = split([figures()] * 3, prior, prior)[0]
     assert found.total == pytest.approx(0.1) and not found.sure and not found.notable
 
@@ -75,8 +75,8 @@ def test_real_records_are_measured_as_real(ground):
     """A test table that is not of the population, or an AUC of the wrong class."""
     found = measure(ground.real, ground, parts=1500)
     assert set(found) == set(MEASURES)
-    assert found["structure"] > 0.95 and found["AUC, boosting"] > 0.8
-    assert 0.45 < found["AUC, logistic"] < 0.55 and 0.45 < found["discriminator"] < 0.55
+    assert found["structure"] > 0.95 and found["AUC (boosting)"] > 0.8
+    assert 0.45 < found["AUC (logistic)"] < 0.55 and 0.45 < found["discriminator"] < 0.55
     assert 0.45 < found["NN accuracy"] < 0.55 and max(found["TVD"], found["correlation error"]) < 0.03
     assert found["outcome error"] < 0.04
     assert found == measure(ground.real, ground, parts=1500)
@@ -88,7 +88,7 @@ def test_a_table_of_independent_columns_is_measured_as_such(ground):
     made = ground.real.apply(lambda column: rng.permutation(column))
     made["outcome"] = np.where(rng.random(len(made)) < 0.8, "yes", "no")
     found = measure(made, ground, parts=1500)
-    assert abs(found["structure"]) < 0.1 and 0.4 < found["AUC, boosting"] < 0.6
+    assert abs(found["structure"]) < 0.1 and 0.4 < found["AUC (boosting)"] < 0.6
     assert found["discriminator"] > 0.7 and found["NN accuracy"] > 0.55
     assert found["correlation error"] > 0.04
     assert found["outcome error"] == pytest.approx(0.3, abs=0.03)
@@ -156,7 +156,7 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
         return {
             **{"table": run.table, "n": run.n, "columns": 8, "epsilon": run.epsilon, "arm": run.arm},
             **{"parameters": run.parameters, "seed": run.seed, "seconds": None if run.arm == "real" else 1.5},
-            **{"figures": {"AUC, boosting": numbers[run.arm]}, "seconds of measuring": 0.5},
+            **{"figures": {"AUC (boosting)": numbers[run.arm]}, "seconds of measuring": 0.5},
         }
 
     monkeypatch.setattr(command, "carried_out", made_up)
@@ -168,8 +168,8 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
     command.main([*first, "mine", "--arms", str(tmp_path / "arms.yaml")])
     assert len(asked) == 8
     text = (tmp_path / "out" / "ground.md").read_text()
-    assert "- **xor, n = 100, ε = 3**: A refinement can win at most .100 in AUC, boosting (.050 lost" in text
-    row = next(line for line in text.splitlines() if line.startswith("| AUC, boosting"))
+    assert "- **xor, n = 100, ε = 3**: A refinement can win at most .100 in AUC (boosting) (.050 lost" in text
+    row = next(line for line in text.splitlines() if line.startswith("| AUC (boosting)"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[1:5] == [f"{v:.3f} ({v:.3f} to {v:.3f})" for v in (0.8, 0.75, 0.7, 0.72)]
     assert cells[5:] == ["0.100", "0.050", "0.050"]
