@@ -10,7 +10,7 @@ from benchmarks.ground.causal import CAUSAL
 from benchmarks.ground.curves import BANANAS, MOONS, RINGS
 from benchmarks.ground.gaussian import dense, wide
 from benchmarks.ground.known import Structure
-from benchmarks.ground.parity import parity
+from benchmarks.ground.parities import parity
 
 _ALL = (
     parity(2),

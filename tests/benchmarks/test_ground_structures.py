@@ -12,7 +12,7 @@ from scipy import stats
 from benchmarks.ground.causal import interaction
 from benchmarks.ground.gaussian import correlations
 from benchmarks.ground.known import is_yes, kept
-from benchmarks.ground.parity import WRONG, signs_of
+from benchmarks.ground.parities import WRONG, signs_of
 from benchmarks.ground.structures import STRUCTURES
 from dpsynth.table.conform import round_frame
 
