@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -46,10 +47,18 @@ def blocks(records: Sequence[Record]) -> dict[tuple[str, int, float], dict[str, 
         part = [r for r in records if (r["table"], r["n"]) == (table, n) and r["epsilon"] in (None, epsilon)]
         arms: dict[str, list[Record]] = {}
         for record in sorted(part, key=lambda r: r["seed"]):
-            arms.setdefault(record["arm"], []).append(record)
+            arms.setdefault(_arm(record, part), []).append(record)
         first = [arm for arm in (REAL, NOISE_FREE, PRIOR) if arm in arms]
         found[table, n, epsilon] = {arm: arms[arm] for arm in dict.fromkeys([*first, *arms])}
     return found
+
+
+def _arm(record: Record, part: Sequence[Record]) -> str:
+    """The arm's name, and its parameters where an arm of that name had others before."""
+    name, given = record["arm"], record["parameters"]
+    if all(other["parameters"] == given for other in part if other["arm"] == name):
+        return str(name)
+    return f"{name} {json.dumps(given)}"
 
 
 def _place(key: tuple[str, int, float]) -> tuple[int, str, int, float]:

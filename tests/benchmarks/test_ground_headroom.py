@@ -146,6 +146,12 @@ def test_wrong_arms_are_refused_before_anything_runs(tmp_path, text, problem):
         arms.read_arms(path)
 
 
+def _arms(folder, *, steps):
+    path = folder / "arms.yaml"
+    path.write_text(f"mine: {{training_steps: {steps}}}")
+    return path
+
+
 def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
     """A run done twice, or results of an earlier command that are lost."""
     asked = []
@@ -160,7 +166,7 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
         }
 
     monkeypatch.setattr(command, "carried_out", made_up)
-    (tmp_path / "arms.yaml").write_text("mine: {training_steps: 10}")
+    _arms(tmp_path, steps=10)
     first = ["--table", "xor", "--n", "100", "--seeds", "2", "--out", str(tmp_path / "out")]
     first += ["--only", "real", "noise-free prior", "prior"]
     command.main(first)
@@ -168,14 +174,18 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
     command.main([*first, "mine", "--arms", str(tmp_path / "arms.yaml")])
     assert len(asked) == 8
     text = (tmp_path / "out" / "ground.md").read_text()
+    command.main([*first, "mine", "--arms", str(_arms(tmp_path, steps=20))])
+    assert len(asked) == 10
+    again = (tmp_path / "out" / "ground.md").read_text()
+    assert '| mine {"training_steps": 10} (2) | mine {"training_steps": 20} (2) |' in again
     assert "- **xor, n = 100, ε = 3**: A refinement can win at most .100 in AUC (boosting) (.050 lost" in text
     row = next(line for line in text.splitlines() if line.startswith("| AUC (boosting)"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[1:5] == [f"{v:.3f} ({v:.3f} to {v:.3f})" for v in (0.8, 0.75, 0.7, 0.72)]
     assert cells[5:] == ["0.100", "0.050", "0.050"]
     assert str(tmp_path) not in text
-    assert (tmp_path / "out" / "ground.csv").read_text().count("\n") == 9
-    assert capsys.readouterr().err.count("\n") == 8
+    assert (tmp_path / "out" / "ground.csv").read_text().count("\n") == 11
+    assert capsys.readouterr().err.count("\n") == 10
 
 
 def test_real_runs_give_what_the_report_reads(tmp_path):
