@@ -60,10 +60,10 @@ def parity(causes: int, *, numeric: bool = False) -> Structure:
         found = float((signs.prod(axis=1) * (-1) ** (causes + 1)).mean())
         return kept(found, 1 - 2 * WRONG)
 
-    kind = "numbers, whose signs count" if numeric else "binary columns"
+    kind = "numbers (their signs count)" if numeric else "binary columns"
     return Structure(
         name=f"{title}_numeric" if numeric else title,
-        about=f"Outcome: parity of {causes} independent {kind}; wrong in {WRONG:.0%}, beside five distractors.",
+        about=f"Outcome: parity of {causes} independent {kind}, wrong in {WRONG:.0%}; five distractors.",
         schema=schema,
         draw=draw,
         score=score,
