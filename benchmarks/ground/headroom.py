@@ -1,0 +1,261 @@
+"""How far from real records a synthetic table is, and how much of that a refinement can win.
+
+`measure` takes a frame and gives figures. `split` takes the figures of three arms and says what is lost to
+noise (the same prior without noise is better by so much) and what to the model (real records are better than
+the prior without noise by so much). A refinement of the prior, such as a critic, wins at most both together,
+and only what is lost to the model could not be had by better noise. All figures compare with test records of
+the same population, so that real records have chance values and not perfect ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.ground.tables import Ground
+from dpsynth.evaluation.features import category_codes, distance_features
+from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+from dpsynth.evaluation.similarity.columns import cell_counts
+from dpsynth.evaluation.similarity.correlations import correlation_error
+from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.utility.learning import learn_and_predict
+from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.utility.outcomes import known_outcomes
+from dpsynth.table import Column, Schema
+
+#: largest parts of tables that are read: by discriminator and neighbours, by learners, by everything else
+APART, LEARNING, WHOLE = 4_000, 20_000, 100_000
+#: codes that histogram gradient boosting takes, one of them for missing values
+_MOST_CATEGORIES = 255
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a figure is worth.
+
+    Parameters
+    ----------
+    best : float or None
+        Its value for real records, from which it may depart to either side; None: the higher the better.
+    notable : float
+        The least difference that is worth a word.
+    """
+
+    best: float | None
+    notable: float
+
+    def loss(self, value: float) -> float:
+        """How far a figure is from the best; lower is better."""
+        return -value if self.best is None else abs(value - self.best)
+
+
+#: by name, in the order of the report
+MEASURES: dict[str, Measure] = {
+    "structure": Measure(None, 0.05),
+    "AUC (logistic)": Measure(None, 0.01),
+    "AUC (boosting)": Measure(None, 0.01),
+    "discriminator": Measure(0.5, 0.02),
+    "correlation error": Measure(0.0, 0.004),
+    "TVD": Measure(0.0, 0.005),
+    "NN accuracy": Measure(0.5, 0.02),
+    "outcome error": Measure(0.0, 0.01),
+}
+
+
+def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = APART) -> dict[str, float]:
+    """Figures of a synthetic table against the test records of its ground.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (m, columns)
+        From any generator; of more than ``WHOLE`` records a random part is read.
+    ground : Ground
+        Its test records are the yardstick.
+    seed : int
+        Of random parts and of models.
+    parts : int
+        Records that the discriminator and neighbours read of each table, at most. As many at every n, so that
+        the figures of small and large tables can be compared.
+
+    Returns
+    -------
+    dict of str to float
+        By name of :data:`MEASURES`: ``structure`` where the ground has a score; ``AUC (...)`` (trained on the
+        frame, tested on test records) and ``outcome error`` (total variation distance of the outcome; of a
+        binary one the error of its positive rate) where the schema has an outcome; ``discriminator`` (AUC of
+        boosting by cross-fitting), ``correlation error``, ``TVD`` (mean of columns), ``NN accuracy``.
+    """
+    rng = np.random.default_rng(seed)
+    frame = frame.iloc[random_rows(len(frame), WHOLE, rng)]
+    schema = ground.schema
+    tables = Tables.of(frame, train=ground.test, schema=schema)
+    made, test = tables.synthetic, tables.train
+    figures: dict[str, float] = {}
+    if ground.score is not None:
+        figures["structure"] = ground.score(made)
+    if schema.outcome is not None:
+        figures |= _utility(made, test, schema, schema.outcome, rng)
+    figures["discriminator"] = discriminator(test, made, schema, parts, rng)
+    figures["correlation error"] = correlation_error(test, made, schema)
+    gaps = {c.name: _distance(*cell_counts(test[c.name], made[c.name], c)) for c in schema.columns}
+    figures["TVD"] = float(np.mean(list(gaps.values())))
+    if schema.outcome is not None:
+        figures["outcome error"] = gaps[schema.outcome]
+    figures["NN accuracy"] = _neighbours(made, test, schema, parts, rng)
+    return figures
+
+
+def _utility(
+    made: pd.DataFrame, test: pd.DataFrame, schema: Schema, outcome: str, rng: np.random.Generator
+) -> dict[str, float]:
+    from sklearn.metrics import roc_auc_score
+
+    known, y = known_outcomes(test, schema, outcome)
+    names = {"AUC (logistic)": "logistic_regression", "AUC (boosting)": "hist_gradient_boosting"}
+    learned = learn_and_predict(
+        made.iloc[random_rows(len(made), LEARNING, rng)],
+        known,
+        schema,
+        outcome,
+        models={model: CLASSIFIERS[model] for model in names.values()},
+        rng=rng,
+    )
+    figures = {}
+    for name, model in names.items():
+        scores = learned.predictions[model].predicted
+        if scores is None:
+            raise RuntimeError(f"{model} trained on a synthetic table: {learned.predictions[model].failure}")
+        if scores.shape[1] == 2:
+            figures[name] = float(roc_auc_score(y, scores[:, 1]))
+        else:
+            figures[name] = float(roc_auc_score(y, scores, multi_class="ovr", average="macro"))
+    return figures
+
+
+def _distance(real: np.ndarray, made: np.ndarray) -> float:
+    return float(0.5 * np.abs(real / real.sum() - made / made.sum()).sum())
+
+
+def _neighbours(
+    made: pd.DataFrame, test: pd.DataFrame, schema: Schema, parts: int, rng: np.random.Generator
+) -> float:
+    one, other = (distance_features(part, schema).points for part in _parts(test, made, parts, rng))
+    return adversarial_accuracy(one, other).aa
+
+
+def _parts(
+    test: pd.DataFrame, made: pd.DataFrame, parts: int, rng: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    size = min(len(test), len(made), parts)
+    one, other = (frame.iloc[rng.permutation(len(frame))[:size]] for frame in (test, made))
+    return one, other
+
+
+def discriminator(
+    test: pd.DataFrame, made: pd.DataFrame, schema: Schema, parts: int, rng: np.random.Generator
+) -> float:
+    """AUC of boosting that tells made from test records, mean of five folds; both frames conformed.
+
+    The classifier of :func:`dpsynth.evaluate`, without the shuffled columns, which take most of its time.
+    """
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    both = pd.concat(_parts(test, made, parts, rng), ignore_index=True)
+    points = pd.DataFrame({column.name: _coordinate(column, both[column.name]) for column in schema.columns})
+    label = np.repeat([0, 1], len(both) // 2)
+    seed = int(rng.integers(2**31 - 1))
+    model = CLASSIFIERS["hist_gradient_boosting"].make(seed).set_params(categorical_features="from_dtype")
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    return float(cross_val_score(model, points, label, cv=folds, scoring="roc_auc").mean())
+
+
+def _coordinate(column: Column, values: pd.Series) -> pd.Series | pd.Categorical:
+    """A column as boosting takes it: a missing number has a value of its own, below all others."""
+    if column.is_numeric:
+        return values.astype(float).fillna(2 * float(column.lower or 0) - float(column.upper or 0))
+    if len(column.categories) < _MOST_CATEGORIES:
+        return pd.Categorical(values.astype(object), categories=list(column.categories))
+    return pd.Series(category_codes(column, values), index=values.index, dtype=float)
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """What is between a prior with noise and real records, in one measure; differences of median losses.
+
+    Attributes
+    ----------
+    measure : str
+    total : float
+        By how much real records are better than the prior with noise; ``noise + model``.
+    noise : float
+        By how much the prior without noise is better than the prior with noise.
+    model : float
+        By how much real records are better than the prior without noise.
+    sure : bool
+        Whether real records are better with every seed.
+    """
+
+    measure: str
+    total: float
+    noise: float
+    model: float
+    sure: bool
+
+    @property
+    def notable(self) -> bool:
+        """Whether there is anything to win."""
+        return self.sure and self.total >= MEASURES[self.measure].notable
+
+
+Figures = Sequence[Mapping[str, float]]
+
+
+def split(real: Figures, noise_free: Figures, prior: Figures) -> list[Headroom]:
+    """The headroom of each measure that the arms have.
+
+    Parameters
+    ----------
+    real, noise_free, prior : sequence of dict
+        What :func:`measure` gave, one entry a seed, the same seeds in the same order.
+    """
+    if not len(real) == len(noise_free) == len(prior) or not real:
+        raise ValueError(f"arms have {len(real)}, {len(noise_free)} and {len(prior)} seeds")
+    found = []
+    for name, what in MEASURES.items():
+        if name not in real[0]:
+            continue
+        losses = [[what.loss(figures[name]) for figures in arm] for arm in (real, noise_free, prior)]
+        best, free, noisy = (median(arm) for arm in losses)
+        sure = all(p > r for r, p in zip(losses[0], losses[2], strict=True))
+        found.append(Headroom(name, noisy - best, noisy - free, free - best, sure))
+    return found
+
+
+def sentence(headrooms: Sequence[Headroom]) -> str:
+    """Where a refinement of the prior can win at all, in plain words."""
+    room = [entry for entry in headrooms if entry.notable]
+    if not room:
+        return "A refinement can win nothing that is worth a word: the prior is as good as fresh records."
+    said = []
+    for entry in room:
+        least = MEASURES[entry.measure].notable
+        if entry.model < least:
+            why = "lost to noise"
+        elif entry.noise < least:
+            why = "lost to the model"
+        else:
+            why = f"{_short(entry.model)} lost to the model, {_short(entry.noise)} to noise"
+        said.append(f"{_short(entry.total)} in {entry.measure} ({why})")
+    rest = [entry.measure for entry in headrooms if not entry.notable]
+    end = f" Nothing in {', '.join(rest)}." if rest else ""
+    return f"A refinement can win at most {'; '.join(said)}.{end}"
+
+
+def _short(value: float) -> str:
+    """A number without the zero before its point."""
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3f}"

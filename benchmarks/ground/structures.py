@@ -1,0 +1,34 @@
+"""The proving ground's tables by name.
+
+from benchmarks.ground.structures import STRUCTURES
+frame = STRUCTURES["xor"].draw(20_000, np.random.default_rng(0))
+"""
+
+from __future__ import annotations
+
+from benchmarks.ground.causal import CAUSAL
+from benchmarks.ground.curves import BANANAS, MOONS, RINGS
+from benchmarks.ground.gaussian import dense, wide
+from benchmarks.ground.known import Structure
+from benchmarks.ground.parities import parity
+
+_ALL = (
+    parity(2),
+    parity(3),
+    parity(4),
+    parity(5),
+    parity(2, numeric=True),
+    parity(3, numeric=True),
+    dense(10),
+    dense(20),
+    CAUSAL,
+    RINGS,
+    MOONS,
+    BANANAS,
+    wide(20),
+    wide(50),
+    wide(100),
+)
+
+#: by name, in the order of the report
+STRUCTURES: dict[str, Structure] = {structure.name: structure for structure in _ALL}

@@ -1,0 +1,146 @@
+"""The proving ground's tables have the structure that they claim."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from benchmarks.ground.causal import interaction
+from benchmarks.ground.gaussian import correlations
+from benchmarks.ground.known import is_yes, kept
+from benchmarks.ground.parities import WRONG, signs_of
+from benchmarks.ground.structures import STRUCTURES
+from dpsynth.table.conform import round_frame
+
+PARITIES = [name for name in STRUCTURES if name.startswith(("xor", "parity"))]
+CURVES = ["rings", "moons", "bananas"]
+
+
+def drawn(name: str, n: int = 20_000, seed: int = 1) -> pd.DataFrame:
+    return STRUCTURES[name].draw(n, np.random.default_rng(seed))
+
+
+def shuffled(frame: pd.DataFrame, columns: list[str] | None = None) -> pd.DataFrame:
+    """Columns of the same marginals that have nothing to do with each other."""
+    rng = np.random.default_rng(3)
+    return frame.assign(**{name: rng.permutation(frame[name]) for name in columns or frame.columns})
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_schema_contains_all_draws(name):
+    """Bounds that real records are clipped to, digits beyond the declared step, categories never drawn."""
+    structure = STRUCTURES[name]
+    frame = structure.draw(3000, np.random.default_rng(1))
+    schema = structure.schema_of(3000)
+    conformed = schema.conform(frame)
+    assert not any(conformed.clipped.values()) and schema.n_public == len(frame) == 3000
+    pd.testing.assert_frame_equal(round_frame(schema.columns, conformed.frame), conformed.frame)
+    for column in schema.columns:
+        assert column.is_numeric or set(frame[column.name]) == set(column.categories)
+    assert not any(rule.broken(conformed.frame).any() for rule in schema.rules)
+    again = structure.draw(3000, np.random.default_rng(1))
+    pd.testing.assert_frame_equal(frame, again)
+    assert not frame.equals(structure.draw(3000, np.random.default_rng(2)))
+
+
+@pytest.mark.parametrize("name", PARITIES)
+def test_a_parity_is_invisible_to_all_smaller_marginals(name):
+    """A cause that leans to one side, or a parity that a table of fewer columns shows."""
+    frame = drawn(name, 100_000)
+    names = [column for column in frame if column.startswith("cause")] + ["outcome"]
+    bits = (signs_of(frame, names) > 0).astype(int)
+
+    def p_value(chosen: tuple[int, ...]) -> float:
+        cells = np.bincount(bits[:, chosen] @ (1 << np.arange(len(chosen))), minlength=2 ** len(chosen))
+        return float(stats.chisquare(cells).pvalue)
+
+    smaller = [c for k in range(1, len(names)) for c in combinations(range(len(names)), k)]
+    # 62 tests of six columns; a cell that is off by a tenth of its share is far beyond
+    assert min(map(p_value, smaller)) > 1e-6
+    assert p_value(tuple(range(len(names)))) < 1e-100
+    # the outcome is the parity, but for errors
+    odd = bits[:, :-1].sum(axis=1) % 2
+    assert np.mean(odd != bits[:, -1]) == pytest.approx(WRONG, abs=0.01)
+
+
+@pytest.mark.parametrize("name", [n for n, s in STRUCTURES.items() if s.score and n not in CURVES])
+def test_a_score_is_one_for_real_records_and_nothing_for_independent_columns(name):
+    """A score that a table of the right marginals has, or that real records lack."""
+    frame = drawn(name)
+    score = STRUCTURES[name].score
+    assert score(frame) == pytest.approx(1.0, abs=0.1)
+    assert score(shuffled(frame)) == pytest.approx(0.0, abs=0.1)
+
+
+def test_what_is_kept_falls_on_both_sides():
+    """A structure that is exaggerated scored as if it were right."""
+    assert [kept(found, 0.8) for found in (0.8, 0.4, 0.0, 1.2)] == pytest.approx([1.0, 0.5, 0.0, 0.5])
+
+
+@pytest.mark.parametrize("d", [10, 20])
+def test_a_dense_table_has_the_declared_correlations(d):
+    """Draws of another matrix, a pair without correlation, or an outcome cut from something else."""
+    declared = correlations(d)
+    off = np.abs(declared[np.triu_indices(d + 1, 1)])
+    assert off.min() > 0.04 and off.max() < 0.7
+    frame = drawn(f"dense{d}", 40_000)
+    numbers = frame.drop(columns="outcome")
+    assert np.abs(numbers.corr().to_numpy() - declared[:d, :d]).max() < 5 / np.sqrt(40_000)
+    outcome = is_yes(frame["outcome"])
+    assert outcome.mean() == pytest.approx(0.3, abs=0.01)
+    # a number's correlation with a Gaussian cut at t is r phi(t) / sqrt(p (1 - p))
+    cut = stats.norm.pdf(stats.norm.isf(0.3)) / np.sqrt(0.3 * 0.7)
+    assert numbers.corrwith(pd.Series(outcome.astype(float))).to_numpy() == pytest.approx(
+        declared[-1, :-1] * cut, abs=0.02
+    )
+
+
+def test_the_causal_table_hides_its_interaction_from_pairs():
+    """A variant that goes with the treatment, or a drug that harms everybody."""
+    frame = drawn("causal", 40_000)
+    assert stats.chi2_contingency(pd.crosstab(frame["carrier"], frame["treated"])).pvalue > 1e-3
+    assert interaction(frame) > 1.5
+    assert abs(interaction(shuffled(frame, ["carrier"]))) < 0.2
+    died = frame.assign(died=is_yes(frame["died"])).groupby(["stage", "carrier", "treated"])["died"].mean()
+    change = died.xs("yes", level="treated") - died.xs("no", level="treated")
+    assert (change.xs("no", level="carrier") < 0).all() and (change.xs("yes", level="carrier") > 0).all()
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_means_and_correlations_of_each_class_do_not_make_curves(name):
+    """A distance so generous, or curves so dense, that a Gaussian of each class lies on them."""
+    frame = drawn(name, 5000)
+    score = STRUCTURES[name].score
+    assert score(frame) == pytest.approx(1.0, abs=0.02)
+    rng = np.random.default_rng(3)
+    made = frame.copy()
+    numbers = [column for column in frame if column != "outcome"]
+    for value, part in frame.groupby("outcome"):
+        gaussian = rng.multivariate_normal(part[numbers].mean(), part[numbers].cov(), len(part))
+        made.loc[made["outcome"] == value, numbers] = gaussian
+    assert score(made) < 0.4
+    flipped = frame.assign(outcome=np.where(is_yes(frame["outcome"]), "no", "yes"))
+    assert score(flipped) < 0.4  # bananas of the two classes cross
+
+
+@pytest.mark.parametrize("d", [20, 50, 100])
+def test_a_wide_table_hangs_together_in_blocks(d):
+    """Blocks that leak into each other, or an outcome that hangs on other columns than a few."""
+    frame = drawn(f"wide{d}")
+    assert frame.shape[1] == d
+    numeric = frame.select_dtypes("number")
+    place = np.array([int(name[1:]) - 1 for name in numeric]) // 5
+    found = numeric.corr().to_numpy()
+    same = place[:, None] == place
+    assert found[same & (found < 1)] == pytest.approx(0.6, abs=0.03)
+    assert np.abs(found[~same]).max() < 0.04
+    outcome = pd.Series(is_yes(frame["outcome"]).astype(float))
+    seen = numeric.corrwith(outcome).abs()
+    assert seen["x1"] > 0.2 and seen["x11"] > 0.1 and not (seen[place > 3] > 0.04).any()
+    # the pair of the fourth block acts together, neither by itself
+    pair = np.where(is_yes(frame["x16"]) == (frame["x17"] > 0), 1.0, -1.0)
+    assert seen["x17"] < 0.04 and np.corrcoef(pair, outcome)[0, 1] > 0.1
