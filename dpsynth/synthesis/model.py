@@ -19,6 +19,7 @@ from dpsynth.gan.generator import ArrayOps, generator_pass
 from dpsynth.gan.weights import Weights, flatten, unflatten
 from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.prior import Prior
+from dpsynth.synthesis.matching import matched_draws
 from dpsynth.synthesis.postprocess import calibrate, draw_groups
 from dpsynth.synthesis.rejection import Acceptance, fulfilling, obeying
 from dpsynth.table.derived import add_derived
@@ -153,14 +154,25 @@ class GeneratorModel:
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
         made = max(size, least)
+        kept = rng.permutation(made)[:size] if made > size else None
+        if self.weights is None and (self.prior is not None or self.match_marginals):
+            codes, places = self._drawn(made, rng)
+            if kept is not None:
+                codes, places = [code[kept] for code in codes], [place[kept] for place in places]
+            return self.encoder.decode(codes, places)
         points = self.points(made, rng)
         if self.match_marginals:
             points = calibrate(points, self.encoder, rng)
         else:
             points = draw_groups(points, self.encoder.layout, rng)
-        if made > size:
-            points = points[rng.permutation(made)[:size]]
-        return self.encoder.inverse_transform(points, rng)
+        return self.encoder.inverse_transform(points if kept is None else points[kept], rng)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Fine cells of n records of the prior, or of independent columns, and places within them."""
+        if self.match_marginals or self.prior is None:
+            return matched_draws(self.prior, self.encoder, n, rng)
+        cells = self.prior.sample_cells(n, rng)
+        return list(cells.T), [rng.random(n) for _ in cells.T]
 
     def sample(
         self,
