@@ -43,7 +43,7 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
     array (n, dim)
         Numeric coordinates in (0, 1), then group probabilities that sum to one.
     """
-    h = latent if base is None else xp.concat([base - layout.center, latent])
+    h = latent if base is None else xp.concat([base - layout.center.astype(np.float32), latent])
     for layer, (matrix, bias) in enumerate(weights):
         h = h @ matrix + bias
         if layer < len(weights) - 1:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.releases.prior import Prior
-from dpsynth.synthesis.postprocess import exact_counts
+from dpsynth.synthesis.postprocess import evenly_spread, exact_counts
 from dpsynth.table.draws import grouped
 from dpsynth.table.encoder import Encoder
 
@@ -70,8 +70,19 @@ def _matched(
     grid, at, group, n = encoder.grids[j], encoder.coordinate[j], encoder.group[j], len(drawn)
     if at is None:
         return exact_labels(drawn, encoder.released(j), rng), np.zeros(n)
-    if group is None:
-        return spread_evenly(encoder, j, drawn, len(labels), rng)
+    code, place, present = np.full(n, grid.present), np.zeros(n), np.arange(n)
+    if group is not None:
+        drawn, present = _present(encoder, j, drawn, labels, rng)
+    rows = present[grouped(drawn[present], len(labels), rng)]
+    code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
+    return code, place
+
+
+def _present(
+    encoder: Encoder, j: int, drawn: Codes, labels: Codes, rng: np.random.Generator
+) -> tuple[Codes, Codes]:
+    """What was drawn, changed where a missing value is found, and the rows that are not missing."""
+    n = len(drawn)
     lost = drawn == labels[-1] if labels[-1] != labels[0] else rng.random(n) < encoder.released(j)[1]
     absent = exact_labels(lost.astype(np.int64), encoder.released(j), rng) == 1
     found = lost & ~absent
@@ -79,30 +90,7 @@ def _matched(
         # Of a value that was missing nothing is known: any rank is as good.
         drawn = drawn.copy()
         drawn[found] = labels[encoder.quantiles(j, rng.random(int(found.sum())))[0]]
-    code, place = np.full(n, grid.present), np.zeros(n)
-    code[~absent], place[~absent] = spread_evenly(encoder, j, drawn[~absent], len(labels), rng)
-    return code, place
-
-
-def spread_evenly(
-    encoder: Encoder, j: int, order: Codes, size: int, rng: np.random.Generator
-) -> tuple[Codes, Places]:
-    """Cells and places spread evenly over column j's released distribution, in the order of whole numbers.
-
-    Parameters
-    ----------
-    encoder : Encoder
-    j : int
-    order : int array, shape (n,), from 0 to size - 1
-        Who comes before whom; ties are ordered at random.
-    size : int
-    rng : numpy Generator
-    """
-    n = len(order)
-    code, place = np.empty(n, np.int64), np.empty(n)
-    rows = grouped(order, size, rng)
-    code[rows], place[rows] = encoder.quantiles(j, (np.arange(n) + rng.random(n)) / max(n, 1))
-    return code, place
+    return drawn, np.flatnonzero(~absent)
 
 
 def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.random.Generator) -> Codes:

@@ -166,6 +166,15 @@ class Encoder:
         DataError
             If the number of coordinates differs from the layout's, or one is not a number.
         """
+        return self.decode(*self.cells(points, rng))
+
+    def cells(
+        self, points: ArrayLike, rng: np.random.Generator
+    ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+        """Fine cells of points and places within them, as `decode` takes them.
+
+        Arguments and exceptions are those of `inverse_transform`.
+        """
         array = np.asarray(points)
         if array.ndim != 2 or array.shape[1] != self.layout.dim:
             raise DataError(f"points has shape {array.shape}, but must be (n, {self.layout.dim})")
@@ -184,7 +193,7 @@ class Encoder:
                 code = np.where(label == 1, grid.present, code) if at is not None else label
             codes.append(code)
             places.append(place)
-        return self.decode(codes, places)
+        return codes, places
 
     def decode(
         self, codes: Sequence[NDArray[np.int64]], places: Sequence[NDArray[np.float64]]
@@ -214,8 +223,11 @@ class Encoder:
         ConfigError
             If there are no released marginals.
         """
-        self._check_released()
-        return locate(self._cdf[j], _ranks(u))
+        if self.marginals is None:
+            raise ConfigError("marginals were not released, so there is no distribution to match")
+        # As float32, ranks are rounded, some up to 1.
+        ranks = np.minimum(u.astype(np.float32), np.nextafter(np.float32(1.0), np.float32(0.0)))
+        return locate(self._cdf[j], ranks)
 
     def group_probabilities(self) -> tuple[NDArray[np.float64], ...]:
         """Released probabilities of every one-hot group, in the layout's order; uniform without marginals."""
@@ -231,23 +243,6 @@ class Encoder:
             p = np.array([p[: grid.present].sum(), p[grid.present :].sum()])
         return p / p.sum()
 
-    def from_uniform(self, j: int, u: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Coordinates of column j at ranks ``u`` in [0, 1) of its released distribution.
-
-        The identity for encodings through that distribution; for ``numeric="minmax"`` the private quantile
-        scaled by the public bounds.
-
-        Raises
-        ------
-        ConfigError
-            If there are no released marginals.
-        """
-        self._check_released()
-        rank = _ranks(u)
-        if self.numeric == "copula" or not self.grids[j].ordered:
-            return rank
-        return self._scaled(j, *locate(self._cdf[j], rank))
-
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays; the schema is kept apart."""
         meta: dict[str, Any] = {"numeric": self.numeric, "categorical": self.categorical, "marginals": None}
@@ -262,10 +257,6 @@ class Encoder:
         saved = meta["marginals"]
         marginals = None if saved is None else Marginals.from_state(schema, saved, arrays)
         return cls(schema, marginals, numeric=meta["numeric"], categorical=meta["categorical"])
-
-    def _check_released(self) -> None:
-        if self.marginals is None:
-            raise ConfigError("marginals were not released, so there is no distribution to match")
 
     def _place(self) -> tuple[list[int | None], list[tuple[int, int] | None], Layout]:
         """Give each column its coordinate and its one-hot group, where it has them."""
@@ -308,11 +299,6 @@ class Encoder:
         if self.numeric == "minmax" and grid.column.is_numeric:
             return _located_minmax(grid, u)
         return locate(self._ends[j], u)
-
-
-def _ranks(u: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Ranks in [0, 1) as float32, which rounds some up to 1."""
-    return np.minimum(u.astype(np.float32), np.nextafter(np.float32(1.0), np.float32(0.0)))
 
 
 def _located_minmax(grid: Grid, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -87,8 +87,8 @@ def test_the_law_is_that_of_calibrated_points(numeric):
     direct, detour = [], []
     for _ in range(repeats):
         direct.append(cells_of(encoder.decode(*matched_draws(prior, encoder, n, rng)), encoder))
-        points = calibrate(prior.sample_points(n, encoder, rng), encoder, rng)
-        detour.append(cells_of(encoder.inverse_transform(points, rng), encoder))
+        points = prior.sample_points(n, encoder, rng)
+        detour.append(cells_of(encoder.decode(*calibrate(points, encoder, rng)), encoder))
     coarse = [
         np.stack([b.labels[cells[:, j]] for j, b in enumerate(prior.binnings)], axis=1)
         for cells in (np.concatenate(direct), np.concatenate(detour))
