@@ -87,16 +87,13 @@ class GeneratorModel:
             )
         return found[name]
 
-    def base_points(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Encoded draws of the prior, or of independent columns where there is none, shape (n, dim)."""
-        if self.prior is not None:
-            return self.prior.sample_points(n, self.encoder, rng)
-        return independent_points(self.encoder, n, rng)
-
     def points(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim)."""
+        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim).
+
+        Independent columns where no generator was trained.
+        """
         if self.weights is None:
-            return self.base_points(n, rng)
+            return independent_points(self.encoder, n, rng)
         weights, layout = self.weights, self.encoder.layout
         base = self.prior.sample_points(n, self.encoder, rng) if self.prior is not None else None
         made = np.empty((n, layout.dim), np.float32)
