@@ -6,6 +6,7 @@ sampled without loading TensorFlow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,21 +44,24 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
     array (n, dim)
         Numeric coordinates in (0, 1), then group probabilities that sum to one.
     """
-    h = latent if base is None else xp.concat([base - layout.center, latent])
+    h = latent if base is None else xp.concat([base - layout.center.astype(np.float32), latent])
     for layer, (matrix, bias) in enumerate(weights):
         h = h @ matrix + bias
         if layer < len(weights) - 1:
             h = xp.relu(h)
     k = layout.n_numeric
-    numeric, blocks = h[:, :k], [h[:, start:stop] for start, stop in layout.groups]
+    numeric, logits = h[:, :k], h[:, k:]
     if base is not None:
         u = xp.clip(base[:, :k], _EDGE, 1.0 - _EDGE)
         numeric = numeric + xp.log(u) - xp.log(1.0 - u)
-        blocks = [
-            block + xp.log((1.0 - _SMOOTHING) * base[:, start:stop] + _SMOOTHING / (stop - start))
-            for block, (start, stop) in zip(blocks, layout.groups, strict=True)
-        ]
-    return xp.concat([xp.sigmoid(numeric), *(xp.softmax(block) for block in blocks)])
+        # The centre of a group of m entries is 1 / m.
+        even = layout.center[k:].astype(np.float32)
+        logits = logits + xp.log((1.0 - _SMOOTHING) * base[:, k:] + _SMOOTHING * even)
+    if not layout.groups:
+        return xp.sigmoid(numeric)
+    return xp.concat(
+        [xp.sigmoid(numeric), xp.softmax(logits, [stop - start for start, stop in layout.groups])]
+    )
 
 
 class ArrayOps:
@@ -66,6 +70,11 @@ class ArrayOps:
     concat = staticmethod(lambda parts: np.concatenate(parts, axis=1))
     relu = staticmethod(lambda x: np.maximum(x, 0))
     sigmoid = staticmethod(expit)
-    softmax = staticmethod(lambda x: softmax(x, axis=1))
     log = staticmethod(np.log)
     clip = staticmethod(np.clip)
+
+    @staticmethod
+    def softmax(logits: Any, sizes: Sequence[int]) -> Any:
+        """Softmax of each of the neighbouring groups of columns."""
+        ends = np.cumsum(sizes)[:-1]
+        return np.concatenate([softmax(part, axis=1) for part in np.split(logits, ends, axis=1)], axis=1)

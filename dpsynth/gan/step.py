@@ -15,7 +15,7 @@ multiplier z is one number for the whole run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +42,21 @@ class TensorOps:
     concat = staticmethod(lambda parts: tf.concat(parts, axis=1))
     relu = staticmethod(tf.nn.relu)
     sigmoid = staticmethod(tf.sigmoid)
-    softmax = staticmethod(tf.nn.softmax)
     log = staticmethod(tf.math.log)
     clip = staticmethod(tf.clip_by_value)
+
+    @staticmethod
+    def softmax(logits: Any, sizes: Sequence[int]) -> Any:
+        """Softmax of each of the neighbouring groups of columns.
+
+        Sums of groups are products with a matrix of zeros and ones: a softmax a group would make dozens of
+        kernels, each compiled for itself.
+        """
+        parts = tf.split(tf.stop_gradient(logits), sizes, axis=1)
+        largest = tf.stack([tf.reduce_max(part, axis=1) for part in parts], axis=1)
+        member = tf.constant(np.repeat(np.eye(len(sizes), dtype=np.float32), sizes, axis=0))
+        powers = tf.exp(logits - tf.matmul(largest, member, transpose_b=True))
+        return powers / tf.matmul(tf.matmul(powers, member), member, transpose_b=True)
 
 
 def adam(

@@ -61,20 +61,34 @@ def rake(missing: NDArray[np.bool_], law: Array, shares: Array) -> Array:
     >>> rake(both, np.array([0.5, 0.0, 0.5]), np.array([0.5, 0.5]))
     array([2., 0., 0., 2.])
     """
-    number = missing.sum(axis=1)
-    weights = np.ones(len(missing))
+    pattern, kinds, times = _patterns(missing)
+    number = kinds.sum(axis=1)
+    # Records that lack the same values have the same weight throughout.
+    weights = np.ones(len(kinds))
     for _ in range(_ROUNDS):
-        for absent, share in zip(missing.T, shares, strict=True):
-            have = weights[absent].sum() / max(weights.sum(), 1e-300)
+        for absent, share in zip(kinds.T, shares, strict=True):
+            mass = weights * times
+            have = mass[absent].sum() / max(mass.sum(), 1e-300)
             if 0.0 < have < 1.0:
                 weights *= np.where(absent, share / have, (1.0 - share) / (1.0 - have))
-        level = np.bincount(number, weights=weights, minlength=len(law))
+        level = np.bincount(number, weights=weights * times, minlength=len(law))
         factor = np.divide(law, level, out=np.zeros_like(law), where=level > 0)
         before, weights = weights, weights * factor[number]
-        weights *= len(weights) / max(weights.sum(), 1e-300)
+        weights *= len(missing) / max((weights * times).sum(), 1e-300)
         if np.abs(weights - before).max() < 1e-6:
             break
-    return weights if weights.sum() > 0 else np.ones(len(missing))
+    return weights[pattern] if (weights * times).sum() > 0 else np.ones(len(missing))
+
+
+def _patterns(missing: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Pattern of each record, the different patterns, shape (patterns, k), and how often they occur."""
+    pattern = np.zeros(len(missing), dtype=np.int64)
+    for start in range(0, missing.shape[1], 30):
+        for column in missing[:, start : start + 30].T:
+            pattern = 2 * pattern + column
+        pattern = np.unique(pattern, return_inverse=True)[1].reshape(-1)
+    first, times = np.unique(pattern, return_index=True, return_counts=True)[1:]
+    return pattern, missing[first], times
 
 
 def choose(
@@ -85,8 +99,11 @@ def choose(
     Marks are set at even distances along the rows sorted by ``columns``, the first before the others, so that
     the share of each of their values, and of their combinations as far as the sorting reaches, is kept.
     """
-    shuffled = rng.permutation(len(weights))
-    order = np.lexsort((shuffled, *reversed(columns)))
+    order = rng.permutation(len(weights))
+    for column in reversed(columns):
+        # 16-bit keys, as bins are, are sorted by radix.
+        keys = column.astype(np.uint16) if column.max(initial=0) < 2**16 else column
+        order = order[np.argsort(keys[order], kind="stable")]
     ends = np.cumsum(weights[order])
     marks = (np.arange(n) + rng.random()) * (ends[-1] / max(n, 1))
     rows = order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]

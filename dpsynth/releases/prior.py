@@ -118,11 +118,13 @@ class Prior:
         shares = np.array([self.cells[j][-1] for j in self.panel])
         weights = rake(bins[:, self.panel] == last, self.missing_law, shares)
         drawn = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
-        return bins[choose(weights, n, rng, [bins[:, j] for j in drawn])]
+        rows = choose(weights, n, rng, [bins[:, j] for j in drawn])
+        return np.asfortranarray(bins.T[:, rows].T)
 
     def _draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         sizes = [b.size for b in self.binnings]
-        bins = np.zeros((n, len(sizes)), dtype=np.int64)
+        # Columns are read one after the other.
+        bins = np.zeros((n, len(sizes)), dtype=np.int64, order="F")
         everyone = np.zeros(n, dtype=np.int64)
         bins[:, self.root] = draw_conditional(self.binnings[self.root].probabilities[None], everyone, rng)
         for parents, child, table in self.factors:
@@ -137,12 +139,19 @@ class Prior:
     def cells_of(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw a fine grid cell within each bin, independently; both of shape (n, columns)."""
         cells = np.empty_like(bins)
-        for j, (binning, p) in enumerate(zip(self.binnings, self.cells, strict=True)):
-            within = np.zeros((binning.size, len(p)))
-            # The small term lets a bin without released mass draw one of its own cells.
-            within[binning.labels, np.arange(len(p))] = p + 1e-12
-            cells[:, j] = draw_conditional(within, bins[:, j], rng, even=False)
+        for j in range(len(self.binnings)):
+            cells[:, j] = self.column_cells(j, bins[:, j], rng)
         return cells
+
+    def column_cells(self, j: int, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw a fine grid cell of column j within each bin, independently; both of shape (n,)."""
+        binning, p = self.binnings[j], self.cells[j]
+        if binning.size == len(p):
+            return np.argsort(binning.labels)[bins]
+        within = np.zeros((binning.size, len(p)))
+        # The small term lets a bin without released mass draw one of its own cells.
+        within[binning.labels, np.arange(len(p))] = p + 1e-12
+        return draw_conditional(within, bins, rng, even=False)
 
     def sample_points(self, n: int, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
         """Draw n encoded records, shape (n, encoder.layout.dim), groups one-hot."""

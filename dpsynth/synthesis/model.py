@@ -6,7 +6,9 @@ records is post-processing and costs nothing more.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,8 @@ from dpsynth.gan.generator import ArrayOps, generator_pass
 from dpsynth.gan.weights import Weights, flatten, unflatten
 from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.prior import Prior
-from dpsynth.synthesis.postprocess import calibrate, draw_groups
+from dpsynth.synthesis.matching import matched_draws
+from dpsynth.synthesis.postprocess import calibrate
 from dpsynth.synthesis.rejection import Acceptance, fulfilling, obeying
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
@@ -30,6 +33,9 @@ from dpsynth.table.schema import Schema
 BLOCK = 100_000
 # Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
 SMALLEST_BLOCK = 2_000
+# Rows that go through the generator at once, in a thread: its layers then stay in the processor's cache. Each
+# part draws from a generator of its own, so that the records do not depend on the number of threads.
+_ROWS = 4_096
 
 
 @dataclass(frozen=True)
@@ -81,20 +87,30 @@ class GeneratorModel:
             )
         return found[name]
 
-    def base_points(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Encoded draws of the prior, or of independent columns where there is none, shape (n, dim)."""
-        if self.prior is not None:
-            return self.prior.sample_points(n, self.encoder, rng)
-        return independent_points(self.encoder, n, rng)
-
     def points(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim)."""
+        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim).
+
+        Independent columns where no generator was trained.
+        """
         if self.weights is None:
-            return self.base_points(n, rng)
-        shape = (n, self.latent)
-        latent = rng.random(shape) if self.latent_law == "uniform" else rng.standard_normal(shape)
+            return independent_points(self.encoder, n, rng)
+        weights, layout = self.weights, self.encoder.layout
         base = self.prior.sample_points(n, self.encoder, rng) if self.prior is not None else None
-        return generator_pass(self.weights, latent, base, self.encoder.layout, ArrayOps)
+        made = np.empty((n, layout.dim), np.float32)
+        seeds = rng.integers(2**63, size=-(-n // _ROWS))
+
+        def fill(k: int) -> None:
+            part = slice(k * _ROWS, min((k + 1) * _ROWS, n))
+            own = np.random.default_rng(seeds[k])
+            draw = own.random if self.latent_law == "uniform" else own.standard_normal
+            latent = draw((part.stop - part.start, self.latent), dtype=np.float32)
+            below = None if base is None else base[part]
+            made[part] = generator_pass(weights, latent, below, layout, ArrayOps)
+
+        # NumPy lets go of the interpreter while it draws and multiplies.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(fill, range(len(seeds))))
+        return made
 
     def blocks(
         self,
@@ -153,14 +169,23 @@ class GeneratorModel:
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
         made = max(size, least)
-        points = self.points(made, rng)
-        if self.match_marginals:
-            points = calibrate(points, self.encoder, rng)
-        else:
-            points = draw_groups(points, self.encoder.layout, rng)
-        if made > size:
-            points = points[rng.permutation(made)[:size]]
-        return self.encoder.inverse_transform(points, rng)
+        kept = rng.permutation(made)[:size] if made > size else None
+        codes, places = self._drawn(made, rng)
+        if kept is not None:
+            codes, places = [code[kept] for code in codes], [place[kept] for place in places]
+        return self.encoder.decode(codes, places)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Fine cells of n records and places within them, one of each a column."""
+        if self.weights is None and self.match_marginals:
+            return matched_draws(self.prior, self.encoder, n, rng)
+        if self.weights is None and self.prior is not None:
+            cells = self.prior.sample_cells(n, rng)
+            return list(cells.T), [rng.random(n) for _ in cells.T]
+        points = self.points(n, rng)
+        return (
+            calibrate(points, self.encoder, rng) if self.match_marginals else self.encoder.cells(points, rng)
+        )
 
     def sample(
         self,

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import DataError
-from dpsynth.table.draws import draw_entry
+from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.layout import Layout
 
 #: Probability that even a certain category leaves to each other one, so that re-weighting can reach it.
 _SMALLEST = 1e-6
@@ -26,8 +25,10 @@ _SMALLEST = 1e-6
 _FIT_ROWS = 20_000
 
 
-def calibrate(points: ArrayLike, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Give points the released marginals of their encoder.
+def calibrate(
+    points: ArrayLike, encoder: Encoder, rng: np.random.Generator
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+    """Records that points stand for, with the released marginals of their encoder.
 
     Parameters
     ----------
@@ -39,10 +40,11 @@ def calibrate(points: ArrayLike, encoder: Encoder, rng: np.random.Generator) -> 
 
     Returns
     -------
-    float32 array, shape (n, layout.dim)
-        Hard one-hot groups whose counts differ from n times the released probability by less than 1;
-        numeric coordinates spread evenly over the released distribution, among the records where they are
-        not missing.
+    codes, places : lists of arrays, shape (n,)
+        Fine cells and places within them, one of each a column, as `Encoder.decode` takes them. Counts of
+        categories and of missing values differ from n times the released probability by less than 1;
+        numbers are spread evenly over the released distribution, among the records where they are not
+        missing.
 
     Raises
     ------
@@ -63,70 +65,60 @@ def calibrate(points: ArrayLike, encoder: Encoder, rng: np.random.Generator) -> 
     >>> rng = np.random.default_rng(0)
     >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=None)
     >>> released = Ledger().run(release, FrameRecords(frame), rng)
-    >>> calibrate(np.full((8, 2), 0.5), Encoder(schema, released), rng).sum(axis=0)
-    array([6., 2.], dtype=float32)
+    >>> codes, _ = calibrate(np.full((8, 2), 0.5), Encoder(schema, released), rng)
+    >>> np.bincount(codes[0])
+    array([6, 2])
     """
     layout = encoder.layout
-    array = np.asarray(points, dtype=np.float64)
+    array = np.asarray(points)
     if array.ndim != 2 or array.shape[1] != layout.dim:
         raise DataError(f"points has shape {array.shape}, but must be (n, {layout.dim})")
     if not np.isfinite(array).all():
         raise DataError("points has a coordinate that is not a finite number")
-    result = np.zeros(array.shape, dtype=np.float32)
-    for (start, stop), p in zip(layout.groups, encoder.group_probabilities(), strict=True):
-        label = exact_categories(array[:, start:stop], p, rng)
-        result[np.arange(len(array)), start + label] = 1.0
-    for j, (at, group) in enumerate(zip(encoder.coordinate, encoder.group, strict=True)):
-        if at is None:
-            continue
-        present = np.ones(len(array), dtype=bool) if group is None else result[:, group[0]] == 1.0
-        result[present, at] = encoder.from_uniform(j, uniform_ranks(array[present, at], rng))
-        # A missing number's coordinate says nothing: the encoder's own filler is uniform too.
-        result[~present, at] = rng.random(int((~present).sum()))
-    return result
+    n, codes, places = len(array), [], []
+    for j, (grid, at, group) in enumerate(zip(encoder.grids, encoder.coordinate, encoder.group, strict=True)):
+        code, place, present = np.full(n, grid.present), np.zeros(n), np.arange(n)
+        if group is not None:
+            label = exact_categories(array[:, group[0] : group[1]], encoder.released(j), rng)
+            code, present = (label, present) if at is None else (code, np.flatnonzero(label == 0))
+        if at is not None:
+            rows = present[ascending(array[present, at], rng)]
+            code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
+        codes.append(code)
+        places.append(place)
+    return codes, places
 
 
-def draw_groups(points: ArrayLike, layout: Layout, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Draw one category of every group in proportion to its weights, and leave numbers as they are.
+def evenly_spread(
+    encoder: Encoder, j: int, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Cells of column j and places within them, ascending, one in each n-th part of what was released.
 
-    Parameters
-    ----------
-    points : array, shape (n, layout.dim)
-    layout : Layout
-    rng : numpy Generator
+    The k-th is a uniform draw from the ranks ``[k / n, (k + 1) / n)`` of the present values.
+    """
+    return encoder.quantiles(j, (np.arange(n) + rng.random(n)) / max(n, 1))
 
-    Returns
-    -------
-    float32 array, shape (n, layout.dim), groups one-hot
+
+def ascending(values: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Places of n numbers in ascending order; ties are ordered at random.
 
     Examples
     --------
-    >>> draw_groups([[0.3, 0.0, 1.0]], Layout(1, ((1, 3),)), np.random.default_rng(0))
-    array([[0.3, 0. , 1. ]], dtype=float32)
+    >>> ascending([7.0, -2.0, 9.0], np.random.default_rng(0))
+    array([1, 0, 2])
     """
-    result = np.array(points, dtype=np.float32)
-    for start, stop in layout.groups:
-        label = draw_entry(result[:, start:stop], rng)
-        result[:, start:stop] = 0.0
-        result[np.arange(len(result)), start + label] = 1.0
-    return result
-
-
-def uniform_ranks(values: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Replace n numbers by an even spread over [0, 1) in the same order; ties are ordered at random.
-
-    The number of rank k gets a uniform draw from ``[k / n, (k + 1) / n)``.
-
-    Examples
-    --------
-    >>> np.floor(3 * uniform_ranks([7.0, -2.0, 9.0], np.random.default_rng(0)))
-    array([1., 0., 2.])
-    """
-    array = np.asarray(values, dtype=np.float64)
-    order = np.lexsort((rng.random(len(array)), array))
-    ranks = np.empty(len(array))
-    ranks[order] = (np.arange(len(array)) + rng.random(len(array))) / max(len(array), 1)
-    return ranks
+    array = np.asarray(values)
+    order = np.argsort(array)
+    found = array[order]
+    follows = np.concatenate([[False], found[1:] == found[:-1], [False]])
+    tied = np.flatnonzero(follows[1:] | follows[:-1])
+    if tied.size:
+        run = np.cumsum(~follows[:-1])[tied]
+        run -= run[0]
+        # The sort leaves ties in an order of its own, which differs from machine to machine.
+        rows = np.sort(run * len(array) + order[tied]) - run * len(array)
+        order[tied] = rows[grouped(run, int(run[-1]) + 1, rng)]
+    return order
 
 
 def exact_counts(n: int, probabilities: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -162,13 +154,16 @@ def exact_categories(
     int array, shape (n,)
     """
     n, size = weights.shape
-    own = np.maximum(weights, 0.0)
-    own = np.maximum(own / np.maximum(own.sum(axis=1, keepdims=True), 1e-300), _SMALLEST)
-    certain = n == 0 or own.max(axis=1).min() > 1.0 - 1e-3
+    # Category by category: sums along short rows are many times slower than whole columns.
+    own = np.maximum(weights.T, 0.0, dtype=np.float64, order="C")
+    own /= np.maximum(own.sum(axis=0), 1e-300)
+    np.maximum(own, _SMALLEST, out=own)
     # Categories that are certain already have no lean to re-weight; only surplus records change theirs.
-    factor = 1.0 if certain else _reweight(own[rng.permutation(n)[:_FIT_ROWS]], probabilities)
-    tilted = own * factor
-    tilted /= tilted.sum(axis=1, keepdims=True)
+    if n and own.max(axis=0).min() <= 1.0 - 1e-3:
+        fitted = own if n <= _FIT_ROWS else own[:, rng.integers(0, n, _FIT_ROWS)]
+        own *= _reweight(fitted, probabilities)[:, None]
+    own /= own.sum(axis=0)
+    tilted = own.T
     label = draw_entry(tilted, rng)
     wanted = exact_counts(n, probabilities, rng)
     surplus = np.bincount(label, minlength=size) - wanted
@@ -185,11 +180,10 @@ def exact_categories(
 
 
 def _reweight(own: NDArray[np.float64], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Factors of the categories that bring the rows' mean probabilities to the released ones."""
-    factor = np.ones(own.shape[1])
+    """Factors of the m categories that bring the mean of ``own``, shape (m, n), to the released one."""
+    factor = np.ones(len(own))
     for _ in range(100):
-        tilted = own * factor
-        mean = (tilted / tilted.sum(axis=1, keepdims=True)).mean(axis=0)
+        mean = factor * (own @ (1.0 / (factor @ own))) / own.shape[1]
         # Factors stay within float range where a released probability is zero.
         factor = np.clip(factor * probabilities / np.maximum(mean, 1e-12), 1e-12, 1e12)
         if np.abs(mean - probabilities).max() < 1e-4:

@@ -40,13 +40,65 @@ def draw_conditional(
     weights = np.array(tables, dtype=np.float64)
     weights[weights.sum(axis=1) <= 0] = 1.0
     n_groups, size = weights.shape
-    u = _even_uniforms(groups, n_groups, rng) if even else rng.random(len(groups))
     ends = np.cumsum(weights, axis=1)
     ends /= ends[:, -1:]
+    if even:
+        counts = even_counts(ends, np.bincount(groups, minlength=n_groups), rng)
+        entries = np.empty(len(groups), dtype=np.int64)
+        # Uniforms that ascend within a group need no search: its entries follow each other in their numbers.
+        entries[grouped(groups, n_groups, rng)] = np.repeat(
+            np.tile(np.arange(size), n_groups), counts.ravel()
+        )
+        return entries
     # One ascending list of all groups' ends, group g shifted by g, lets a single search serve all records.
     shifted = (ends + np.arange(n_groups)[:, None]).ravel()
-    found = np.searchsorted(shifted, groups + u, side="right") - groups * size
+    found = np.searchsorted(shifted, groups + rng.random(len(groups)), side="right") - groups * size
     return np.clip(found, 0, size - 1)
+
+
+def grouped(groups: NDArray[np.int64], n_groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows in the order of their groups, those of a group in random order, shape (n,)."""
+    shuffled = rng.permutation(len(groups))
+    if n_groups <= 1:
+        return shuffled
+    # Sorting 16-bit keys is a radix sort, several times faster than a comparison sort.
+    keys = groups.astype(np.uint16) if n_groups <= 2**16 else groups
+    return shuffled[np.argsort(keys[shuffled], kind="stable")]
+
+
+def even_counts(
+    ends: NDArray[np.float64], totals: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """How many of a group's even uniforms fall to each entry.
+
+    A group of c records has one uniform in each c-th part of [0, 1); an entry takes those from the entry
+    before it to its own end.
+
+    Parameters
+    ----------
+    ends : array, shape (n_groups, k)
+        Cumulative probabilities, not descending along a row, the last 1.
+    totals : int array, shape (n_groups,)
+        Records of each group.
+
+    Returns
+    -------
+    int array, shape (n_groups, k), whose rows sum to ``totals``
+
+    Examples
+    --------
+    >>> even_counts(np.array([[0.25, 0.5, 1.0]]), np.array([8]), np.random.default_rng(0))
+    array([[2, 2, 4]])
+    """
+    reach = ends * totals[:, None]
+    part = np.floor(reach)
+    # Ends in the same part of [0, 1) are compared with the same uniform.
+    fresh = np.ones(part.shape, dtype=bool)
+    fresh[:, 1:] = part[:, 1:] != part[:, :-1]
+    place = np.cumsum(fresh.ravel()).reshape(part.shape) - 1
+    uniform = rng.random(int(place[-1, -1]) + 1)[place] if place.size else np.zeros(part.shape)
+    below = (part + (uniform < reach - part)).astype(np.int64)
+    return np.diff(below, axis=1, prepend=0)
 
 
 def draw_entry(weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -55,22 +107,14 @@ def draw_entry(weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64
     ``weights`` has shape (n, k): negative ones count as zero, and a row without positive weight as uniform.
     The result has shape (n,), from 0 to k - 1.
     """
-    positive = np.maximum(np.asarray(weights, dtype=np.float64), 0.0)
-    positive[positive.sum(axis=1) <= 0] = 1.0
-    ends = np.cumsum(positive, axis=1)
-    mark = rng.random(len(positive)) * ends[:, -1]
-    return np.minimum((mark[:, None] >= ends).sum(axis=1), ends.shape[1] - 1)
-
-
-def _even_uniforms(groups: NDArray[np.int64], n_groups: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Uniforms of which each of a group's c records has one in each c-th part of [0, 1)."""
-    shuffled = rng.permutation(len(groups))
-    # Sorting 16-bit keys is a radix sort, several times faster than a comparison sort.
-    keys = groups.astype(np.int16) if n_groups < 2**15 else groups
-    order = shuffled[np.argsort(keys[shuffled], kind="stable")]
-    counts = np.bincount(groups, minlength=n_groups)
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    rank = np.arange(len(groups)) - np.repeat(first, counts)
-    u = np.empty(len(groups))
-    u[order] = (rank + rng.random(len(groups))) / np.repeat(counts, counts)
-    return u
+    # Entry by entry: sums along short rows are many times slower than whole columns.
+    ends = np.maximum(np.asarray(weights).T, 0.0, dtype=np.float64, order="C")
+    np.cumsum(ends, axis=0, out=ends)
+    empty = ends[-1] <= 0
+    if empty.any():
+        ends[:, empty] = np.arange(1.0, len(ends) + 1.0)[:, None]
+    mark = rng.random(ends.shape[1]) * ends[-1]
+    label = np.zeros(ends.shape[1], dtype=np.int64)
+    for end in ends[:-1]:
+        label += mark >= end
+    return label

@@ -14,7 +14,7 @@ points and costs nothing until something is computed from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,13 +166,22 @@ class Encoder:
         DataError
             If the number of coordinates differs from the layout's, or one is not a number.
         """
+        return self.decode(*self.cells(points, rng))
+
+    def cells(
+        self, points: ArrayLike, rng: np.random.Generator
+    ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+        """Fine cells of points and places within them, as `decode` takes them.
+
+        Arguments and exceptions are those of `inverse_transform`.
+        """
         array = np.asarray(points)
         if array.ndim != 2 or array.shape[1] != self.layout.dim:
             raise DataError(f"points has shape {array.shape}, but must be (n, {self.layout.dim})")
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise DataError(f"points, row {row + 1}: a coordinate is not a finite number")
-        columns = {}
+        codes, places = [], []
         for j, grid in enumerate(self.grids):
             at, group = self.coordinate[j], self.group[j]
             code = np.zeros(len(array), dtype=np.int64)
@@ -182,27 +191,32 @@ class Encoder:
             if group is not None:
                 label = draw_entry(array[:, group[0] : group[1]], rng)
                 code = np.where(label == 1, grid.present, code) if at is not None else label
-            columns[grid.column.name] = grid.decode(code, place)
+            codes.append(code)
+            places.append(place)
+        return codes, places
+
+    def decode(
+        self, codes: Sequence[NDArray[np.int64]], places: Sequence[NDArray[np.float64]]
+    ) -> pd.DataFrame:
+        """Records of fine grid cells and places within them, in [0, 1).
+
+        Parameters
+        ----------
+        codes : sequence of int arrays, shape (n,)
+            One a column.
+        places : sequence of arrays, shape (n,)
+            Likewise; what they are does not matter where a cell holds one value only.
+        """
+        columns = {
+            grid.column.name: grid.decode(code, place)
+            for grid, code, place in zip(self.grids, codes, places, strict=True)
+        }
         return pd.DataFrame(columns, columns=list(self.schema.names))
 
-    def group_probabilities(self) -> tuple[NDArray[np.float64], ...]:
-        """Released probabilities of every one-hot group, in the layout's order; uniform without marginals."""
-        found = []
-        for j, (grid, at, group) in enumerate(zip(self.grids, self.coordinate, self.group, strict=True)):
-            if group is None:
-                continue
-            size = group[1] - group[0]
-            p = np.full(size, 1.0 / size) if self.marginals is None else self.marginals.probabilities[j]
-            if at is not None and self.marginals is not None:
-                p = np.array([p[: grid.present].sum(), p[grid.present :].sum()])
-            found.append(p / p.sum())
-        return tuple(found)
+    def quantiles(self, j: int, u: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Fine cell and place within it at ranks ``u`` in [0, 1) of column j's released distribution.
 
-    def from_uniform(self, j: int, u: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Coordinates of column j at ranks ``u`` in [0, 1) of its released distribution.
-
-        The identity for encodings through that distribution; for ``numeric="minmax"`` the private quantile
-        scaled by the public bounds.
+        Of the present values, for a column that has a coordinate; both of shape (n,).
 
         Raises
         ------
@@ -211,10 +225,23 @@ class Encoder:
         """
         if self.marginals is None:
             raise ConfigError("marginals were not released, so there is no distribution to match")
-        rank = np.minimum(u.astype(np.float32), np.nextafter(np.float32(1.0), np.float32(0.0)))
-        if self.numeric == "copula" or not self.grids[j].ordered:
-            return rank
-        return self._scaled(j, *locate(self._cdf[j], rank))
+        # As float32, ranks are rounded, some up to 1.
+        ranks = np.minimum(u.astype(np.float32), np.nextafter(np.float32(1.0), np.float32(0.0)))
+        return locate(self._cdf[j], ranks)
+
+    def group_probabilities(self) -> tuple[NDArray[np.float64], ...]:
+        """Released probabilities of every one-hot group, in the layout's order; uniform without marginals."""
+        return tuple(self.released(j) for j, group in enumerate(self.group) if group is not None)
+
+    def released(self, j: int) -> NDArray[np.float64]:
+        """Released probabilities of column j's one-hot group: categories, or present and missing."""
+        grid, group = self.grids[j], self.group[j]
+        assert group is not None
+        size = group[1] - group[0]
+        p = np.full(size, 1.0 / size) if self.marginals is None else self.marginals.probabilities[j]
+        if self.coordinate[j] is not None and self.marginals is not None:
+            p = np.array([p[: grid.present].sum(), p[grid.present :].sum()])
+        return p / p.sum()
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays; the schema is kept apart."""

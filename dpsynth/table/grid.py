@@ -204,12 +204,22 @@ class Grid:
     def _from_index(self, index: NDArray[np.int64], missing: NDArray[np.bool_]) -> pd.Series:
         """Turn numbers of values into values of the schema's data type."""
         column = self.column
-        if column.is_numeric:
+        assert self.starts is not None
+        count = int(self.starts[-1])
+        if column.is_numeric and count > len(index):
             return cast(column, np.where(missing, np.nan, step_values(column, index)))
-        labels = np.empty(len(column.categories) + 1, dtype=object)
-        labels[:-1] = column.categories
-        labels[-1] = None
-        return cast(column, labels[np.where(missing, -1, index)])
+        # Every declared value is converted once, and then taken as often as it occurs.
+        declared: NDArray
+        if column.is_numeric:
+            declared = step_values(column, np.arange(count))
+        else:
+            declared = np.empty(count, dtype=object)
+            declared[:] = column.categories
+        if column.missing:
+            declared = np.append(declared, np.array([None if declared.dtype == object else np.nan]))
+            index = np.where(missing, count, index)
+        values = cast(column, declared).array.take(index)
+        return pd.Series(values, name=column.name, copy=False)
 
     def _real_edges(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         assert self.edges is not None

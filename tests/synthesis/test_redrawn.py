@@ -160,10 +160,10 @@ def test_each_block_of_a_long_table_is_drawn_from_many():
     rng = np.random.default_rng(5)
     model = model_of(pairs(N, rng), PAIR, noise=4.0, rng=rng)
     asked: list[int] = []
-    whole = GeneratorModel.points
+    whole = GeneratorModel._drawn
 
     class Watched(GeneratorModel):
-        def points(self, n, rng):
+        def _drawn(self, n, rng):
             asked.append(n)
             return whole(self, n, rng)
 
