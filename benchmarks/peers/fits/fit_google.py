@@ -1,0 +1,52 @@
+"""google/dpsynth, which imports under our name: its own environment, and its own private quantile cells."""
+
+import dpsynth
+import harness
+import numpy as np
+from dpsynth import discrete_mechanisms
+
+MECHANISMS = {
+    "mst": discrete_mechanisms.MSTConfig,
+    "aim": discrete_mechanisms.AIMConfig,
+    "swift": discrete_mechanisms.SWIFTConfig,
+}
+
+
+def fit(train, task):
+    frame, domains = train.copy(), {}
+    for column in task["columns"]:
+        name, values = column["name"], train[column["name"]]
+        if column.get("size"):
+            # whole numbers: values are looked up by their text, and "1.0" is no category
+            frame[name] = values.fillna(column["size"]).astype(int)
+            codes = list(range(column["size"] + bool(column.get("missing"))))
+            domains[name] = dpsynth.CategoricalAttribute(codes)
+            continue
+        whole = column["kind"] == "integer"
+        missing = bool(column.get("missing"))
+        # a missing value lies outside the bounds and so has the cell that the library keeps for those
+        frame[name] = values.astype(int) if whole and not missing else values.astype(float)
+        domains[name] = dpsynth.NumericalAttribute(
+            min_value=column["lower"],
+            max_value=column["upper"],
+            clip_to_range=not missing,
+            dtype="int" if whole else "float",
+            interval_handling="sample",
+        )
+    config = dpsynth.TabularConfig(
+        domains=domains, discrete_mechanism=MECHANISMS[task["options"]["method"]]()
+    )
+    mechanism = config.calibrate(epsilon=task["epsilon"], delta=task["delta"])
+    made = mechanism(np.random.default_rng(task["seed"]), frame).synthetic_data
+    rng = np.random.default_rng(task["seed"])
+    # its size is its noisy count: as many rows as asked for, at random
+    made = made.iloc[rng.permutation(np.resize(np.arange(len(made)), task["rows"]))].reset_index(drop=True)
+    for column in task["columns"]:
+        made[column["name"]] = made[column["name"]].astype(float)
+        if column.get("size") and column.get("missing"):
+            made[column["name"]] = made[column["name"]].where(made[column["name"]] < column["size"])
+    return made
+
+
+if __name__ == "__main__":
+    harness.carry_out(fit, ["dpsynth", "mbi", "jax", "dp-accounting"])
