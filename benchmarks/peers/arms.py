@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries. Add an arm by adding a line.
+#: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries; a new arm is a new line
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
     "ours: TAN alone": {"prior": "tan", "training_steps": 0},

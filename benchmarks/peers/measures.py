@@ -52,7 +52,7 @@ def real(train: Table, test: Table) -> dict[str, float | None]:
 
 
 def signs_kept(found: Evaluation) -> float | None:
-    """Of the terms that are significant in the real regression, the share with the same sign; None without any.
+    """Share of the real regression's significant terms with the same sign; None if it has none.
 
     A term that the synthetic table cannot tell (its regression fails) is not kept.
     """

@@ -43,7 +43,7 @@ DIABETES_COLUMNS = (
 
 
 def diabetes130_any() -> Table:
-    """Diabetes-130, one row a patient, 20 columns; the outcome is any readmission, not only within 30 days."""
+    """Diabetes-130, one row a patient, 20 columns; the outcome is any readmission, not that in 30 days."""
     card = datasets.card("diabetes130")
     path = location.require_file(card, None)
     columns = [card.table[name].model_copy(update={"name": source}) for name, source in card.sources.items()]

@@ -1,7 +1,7 @@
 """The utility suite: every arm on every table at every epsilon, rounds kept one by one.
 
-Seed 0 of everything comes first. Further seeds follow for whatever took less than :data:`SLOW` seconds and was
-not stopped at the time limit; a failure of another kind is tried again with each seed.
+Seed 0 of everything comes first. Further seeds follow for whatever took at most :data:`SLOW` seconds and
+was not stopped at the time limit; a failure of another kind is tried again with each seed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Public cells: equal for every peer that wants categories, from what the schema says of a column alone.
 
-A numeric column is cut into at most 32 cells of equal width on its declared scale (linear, or logarithmic for
-skewed laboratory values), no more than it has values; a missing value has a cell of its own, the last. Runs in
-every peer's environment: nothing but NumPy and pandas, nothing of ours.
+A numeric column is cut into at most 32 cells of equal width on its declared scale (linear, or logarithmic
+for skewed laboratory values), no more than it has values; a missing value has a cell of its own, the last.
+Runs in every peer's environment: nothing but NumPy and pandas, nothing of ours.
 """
 
 import numpy as np

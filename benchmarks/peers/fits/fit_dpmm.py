@@ -1,4 +1,4 @@
-"""dpmm's pipelines: its own priv-tree cells between the public bounds, for a tenth of epsilon (its default)."""
+"""dpmm's pipelines: its own priv-tree cells between the public bounds, for a tenth of epsilon."""
 
 import harness
 import pandas as pd

@@ -1,8 +1,15 @@
-"""google/dpsynth, which imports under our name: its own environment, and its own private quantile cells."""
+"""google/dpsynth, which imports under our name: its own environment, and its own private quantile cells.
 
-import dpsynth
+It needs dp-accounting from its public source too: the published 0.6.0 lacks an event that it uses. Codes are
+drawn as bytes, and code 0 of a column with missing values less 1 is then 255 ("index 255 is out of bounds"): they
+are made whole numbers here before they are decoded.
+"""
+
 import harness
 import numpy as np
+from dpsynth.local_mode import vectorized_transformations
+
+import dpsynth
 from dpsynth import discrete_mechanisms
 
 MECHANISMS = {
@@ -10,6 +17,11 @@ MECHANISMS = {
     "aim": discrete_mechanisms.AIMConfig,
     "swift": discrete_mechanisms.SWIFTConfig,
 }
+
+undiscretize = vectorized_transformations.undiscretize
+vectorized_transformations.undiscretize = lambda codes, *facts, **options: undiscretize(
+    np.asarray(codes, dtype=int), *facts, **options
+)
 
 
 def fit(train, task):
