@@ -2,7 +2,8 @@
 
     python -m benchmarks peers --suite utility --out DIR [--data flchain support2] [--epsilon 3] [--seeds 5]
 
-Each peer runs in a virtual environment of its own, made under --environments from its file of pins. The same command on the same folder goes on where it was.
+Each peer runs in a virtual environment of its own, made under --environments from its file of pins.
+The same command on the same folder goes on where it was.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """google/dpsynth, which imports under our name: its own environment, and its own private quantile cells.
 
 It needs dp-accounting from its public source too: the published 0.6.0 lacks an event that it uses. Codes are
-drawn as bytes, and code 0 of a column with missing values less 1 is then 255 ("index 255 is out of bounds"): they
-are made whole numbers here before they are decoded.
+drawn as bytes, and code 0 of a column with missing values less 1 is then 255 ("index 255 is out of bounds"):
+they are made whole numbers here before they are decoded.
 """
 
 import harness
