@@ -70,9 +70,9 @@ def _utility(args: argparse.Namespace, environments: Environments) -> None:
         "Half of each table trains, half tests (stratified by outcome, split seed 0); δ = n^-1.5; public "
         "bounds, categories and steps are the same for all. Numbers are medians over seeds, in brackets the "
         "smallest and the largest (five seeds: a 94 % interval of the median). A fit is stopped after "
-        f"{args.limit:g} s; an arm whose first fit took more than {utility.SLOW:g} s has one seed. One core "
-        "a fit. Seconds are those of the fit and the draw, compiling included, imports not; memory is the "
-        "process's peak.",
+        f"{args.limit:g} s of processor time; an arm whose first fit took more than {utility.SLOW:g} s has "
+        "one seed. CPU s are seconds of processor time of the fit and the draw, compiling included, imports "
+        "not, over all threads (`fits.csv` has seconds by the clock); MiB is the process's peak memory.",
         "",
         "Cells of numbers: ours by public histogram cells; dpmm its own priv-tree (a tenth of ε); google "
         "its own private quantiles (32); SmartNoise's MST and AIM 32 public cells of equal width on the "
@@ -102,6 +102,6 @@ def _parser() -> argparse.ArgumentParser:
     of_utility.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     of_utility.add_argument("--seeds", type=int, default=5)
     of_utility.add_argument("--what", nargs="+", choices=list(ARMS), default=list(ARMS), metavar="ARM")
-    of_utility.add_argument("--limit", type=float, default=900.0, help="seconds that a fit may take")
+    of_utility.add_argument("--limit", type=float, default=900.0, help="seconds of processor time for a fit")
     of_utility.add_argument("--tables-only", action="store_true", help="write tables of the rounds there are")
     return parser

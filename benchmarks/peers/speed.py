@@ -107,7 +107,7 @@ def _explained() -> list[str]:
     return [
         f"Critic {widths}, LeakyReLU, Adam, float32, one thread of BLAS; {ROUNDS} rounds in which ours and "
         f"Opacus take turns, {REPEATS} repeats of 300 (batch 208) or 60 (batch 2,048) steps in each; "
-        "compiling left out. Ratios are taken within a round: their median, in brackets the smallest and the largest. "
-        "Ours draws a Poisson sample and a generated batch and takes a generator step every five "
+        "compiling left out. Ratios are taken within a round: their median, in brackets the smallest and the "
+        "largest. Ours draws a Poisson sample and a generated batch and takes a generator step every five "
         "(`benchmarks/step_time.py`); Opacus's steps are on the records' batch alone, which is less work.",
     ]

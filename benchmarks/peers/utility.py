@@ -30,7 +30,7 @@ from dpsynth.errors import DpsynthError, InputError
 from dpsynth.files.rounds import carry_out
 
 FITS = Path(__file__).parent / "fits"
-#: an arm whose first fit took longer has one seed
+#: an arm whose first fit took more seconds of processor time has one seed
 SLOW = 300.0
 REAL = "real records"
 #: what every round depends on beside its own label; a folder of another protocol is refused
@@ -111,7 +111,7 @@ def _refuse_other_options(tasks: Mapping[str, Task], folder: Path) -> None:
 
 def _again(record: Mapping[str, Any]) -> bool:
     stopped = (record["failed"] or "").startswith(("stopped", "no registry", "not installed"))
-    return not stopped and (record["seconds"] or 0.0) <= SLOW
+    return not stopped and (record.get("cpu_seconds") or 0.0) <= SLOW
 
 
 def _told(done: int, total: int, label: str, seconds: float) -> None:
@@ -126,6 +126,7 @@ def _round(task: Task, *, environments: Environments, limit: float) -> dict[str,
         "epsilon": task.epsilon,
         "seed": task.seed,
         "seconds": None,
+        "cpu_seconds": None,
         "peak_mib": None,
         "failed": None,
     }

@@ -165,16 +165,16 @@ def test_what_fails_is_a_row_and_the_others_go_on(made, tmp_path, monkeypatch):
         arms.Arm("absent", "nobody", "fit_absent.py"),
         script(made, "copy", f"return {COPY}"),
     ]
-    rows = suite(tmp_path, chosen, seeds=2, limit=10.0).query("arm != 'real records'")
+    rows = suite(tmp_path, chosen, seeds=2, limit=2.5).query("arm != 'real records'")
     said = rows.groupby("arm")["failed"].apply(list).to_dict()
     assert said["fails"] == ["ValueError: no such edge in x.csv"] * 2
-    assert said["hangs"] == ["stopped after 10 s"]  # and no second seed
+    assert said["hangs"] == ["stopped after 10 s by the clock"]  # and no second seed
     assert said["dies"] == ["killed by SIGKILL"] * 2
     assert said["invents"] == ["its table cannot be evaluated: died: 7 is no category"] * 2
     assert said["absent"] == ["no registry has it: name its Python, --python nobody=PATH"]
     assert rows.query("arm == 'copy'")["failed"].isna().all()
     text = "\n".join(summaries.as_markdown(summaries.medians(rows)))
-    assert "| hangs | 0 |" in text and "- hangs: 1 failed, stopped after 10 s" in text
+    assert "| hangs | 0 |" in text and "- hangs: 1 failed, stopped after 10 s by the clock" in text
     told = summaries.medians(rows).set_index("arm")
     assert told.loc["fails", "failures"] == 2 and told.loc["copy", "failures"] == 0
 
@@ -186,10 +186,18 @@ def test_what_hangs_is_killed_with_its_children(tmp_path):
     code = (
         f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(30)"
     )
-    ended = processes.run([sys.executable, "-c", code], folder=tmp_path, limit=1.5)
+    ended = processes.run([sys.executable, "-c", code], folder=tmp_path, limit=0.4)
     assert ended.timed_out and ended.seconds < 3
     time.sleep(3)
     assert not mark.exists()
+
+
+def test_processor_time_is_limited(tmp_path, monkeypatch):
+    """A fit that computes for ever, on a machine whose clock says little."""
+    monkeypatch.setattr(processes, "PATIENCE", 100)
+    code = "while True: pass"
+    ended = processes.run([sys.executable, "-c", code], folder=tmp_path, limit=1.0)
+    assert ended.failed == "stopped after 1 s of processor time" and ended.timed_out
 
 
 def test_peers_see_nothing_of_ours(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
 """What an accountant says of the same events: ``python account.py LIBRARY CASES.json``.
 
 A case is a list of parts: ``["gaussian", noise, count]``, ``["laplace", scale, count]`` or ``["training",
-noise, sampling_prob, steps]``, under add/remove of one record. Answers: epsilon at a delta, delta at epsilon 1,
-the largest advantage (total variation), a test's least rate of misses at 10 % false alarms, and the best
+noise, sampling_prob, steps]``, under add/remove of one record. Answers: epsilon at a delta, delta at epsilon
+1, the largest advantage (total variation), a test's least rate of misses at 10 % false alarms, and the best
 accuracy of an attack where three records in ten are members; what a library does not offer is left out.
 """
 
