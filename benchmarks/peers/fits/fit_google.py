@@ -34,15 +34,18 @@ def fit(train, task):
             codes = list(range(column["size"] + bool(column.get("missing"))))
             domains[name] = dpsynth.CategoricalAttribute(codes)
             continue
-        whole = column["kind"] == "integer"
-        missing = bool(column.get("missing"))
+        missing, step = bool(column.get("missing")), column.get("step")
+        if step:
+            # whole steps above the lower bound: private quantiles of heaped numbers crowd around a heap
+            # otherwise, cells are empty that are taken to be full, and MST's tree is a star at that column
+            values = ((values - column["lower"]) / step).round()
         # a missing value lies outside the bounds and so has the cell that the library keeps for those
-        frame[name] = values.astype(int) if whole and not missing else values.astype(float)
+        frame[name] = values if missing or not step else values.astype(int)
         domains[name] = dpsynth.NumericalAttribute(
-            min_value=column["lower"],
-            max_value=column["upper"],
+            min_value=0 if step else column["lower"],
+            max_value=round((column["upper"] - column["lower"]) / step) if step else column["upper"],
             clip_to_range=not missing,
-            dtype="int" if whole else "float",
+            dtype="int" if step else "float",
             interval_handling="sample",
         )
     config = dpsynth.TabularConfig(
@@ -55,6 +58,8 @@ def fit(train, task):
     made = made.iloc[rng.permutation(np.resize(np.arange(len(made)), task["rows"]))].reset_index(drop=True)
     for column in task["columns"]:
         made[column["name"]] = made[column["name"]].astype(float)
+        if column.get("step"):
+            made[column["name"]] = column["lower"] + made[column["name"]] * column["step"]
         if column.get("size") and column.get("missing"):
             made[column["name"]] = made[column["name"]].where(made[column["name"]] < column["size"])
     return made
