@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import signal
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -32,6 +34,8 @@ SUITES = ("utility", "speed", "accounting", "evaluation")
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = _parser().parse_args(argv)
+    # so that a fit does not go on when this is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; the same command goes on from here"))
     args.out.mkdir(parents=True, exist_ok=True)
     pythons = dict(pair.split("=", 1) for pair in args.python)
     environments = Environments(args.environments.resolve(), pythons)
