@@ -28,6 +28,13 @@ OURS: dict[str, dict[str, Any]] = {
             "critic_learning_rate": 3e-3,
         },
     },
+    "ours: GAN alone, clipping, spectral": {
+        "prior": "none",
+        "training_steps": 1000,
+        "shares": {"marginals": 0.1},
+        "noise_shape": "spherical",
+        "training": {"clip_norm": 1.0},
+    },
 }
 
 

@@ -22,9 +22,20 @@ if ROOT not in sys.path:  # the door of the benchmarks, `python -m benchmarks`, 
     sys.path.append(ROOT)
 sys.path.append(f"{ROOT}/benchmarks/peers/fits")
 
-arms, environments, measures, processes, summaries, tables, utility, cells = (
+accounting, arms, environments, measures, processes, speed, summaries, tables, utility, cells = (
     importlib.import_module(name if name == "cells" else f"benchmarks.peers.{name}")
-    for name in ("arms", "environments", "measures", "processes", "summaries", "tables", "utility", "cells")
+    for name in (
+        "accounting",
+        "arms",
+        "environments",
+        "measures",
+        "processes",
+        "speed",
+        "summaries",
+        "tables",
+        "utility",
+        "cells",
+    )
 )
 
 SCHEMA = Schema(
@@ -240,6 +251,44 @@ def test_environments_are_made_once_and_again_when_pins_change(tmp_path, monkeyp
     assert len(done) == 4
     broken = environments.Environments(tmp_path / "made", {}, pins=pins)["broken"]
     assert broken.python is None and broken.failed == "not installed: ERROR: no two"
+
+
+def test_steps_are_compared_within_a_round():
+    """A ratio of medians, which a round under load distorts; a library that is given another's time."""
+    rounds = [(0, 1.0, 2.0, 8.0), (1, 10.0, 20.0, 80.0), (2, 2.0, 5.0, 15.0)]
+    rows = [
+        {"batch": 208, "round": number, "what": what, "ms": ms}
+        for number, *times in rounds
+        for what, ms in zip((speed.PLAIN, speed.OURS, "opacus: hooks"), times, strict=True)
+    ]
+    text = "\n".join(speed.as_markdown(pd.DataFrame(rows)))
+    assert "| opacus: hooks | 15 | 4.00 (3.00 to 4.00) | 8.00 (7.50 to 8.00) |" in text
+    assert f"| {speed.OURS} | 5 | 1.00 (1.00 to 1.00) | 2.00 (2.00 to 2.50) |" in text
+
+
+def test_accountants_answers_are_tabled_and_their_failures_told():
+    """An answer under another question; a library that fails and whose row is merely empty."""
+    rows = [
+        {"case": "one", "library": "ours", "epsilon": 1.25, "delta": 0.5, "advantage": 0.75, "seconds": 2.0},
+        {"case": "one", "library": "theirs", "failed": "ValueError: no | such event"},
+    ]
+    text = "\n".join(accounting.as_markdown(pd.DataFrame(rows)))
+    assert "| ours | 1.25 | 0.5 | 0.75 |  |  | 2 |" in text
+    assert "- theirs: ValueError: no \\| such event" in text
+
+
+def test_accountants_of_ours_and_dp_accounting_agree(tmp_path):
+    """A case that is built of other events for one library than for the other."""
+    script = Path(ROOT) / "benchmarks" / "peers" / "fits" / "account.py"
+    parts = [["gaussian", 4.0, 3], ["laplace", 2.0, 1], ["training", 2.0, 0.05, 20]]
+    (tmp_path / "cases.json").write_text(json.dumps({"case": parts}))
+    told = {}
+    for library in ("ours", "dp_accounting"):
+        command = [sys.executable, str(script), library, "cases.json"]
+        ended = processes.run(command, folder=tmp_path, limit=120, python_path=ROOT)
+        told[library] = json.loads(ended.stdout.splitlines()[-1])["case"]
+    for question in ("epsilon", "delta", "advantage", "accuracy"):
+        assert told["ours"][question] == pytest.approx(told["dp_accounting"][question], rel=1e-3)
 
 
 def test_our_arms_are_parameters_that_the_synthesizer_takes():
