@@ -65,5 +65,6 @@ ARMS: dict[str, Arm] = {
         _peer("SmartNoise AIM", "smartnoise", "aim"),
         _peer("SmartNoise DPCTGAN", "smartnoise", "dpctgan"),
         _peer("SmartNoise PATECTGAN", "smartnoise", "patectgan"),
+        Arm("Tab-PE", "tabpe", "fit_tabpe.py"),
     )
 }

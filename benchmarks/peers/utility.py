@@ -28,6 +28,7 @@ from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts, split
 from dpsynth.errors import DpsynthError, InputError
 from dpsynth.files.rounds import carry_out
+from dpsynth.table.schema import Schema
 
 FITS = Path(__file__).parent / "fits"
 #: an arm whose first fit took more seconds of processor time has one seed
@@ -167,10 +168,16 @@ def write_task(task: Task, place: Path) -> None:
         "seed": task.seed,
         "options": dict(task.arm.options),
         "columns": public_facts(train.schema),
+        "outcome": _short_name(train.schema),
     }
     if task.arm.environment == "ours":
         told["schema"] = train.schema.to_dict()
     (place / "task.json").write_text(json.dumps(told))
+
+
+def _short_name(schema: Schema) -> str | None:
+    facts = zip(schema.names, public_facts(schema), strict=True)
+    return next((told["name"] for name, told in facts if name == schema.outcome), None)
 
 
 def _code() -> str:

@@ -228,6 +228,7 @@ def test_task_holds_public_facts_and_the_paid_for_parameters(made, tmp_path):
     assert told["delta"] == pytest.approx(200**-1.5) and told["epsilon"] == 1.0 and told["seed"] == 4
     assert told["n"] == told["rows"] == len(pd.read_csv(tmp_path / "train.csv")) == 200
     assert told["columns"] == tables.public_facts(SCHEMA) and "schema" not in told
+    assert told["outcome"] == "c05"
 
 
 def test_environments_are_made_once_and_again_when_pins_change(tmp_path, monkeypatch):
