@@ -1,9 +1,10 @@
 """Tab-PE (microsoft/DPSDA, private-evolution): votes of nearest neighbours on random records that evolve.
 
 Its settings are those of its examples (30 iterations for more than 1,000 records, 20 otherwise), and so is
-the number of its records, about a third of the private ones and at most 1,000. The outcome is its label, whose
-shares it reads off the records unpaid; here they are paid for, by Laplace noise for a twentieth of epsilon. A
-number that may be missing has a category beside it that says so, and the middle of its bounds in its place.
+the number of its records, about a third of the private ones and at most 1,000. The outcome is its label,
+whose shares it reads off the records unpaid; here they are paid for, by Laplace noise for a twentieth of
+epsilon. A number that may be missing has a category beside it that says so, and the middle of its bounds in
+its place.
 """
 
 import harness

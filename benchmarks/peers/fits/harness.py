@@ -3,9 +3,9 @@
     python fit_NAME.py FOLDER
 
 FOLDER holds ``train.csv`` (categories as whole numbers from 0, missing values empty) and ``task.json``:
-epsilon, delta, n (public), rows to draw, seed, options of the arm, the columns' public facts and the outcome's
-name. The script leaves ``synthetic.csv`` of the same form and ``result.json``: seconds by the clock and of the
-processor, the process's peak memory, versions.
+epsilon, delta, n (public), rows to draw, seed, options of the arm, the columns' public facts and the
+outcome's name. The script leaves ``synthetic.csv`` of the same form and ``result.json``: seconds by the
+clock and of the processor, the process's peak memory, versions.
 """
 
 import json
