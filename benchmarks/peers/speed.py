@@ -7,7 +7,7 @@ the machine does falls on both. Ratios can be compared, milliseconds of a shared
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ import pandas as pd
 from benchmarks.peers.environments import Environments
 from benchmarks.peers.processes import run
 from dpsynth.files.atomic import write_text
+from dpsynth.files.rounds import carry_out
 
 HERE = Path(__file__).parent
 BATCHES, WIDTHS, ROUNDS = (208, 2048), "20,64,128,256,1", 3
 #: steps of one repeat: fewer of the larger batch
-STEPS = {208: 300, 2048: 60}
+STEPS = {208: 200, 2048: 20}
 REPEATS, LIMIT = 3, 900.0
 #: against what each is given as a ratio
 OURS, PLAIN = "ours: spectral, optimal noise", "ours: without privacy"
@@ -28,18 +29,24 @@ OURS, PLAIN = "ours: spectral, optimal noise", "ours: without privacy"
 
 def suite(out: Path, environments: Environments, head: list[str]) -> None:
     """Write ``README.md`` and ``steps.csv``, and print the former."""
+    work = out.resolve() / "work"
+    work.mkdir(exist_ok=True)
+    tasks = {
+        f"round-{number}-batch-{batch}-{arm}": (number, batch, arm)
+        for number in range(ROUNDS)
+        for batch in BATCHES
+        for arm in ("ours", "opacus")
+    }
+    one = partial(_round, environments=environments, work=work)
+    settings = {"widths": WIDTHS, "repeats": REPEATS, "steps": {str(b): n for b, n in STEPS.items()}}
+    done = carry_out(one, tasks, folder=out / "rounds", settings=settings)
     rows, failures = [], []
-    for number in range(ROUNDS):
-        for batch in BATCHES:
-            for arm in ("ours", "opacus"):
-                found = _one(arm, batch, environments, out)
-                if isinstance(found, str):
-                    failures.append(f"{arm}, batch {batch}, round {number + 1}: {found}")
-                    continue
-                rows += [
-                    {"batch": batch, "round": number, "what": f"{arm}: {kind}", "ms": milliseconds}
-                    for kind, milliseconds in found.items()
-                ]
+    for label, (number, batch, arm) in tasks.items():
+        found = done[label]
+        if found["failed"]:
+            failures.append(f"{arm}, batch {batch}, round {number + 1}: {found['failed']}")
+        for kind, milliseconds in found["ms"].items():
+            rows.append({"batch": batch, "round": number, "what": f"{arm}: {kind}", "ms": milliseconds})
     frame = pd.DataFrame(rows)
     write_text(out / "steps.csv", frame.to_csv(index=False, float_format="%.5g"))
     lines = ["# Time of a critic step beside Opacus", "", *head, "", *_explained(), *as_markdown(frame)]
@@ -68,31 +75,24 @@ def _ratio(wide: pd.DataFrame, what: str, base: str) -> str:
     return f"{ratios.median():.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
 
 
-def _one(arm: str, batch: int, environments: Environments, out: Path) -> Mapping[str, float] | str:
+def _round(task: tuple[int, int, str], *, environments: Environments, work: Path) -> dict[str, Any]:
+    """Milliseconds a step by kind, or why there are none."""
+    _, batch, arm = task
     environment = environments[arm]
     if environment.python is None:
-        return environment.failed or ""
+        return {"failed": environment.failed, "ms": {}}
     sizes = WIDTHS.split(",")
     if arm == "ours":
         hidden = ",".join(sizes[1:-1])
-        options = {
-            "repeats": REPEATS,
-            "steps": STEPS[batch],
-            "batch": batch,
-            "dim": sizes[0],
-            "hidden": hidden,
-        }
+        options = {"repeats": REPEATS, "steps": STEPS[batch], "batch": batch}
+        options |= {"dim": sizes[0], "hidden": hidden}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         command = [environment.python, str(HERE.parent / "step_time.py"), *words]
     else:
         words = [str(batch), WIDTHS, str(REPEATS), str(STEPS[batch])]
         command = [environment.python, str(HERE / "fits" / "step_opacus.py"), *words]
-    place = out / "work"
-    place.mkdir(exist_ok=True)
-    ended = run(command, folder=place, limit=LIMIT, python_path=environment.python_path)
-    if ended.failed is not None:
-        return ended.failed
-    return _medians(arm, ended.stdout)
+    ended = run(command, folder=work, limit=LIMIT, python_path=environment.python_path)
+    return {"failed": ended.failed, "ms": {} if ended.failed else _medians(arm, ended.stdout)}
 
 
 def _medians(arm: str, stdout: str) -> dict[str, float]:
@@ -106,7 +106,7 @@ def _explained() -> list[str]:
     widths = WIDTHS.replace(",", "-")
     return [
         f"Critic {widths}, LeakyReLU, Adam, float32, one thread of BLAS; {ROUNDS} rounds in which ours and "
-        f"Opacus take turns, {REPEATS} repeats of 300 (batch 208) or 60 (batch 2,048) steps in each; "
+        f"Opacus take turns, {REPEATS} repeats of {STEPS[208]} (batch 208) or {STEPS[2048]} (batch 2,048) steps in each; "
         "compiling left out. Ratios are taken within a round: their median, in brackets the smallest and the "
         "largest. Ours draws a Poisson sample and a generated batch and takes a generator step every five "
         "(`benchmarks/step_time.py`); Opacus's steps are on the records' batch alone, which is less work.",
