@@ -104,10 +104,11 @@ def _medians(arm: str, stdout: str) -> dict[str, float]:
 
 def _explained() -> list[str]:
     widths = WIDTHS.replace(",", "-")
+    steps = " or ".join(f"{count} (batch {batch:,})" for batch, count in STEPS.items())
     return [
         f"Critic {widths}, LeakyReLU, Adam, float32, one thread of BLAS; {ROUNDS} rounds in which ours and "
-        f"Opacus take turns, {REPEATS} repeats of {STEPS[208]} (batch 208) or {STEPS[2048]} (batch 2,048) steps in each; "
-        "compiling left out. Ratios are taken within a round: their median, in brackets the smallest and the "
-        "largest. Ours draws a Poisson sample and a generated batch and takes a generator step every five "
-        "(`benchmarks/step_time.py`); Opacus's steps are on the records' batch alone, which is less work.",
+        f"Opacus take turns, {REPEATS} repeats of {steps} steps in each; compiling left out. Ratios are "
+        "taken within a round: their median, in brackets the smallest and the largest. Ours draws a Poisson "
+        "sample and a generated batch and takes a generator step every five (`benchmarks/step_time.py`); "
+        "Opacus's steps are on the records' batch alone, which is less work.",
     ]
