@@ -1,0 +1,70 @@
+"""Who is compared: our own arms, given as parameters of ``DPWGANGP``, and the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries; a new arm is a new line
+OURS: dict[str, dict[str, Any]] = {
+    "ours: default": {},
+    "ours: TAN alone": {"prior": "tan", "training_steps": 0},
+    "ours: tree alone": {"prior": "tree", "training_steps": 0},
+    # without a prior the marginals cost a tenth of mu^2 and the critic has the rest
+    "ours: GAN alone": {"prior": "none", "training_steps": 1000, "shares": {"marginals": 0.1}},
+    "ours: GAN alone, clipping": {
+        "prior": "none",
+        "training_steps": 1000,
+        "shares": {"marginals": 0.1},
+        "noise_shape": "spherical",
+        "training": {
+            "activation": "leaky_relu",
+            "critic_hidden": [16, 16],
+            "critic_constraint": "none",
+            "penalty": "public",
+            "penalty_weight": 1.0,
+            "clip_norm": 1.0,
+            "critic_learning_rate": 3e-3,
+        },
+    },
+    "ours: GAN alone, clipping, spectral": {
+        "prior": "none",
+        "training_steps": 1000,
+        "shares": {"marginals": 0.1},
+        "noise_shape": "spherical",
+        "training": {"clip_norm": 1.0},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to make a synthetic table: a script, the environment that it runs in, its options."""
+
+    name: str
+    environment: str
+    script: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _peer(name: str, environment: str, method: str) -> Arm:
+    return Arm(name, environment, f"fit_{environment}.py", {"method": method})
+
+
+ARMS: dict[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        *(Arm(name, "ours", "fit_ours.py", options) for name, options in OURS.items()),
+        _peer("dpmm MST", "dpmm", "mst"),
+        _peer("dpmm AIM", "dpmm", "aim"),
+        _peer("google MST", "google", "mst"),
+        _peer("google AIM", "google", "aim"),
+        _peer("google SWIFT", "google", "swift"),
+        _peer("SmartNoise MST", "smartnoise", "mst"),
+        _peer("SmartNoise AIM", "smartnoise", "aim"),
+        _peer("SmartNoise DPCTGAN", "smartnoise", "dpctgan"),
+        _peer("SmartNoise PATECTGAN", "smartnoise", "patectgan"),
+        Arm("Tab-PE", "tabpe", "fit_tabpe.py"),
+    )
+}

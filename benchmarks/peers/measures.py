@@ -1,0 +1,70 @@
+"""What is measured of a synthetic table: `dpsynth.evaluate` against both halves, the same for every arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import dpsynth
+from dpsynth.datasets import Table
+from dpsynth.evaluation.records import Evaluation
+
+#: by column of the results: the measure of `dpsynth.evaluate`, what is best, and what it is
+MEASURES: dict[str, tuple[str, str]] = {
+    "auc": ("higher", "mean AUC of three classifiers trained on synthetic, tested on held-out real records"),
+    "nn": ("0.5", "unbiased nearest-neighbour adversarial accuracy against the training half"),
+    "tvd": ("lower", "mean total variation distance of single columns"),
+    "correlation": ("lower", "mean error of correlations"),
+    "discriminator": ("0.5", "AUC of gradient boosting that tells synthetic from held-out real records"),
+    "signs": ("higher", "share of the real regression's significant terms (p < 0.05) that keep their sign"),
+    "positive": ("real", "share of positive outcomes"),
+}
+_NAMES = {
+    "auc": "auc_mean",
+    "nn": "nn_accuracy_train",
+    "tvd": "tvd_mean",
+    "correlation": "correlation_error",
+    "discriminator": "discriminator_auc_hist_gradient_boosting",
+    "positive": "positive_rate_synthetic",
+}
+
+
+def measured(synthetic: pd.DataFrame, train: Table, test: Table) -> dict[str, float | None]:
+    """Measure a synthetic table; None where it has no such number (no outcome left, no fit)."""
+    found = dpsynth.evaluate(
+        synthetic, train=train.frame, test=test.frame, schema=train.schema, seed=0, reference=False
+    )
+    values = {column: number(found, name) for column, name in _NAMES.items()}
+    return {column: signs_kept(found) if column == "signs" else values[column] for column in MEASURES}
+
+
+def real(train: Table, test: Table) -> dict[str, float | None]:
+    """What real records reach: models trained on the training half, and its share of positive outcomes."""
+    found = dpsynth.evaluate(
+        test.frame, train=train.frame, test=test.frame, schema=train.schema, seed=0, reference=True
+    )
+    known = {"auc": "auc_real_mean", "positive": "positive_rate_train", "tvd": "tvd_mean_baseline"}
+    known["correlation"] = "correlation_error_baseline"
+    values: dict[str, float | None] = dict.fromkeys(MEASURES)
+    return values | {column: number(found, name) for column, name in known.items()}
+
+
+def signs_kept(found: Evaluation) -> float | None:
+    """Share of the real regression's significant terms with the same sign; None if it has none.
+
+    A term that the synthetic table cannot tell (its regression fails) is not kept.
+    """
+    rows: list[dict[str, Any]] = [
+        row
+        for detail in found.of_kind("effects")
+        for row in detail.data["rows"]
+        if row["real"] is not None and row["real"]["p_value"] < 0.05
+    ]
+    return float(np.mean([row["same_sign"] is True for row in rows])) if rows else None
+
+
+def number(found: Evaluation, name: str) -> float | None:
+    """The value of a measure that may be absent."""
+    return found[name].value if name in found else None

@@ -1,0 +1,303 @@
+"""The comparison with peers, with scripts of our own in the place of the peers' packages."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth.datasets import Table
+from dpsynth.errors import InputError
+from dpsynth.table import Column, Schema
+
+ROOT = str(Path(dpsynth.__file__).parents[1])
+if ROOT not in sys.path:  # the door of the benchmarks, `python -m benchmarks`, is run from here
+    sys.path.append(ROOT)
+sys.path.append(f"{ROOT}/benchmarks/peers/fits")
+
+accounting, arms, environments, measures, processes, speed, summaries, tables, utility, cells = (
+    importlib.import_module(name if name == "cells" else f"benchmarks.peers.{name}")
+    for name in (
+        "accounting",
+        "arms",
+        "environments",
+        "measures",
+        "processes",
+        "speed",
+        "summaries",
+        "tables",
+        "utility",
+        "cells",
+    )
+)
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=99),
+        Column(name="visits", kind="integer", lower=0, upper=4, missing=True),
+        Column(name="crea", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log", missing=True),
+        Column(name="weight", kind="continuous", lower=30, upper=200),
+        Column(name="sex", kind="binary", categories=("F", "M"), missing=True),
+        Column(name="died", kind="binary", categories=(False, True)),
+    ),
+    outcome="died",
+    n_public=400,
+)
+COPY = "train.sample(task['rows'], replace=True, random_state=task['seed'])"
+
+
+def patients(n: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    age = rng.integers(18, 100, n)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "visits": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 5, n)),
+            "crea": np.where(rng.random(n) < 0.2, np.nan, np.round(rng.uniform(0.1, 20, n), 1)),
+            "weight": rng.uniform(30, 200, n),
+            "sex": np.where(rng.random(n) < 0.1, None, rng.choice(["F", "M"], n)),
+            "died": rng.random(n) < 1 / (1 + np.exp(-(age - 60) / 10)),
+        }
+    )
+    return SCHEMA.conform(frame).frame
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """A table that this module makes, and a folder for scripts of fits."""
+    monkeypatch.setitem(tables.MADE, "made", lambda: Table(patients(), SCHEMA, "made"))
+    tables.split.cache_clear()
+    fits = tmp_path / "fits"
+    fits.mkdir()
+    harness = Path(ROOT) / "benchmarks" / "peers" / "fits" / "harness.py"
+    (fits / "harness.py").write_text(harness.read_text())
+    monkeypatch.setattr(utility, "FITS", fits)
+    yield fits
+    tables.split.cache_clear()
+
+
+def script(fits: Path, name: str, body: str) -> object:
+    text = f"import harness, time\ndef fit(train, task):\n    {body}\nharness.carry_out(fit, ['pandas'])\n"
+    (fits / f"fit_{name}.py").write_text(text)
+    return arms.Arm(name, "fake", f"fit_{name}.py", {"method": name})
+
+
+def suite(folder: Path, chosen: list, **options):
+    known = environments.Environments(folder / "environments", {"fake": sys.executable})
+    settings = {"tables": ["made"], "epsilons": [3.0], "seeds": 1, "limit": 60.0, **options}
+    return utility.suite(folder / "rounds", known, arms=chosen, **settings)
+
+
+def test_numbers_of_a_table_and_back():
+    """A category under another code, a missing value that becomes a category, a value that is moved."""
+    frame = patients()
+    numbers = tables.as_numbers(frame, SCHEMA)
+    assert numbers.dtypes.eq(float).all() and list(numbers.columns[:2]) == ["c00", "c01"]
+    assert numbers["c04"].isna().sum() == frame["sex"].isna().sum() > 0
+    back = SCHEMA.conform(tables.from_numbers(numbers, SCHEMA)).frame
+    pd.testing.assert_frame_equal(back, frame)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"), [("c05", 2, "2 is no category"), ("c00", np.nan, "missing")]
+)
+def test_tables_that_do_not_fit_are_refused(column, value, said):
+    """A peer that invents a category, or leaves out a value that must be there, is not evaluated silently."""
+    numbers = tables.as_numbers(patients(), SCHEMA)
+    numbers.loc[0, column] = value
+    with pytest.raises(ValueError, match=said):
+        tables.from_numbers(numbers, SCHEMA)
+
+
+def test_public_cells_and_back():
+    """Cells that depend on the records; a value drawn into the neighbouring cell, off its step or bounds."""
+    facts = tables.public_facts(SCHEMA)
+    numbers = tables.as_numbers(patients(), SCHEMA)
+    coded = cells.to_codes(numbers, facts)
+    sizes = [cells.size(column) for column in facts]
+    assert sizes[1] == 6 and sizes[3:] == [32, 3, 2] and max(sizes) <= 33
+    assert (coded >= 0).all().all() and (coded.max().to_numpy() < sizes).all()
+    drawn = cells.from_codes(coded, facts, np.random.default_rng(0))
+    pd.testing.assert_frame_equal(cells.to_codes(drawn, facts), coded)
+    steps = drawn["c02"].dropna() / 0.1
+    assert np.allclose(steps, steps.round()) and steps.min() >= 1
+    # the same row among other records has the same codes
+    pd.testing.assert_frame_equal(cells.to_codes(numbers.iloc[:1], facts), coded.iloc[:1])
+
+
+def test_cells_are_equally_wide_on_the_declared_scale():
+    """Linear cells for a skewed laboratory value, which leave nearly all records in one cell."""
+    facts = {column["kind"]: column for column in tables.public_facts(SCHEMA)}
+    assert np.allclose(np.diff(cells.edges(facts["continuous"])), 170 / 32)
+    log = {"name": "x", "lower": 1.0, "upper": 1000.0, "step": None, "scale": "log"}
+    assert np.allclose(np.diff(np.log(cells.edges(log))), np.log(1000) / 32)
+
+
+def test_fits_are_measured_and_kept(made, tmp_path):
+    """An arm that is fitted again although its round is there; a wrong seed; measures of other records."""
+    counted = tmp_path / "counted"
+    copy = script(made, "copy", f"open({str(counted)!r}, 'a').write('x'); return {COPY}")
+    rows = suite(tmp_path, [copy], seeds=2)
+    assert counted.read_text() == "xx" and list(rows["arm"]) == ["real records", "copy", "copy"]
+    fitted = rows[rows["arm"] == "copy"]
+    assert fitted["failed"].isna().all() and list(fitted["seed"]) == [0, 1]
+    assert (fitted["tvd"] < 0.1).all() and (
+        fitted["nn"] < 0.4
+    ).all()  # copies lie nearer than real records do
+    assert (fitted["seconds"] > 0).all() and (fitted["peak_mib"] > 10).all()
+    again = suite(tmp_path, [copy], seeds=2)
+    assert counted.read_text() == "xx"
+    pd.testing.assert_frame_equal(again, rows)
+    summary = summaries.write(tmp_path / "rounds", rows, "Title", ["Note."])
+    median = summary[summary["arm"] == "copy"].iloc[0]
+    assert median["seeds"] == 2 and median["auc"] == pytest.approx(fitted["auc"].mean())
+    assert median["auc_low"] == fitted["auc"].min() and median["auc_high"] == fitted["auc"].max()
+    with pytest.raises(InputError, match="other options of 'copy'"):
+        suite(tmp_path, [arms.Arm("copy", "fake", "fit_copy.py", {"method": "other"})])
+
+
+def test_what_fails_is_a_row_and_the_others_go_on(made, tmp_path, monkeypatch):
+    """A peer that fails, hangs, dies or has no environment ends the run, or its row says nothing."""
+    monkeypatch.setattr(utility, "measured", lambda *_: dict.fromkeys(measures.MEASURES, 0.5))
+    monkeypatch.setattr(utility, "real", lambda *_: dict.fromkeys(measures.MEASURES, 0.5))
+    hang = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    chosen = [
+        script(made, "fails", "raise ValueError('no such edge in /home/me/x.csv')"),
+        script(made, "hangs", f"{hang}; time.sleep(60)"),
+        script(made, "dies", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
+        script(made, "invents", "return train.assign(c05=7)"),
+        arms.Arm("absent", "nobody", "fit_absent.py"),
+        script(made, "copy", f"return {COPY}"),
+    ]
+    rows = suite(tmp_path, chosen, seeds=2, limit=2.5).query("arm != 'real records'")
+    said = rows.groupby("arm")["failed"].apply(list).to_dict()
+    assert said["fails"] == ["ValueError: no such edge in x.csv"] * 2
+    assert said["hangs"] == ["stopped after 10 s by the clock"]  # and no second seed
+    assert said["dies"] == ["killed by SIGKILL"] * 2
+    assert said["invents"] == ["its table cannot be evaluated: died: 7 is no category"] * 2
+    assert said["absent"] == ["no registry has it: name its Python, --python nobody=PATH"]
+    assert rows.query("arm == 'copy'")["failed"].isna().all()
+    text = "\n".join(summaries.as_markdown(summaries.medians(rows)))
+    assert "| hangs | 0 |" in text and "- hangs: 1 failed, stopped after 10 s by the clock" in text
+    told = summaries.medians(rows).set_index("arm")
+    assert told.loc["fails", "failures"] == 2 and told.loc["copy", "failures"] == 0
+
+
+def test_what_hangs_is_killed_with_its_children(tmp_path):
+    """A process that a peer started goes on after the time limit and takes the next fit's core."""
+    mark = tmp_path / "mark"
+    child = f"import time; time.sleep(3); open({str(mark)!r}, 'w')"
+    code = (
+        f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(30)"
+    )
+    ended = processes.run([sys.executable, "-c", code], folder=tmp_path, limit=0.4)
+    assert ended.timed_out and ended.seconds < 3
+    time.sleep(3)
+    assert not mark.exists()
+
+
+def test_processor_time_is_limited(tmp_path, monkeypatch):
+    """A fit that computes for ever, on a machine whose clock says little."""
+    monkeypatch.setattr(processes, "PATIENCE", 100)
+    code = "while True: pass"
+    ended = processes.run([sys.executable, "-c", code], folder=tmp_path, limit=1.0)
+    assert ended.failed == "stopped after 1 s of processor time" and ended.timed_out
+
+
+def test_peers_see_nothing_of_ours(tmp_path, monkeypatch):
+    """google/dpsynth imports under our name: with our PYTHONPATH it would be ours that is measured."""
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+    code = "import os; print(os.environ.get('PYTHONPATH'), os.environ['OMP_NUM_THREADS'])"
+    assert processes.run([sys.executable, "-c", code], folder=tmp_path, limit=30).stdout.split() == [
+        "None",
+        "1",
+    ]
+
+
+def test_task_holds_public_facts_and_the_paid_for_parameters(made, tmp_path):
+    """Another delta or number of records for one arm than for the others."""
+    utility.write_task(utility.Task("made", script(made, "copy", ""), 1.0, 4), tmp_path)
+    told = json.loads((tmp_path / "task.json").read_text())
+    assert told["delta"] == pytest.approx(200**-1.5) and told["epsilon"] == 1.0 and told["seed"] == 4
+    assert told["n"] == told["rows"] == len(pd.read_csv(tmp_path / "train.csv")) == 200
+    assert told["columns"] == tables.public_facts(SCHEMA) and "schema" not in told
+    assert told["outcome"] == "c05"
+
+
+def test_environments_are_made_once_and_again_when_pins_change(tmp_path, monkeypatch):
+    """A peer that goes on in an environment of older pins; an installation that fails ends the run."""
+    pins, done = tmp_path / "pins", []
+    pins.mkdir()
+    (pins / "good.txt").write_text("one==1\n")
+    (pins / "broken.txt").write_text("two==2\n")
+
+    def run(command, *, folder, limit):
+        done.append(command[1:])
+        return processes.Ended(0.0, "ERROR: no two" if str(pins / "broken.txt") in command else None)
+
+    monkeypatch.setattr(environments, "run", run)
+    for _ in range(2):
+        found = environments.Environments(tmp_path / "made", {}, pins=pins)
+        assert found["good"] == environments.Environment(str(tmp_path / "made" / "good" / "bin" / "python"))
+    assert [command[:2] for command in done] == [["-m", "venv"], ["-m", "pip"]]
+    (pins / "good.txt").write_text("one==1.1\n")
+    assert environments.Environments(tmp_path / "made", {}, pins=pins)["good"].failed is None
+    assert len(done) == 4
+    broken = environments.Environments(tmp_path / "made", {}, pins=pins)["broken"]
+    assert broken.python is None and broken.failed == "not installed: ERROR: no two"
+
+
+def test_steps_are_compared_within_a_round():
+    """A ratio of medians, which a round under load distorts; a library that is given another's time."""
+    rounds = [(0, 1.0, 2.0, 8.0), (1, 10.0, 20.0, 80.0), (2, 2.0, 5.0, 15.0)]
+    rows = [
+        {"batch": 208, "round": number, "what": what, "ms": ms}
+        for number, *times in rounds
+        for what, ms in zip((speed.PLAIN, speed.OURS, "opacus: hooks"), times, strict=True)
+    ]
+    text = "\n".join(speed.as_markdown(pd.DataFrame(rows)))
+    assert "| opacus: hooks | 15 | 4.00 (3.00 to 4.00) | 8.00 (7.50 to 8.00) |" in text
+    assert f"| {speed.OURS} | 5 | 1.00 (1.00 to 1.00) | 2.00 (2.00 to 2.50) |" in text
+
+
+def test_accountants_answers_are_tabled_and_their_failures_told():
+    """An answer under another question; a library that fails and whose row is merely empty."""
+    rows = [
+        {"case": "one", "library": "ours", "epsilon": 1.25, "delta": 0.5, "advantage": 0.75, "seconds": 2.0},
+        {"case": "one", "library": "theirs", "failed": "ValueError: no | such event"},
+    ]
+    text = "\n".join(accounting.as_markdown(pd.DataFrame(rows)))
+    assert "| ours | 1.25 | 0.5 | 0.75 |  |  | 2 |" in text
+    assert "- theirs: ValueError: no \\| such event" in text
+
+
+def test_accountants_of_ours_and_dp_accounting_agree(tmp_path):
+    """A case that is built of other events for one library than for the other."""
+    script = Path(ROOT) / "benchmarks" / "peers" / "fits" / "account.py"
+    parts = [["gaussian", 4.0, 3], ["laplace", 2.0, 1], ["training", 2.0, 0.05, 20]]
+    (tmp_path / "cases.json").write_text(json.dumps({"case": parts}))
+    told = {}
+    for library in ("ours", "dp_accounting"):
+        command = [sys.executable, str(script), library, "cases.json"]
+        ended = processes.run(command, folder=tmp_path, limit=120, python_path=ROOT)
+        told[library] = json.loads(ended.stdout.splitlines()[-1])["case"]
+    for question in ("epsilon", "delta", "advantage", "accuracy"):
+        assert told["ours"][question] == pytest.approx(told["dp_accounting"][question], rel=1e-3)
+
+
+def test_our_arms_are_parameters_that_the_synthesizer_takes():
+    """A misspelt parameter of an arm that is found only after hours of other fits."""
+    for options in arms.OURS.values():
+        options = dict(options)
+        shares = {"shares": dpsynth.Shares(**options.pop("shares"))} if "shares" in options else {}
+        training = options.pop("training", None)
+        shares |= {"training": dpsynth.TrainingSettings(**training)} if training else {}
+        dpsynth.DPWGANGP(3.0, 1e-5, **options, **shares).validate()
+    assert len({arm.name for arm in arms.ARMS.values()}) == len(arms.ARMS)
