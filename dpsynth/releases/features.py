@@ -90,10 +90,14 @@ class PairFeatures:
         """The numbers of each record, shape (m, size)."""
         return np.hstack([table[draws[:, j]] for j, table in enumerate(self.tables)])
 
+    def sums(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Sum of the columns' squared lengths, and of the squares of these, by record, shapes (m,)."""
+        squares = np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1)
+        return squares.sum(axis=1), (squares**2).sum(axis=1)
+
     def lengths(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """Length of each record's vector of products before it is scaled, shape (m,)."""
-        squares = np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1)
-        return length_of(squares.sum(axis=1), (squares**2).sum(axis=1))
+        return length_of(*self.sums(draws))
 
     def scale(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """What each record's vector is multiplied by, shape (m,)."""
@@ -107,7 +111,10 @@ class PairFeatures:
         return mean, np.maximum(squares - mean**2, 0.0)
 
     def total(self, draws: NDArray[np.int64]) -> Floats:
-        """Sum of the records' vectors, each divided by the cap: one record adds at most length 1."""
+        """Sum of the records' vectors, each divided by the cap: one record adds at most length 1.
+
+        Lengths are computed anew in double precision: those of `lengths` are off by a ten-millionth.
+        """
         values = self.values(draws).astype(np.float64)
         squares = np.add.reduceat(values**2, self.ends[:-1], axis=1)
         lengths = length_of(squares.sum(axis=1), (squares**2).sum(axis=1))
@@ -151,7 +158,7 @@ def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float3
     Examples
     --------
     >>> binning = Binning(np.arange(3), np.array([0.25, 0.5, 0.25]))
-    >>> numbers(binning, ordered=True, missing=False).ravel().round(2).astype(float).round(2).tolist()
+    >>> [round(float(rank), 2) for rank in numbers(binning, ordered=True, missing=False)[:, 0]]
     [-1.41, 0.0, 1.41]
     """
     p = np.maximum(binning.probabilities, 1e-9)

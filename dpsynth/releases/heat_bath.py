@@ -48,7 +48,7 @@ class HeatBath:
         factors: Sequence[tuple[tuple[int, ...], int, NDArray[np.float64]]],
         panel: Sequence[int],
     ) -> None:
-        self.panel = frozenset(panel)
+        self.panel = list(panel)
         self.last = np.array([binning.size - 1 for binning in binnings])
         #: For each column the tables that hold it: other columns, their sizes, log conditionals, it first.
         self.tables: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in self.last]
@@ -62,6 +62,10 @@ class HeatBath:
                 moved = np.moveaxis(logs, place, 0)
                 flat = np.ascontiguousarray(moved.reshape(logs.shape[place], -1))
                 self.tables[column].append((others, moved.shape[1:], flat))
+
+    def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of missing values of each record among the panel's columns, shape (n,)."""
+        return np.asarray((draws[:, self.panel] == self.last[self.panel]).sum(axis=1))
 
     def sweep(self, draws: NDArray[np.int64], tilt: Tilt, rng: np.random.Generator, times: int = 1) -> None:
         """Draw every column of every record anew, ``times`` times, in place.
@@ -96,12 +100,10 @@ class _Sweeper:
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
         features = tilt.features
         self.values = np.ascontiguousarray(features.values(draws).T)
-        squares = np.stack([square[draws[:, j]] for j, square in enumerate(features.squares)], axis=1)
-        self.total, self.squared = squares.sum(axis=1), (squares**2).sum(axis=1)
+        self.total, self.squared = features.sums(draws)
         #: sum over pairs of a_i' T_ij a_j
         self.energy = 0.5 * ((tilt.pairs @ self.values) * self.values).sum(axis=0)
-        panel = sorted(bath.panel)
-        self.missing = (draws[:, panel] == bath.last[panel]).sum(axis=1)
+        self.missing = bath.missing(draws)
 
     def run(self, times: int) -> None:
         for _ in range(times):

@@ -142,9 +142,7 @@ class _Fit:
             have = np.bincount(self.chains[:, j], minlength=binning.size) / n
             column += rate * _towards(binning.probabilities, have)
         if self.bath.panel:
-            panel = sorted(self.bath.panel)
-            number = (self.chains[:, panel] == self.bath.last[panel]).sum(axis=1)
-            have = np.bincount(number, minlength=len(self.missing)) / n
+            have = np.bincount(self.bath.missing(self.chains), minlength=len(self.missing)) / n
             self.missing += rate * _towards(np.asarray(self.prior.missing_law), have)
 
 

@@ -186,12 +186,10 @@ def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.G
     )
     if prior.tilt is None:
         return tables_again
-    features = prior.tilt.features
-    release = MomentsRelease(noise_multiplier=None).of(bins, features)
+    tilt = prior.tilt
+    # The deviation of a mean's noise as a multiple of what one record of the cap's length moves it by.
+    multiplier = tilt.noise_std * bins.n / tilt.features.cap
+    release = MomentsRelease(noise_multiplier=multiplier or None).of(bins, tilt.features)
     with records.opened():
-        exact_moments = release(records, rng)
-    noise = features.matrix(prior.tilt.noise_std * rng.standard_normal(len(features.pairs[0])))
-    moments = dataclasses.replace(
-        exact_moments, mean=exact_moments.mean + noise, noise_std=prior.tilt.noise_std
-    )
+        moments = release(records, rng)
     return tilted(tables_again, moments, rng)
