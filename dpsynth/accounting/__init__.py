@@ -19,6 +19,7 @@ from dpsynth.accounting.calibration.search import calibrate, calibrate_training
 from dpsynth.accounting.events.events import (
     approx_tv_event,
     epsilon_delta_event,
+    exponential_mechanism_event,
     gaussian_event,
     laplace_event,
     non_private_event,
@@ -40,6 +41,7 @@ __all__ = [
     "calibrate",
     "calibrate_training",
     "epsilon_delta_event",
+    "exponential_mechanism_event",
     "from_parameters",
     "gaussian_event",
     "laplace_event",

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.events.events import epsilon_delta_event
+from dpsynth.accounting.events.events import exponential_mechanism_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.audited import Audited
 from dpsynth.attacks.audit.judging import Declared, judge
@@ -115,7 +115,7 @@ def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.r
         "prior edges",
         scores,
         coins,
-        Declared(Profile([epsilon_delta_event(epsilon)]), delta),
+        Declared(Profile([exponential_mechanism_event(epsilon)]), delta),
         about=f"the first choice, with none and one made-up record of {COLUMNS} columns, at epsilon "
         f"{epsilon:g} a choice{own}",
         expected=(1.0 - without, present),

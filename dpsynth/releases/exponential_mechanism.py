@@ -1,8 +1,10 @@
 """Private choice of one of several candidates: the exponential mechanism (McSherry and Talwar 2007).
 
 Adjacency is add/remove one record. With scores of sensitivity 1, picking a candidate with probability
-proportional to ``exp(epsilon * score / 2)`` is (epsilon, 0)-differentially private; adding independent
-Gumbel noise of scale ``2 / epsilon`` to the scores and taking the largest draws from exactly this law.
+proportional to ``exp(epsilon * score / 2)`` is (epsilon, 0)-differentially private, and its losses lie in
+an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either way, and
+that of their sum is the same for all candidates. Adding independent Gumbel noise of scale ``2 / epsilon`` to
+the scores and taking the largest draws from exactly this law.
 Each choice uses fresh noise and is posted on its own, so later candidates may depend on earlier choices.
 """
 
@@ -22,7 +24,7 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
     scores : array, shape (k,)
         Each changes by at most 1 when one record is added or removed; k >= 1.
     epsilon : float or None
-        Cost of this choice, (epsilon, 0); None takes the largest score: **not private**.
+        Cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not private**.
     rng : numpy Generator
 
     Returns

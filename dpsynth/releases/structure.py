@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import epsilon_delta_event, non_private_event
+from dpsynth.accounting.events.events import exponential_mechanism_event, non_private_event
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.errors import ConfigError, PrivacyError
@@ -48,7 +48,7 @@ class EdgesRelease:
     kind : {"tree", "tan"}
         One parent a column, or the outcome and another; "tan" needs an outcome.
     epsilon : float or None
-        Cost of each choice, (epsilon, 0); None takes the best edges: **not private**.
+        Of each choice, an exponential mechanism; None takes the best edges: **not private**.
     table_std : float
         Noise of a cell of the tables that follow, for which scores allow.
     bins : Bins, optional
@@ -111,7 +111,7 @@ class EdgesRelease:
         """What all choices cost."""
         if self.epsilon is None:
             return non_private_event()
-        return epsilon_delta_event(self.epsilon, count=self.choices)
+        return exponential_mechanism_event(self.epsilon, count=self.choices)
 
     def of(self, bins: Bins) -> EdgesRelease:
         """The release among these bins; its cost is the same."""

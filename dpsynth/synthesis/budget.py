@@ -236,8 +236,8 @@ def plan_releases(
     def with_noise(scale: float, stage: Stage | None = None) -> Releases:
         multiplier = {name: scale / (mu * math.sqrt(share)) for name, share in parts.items()}
         picks = max(len(needs.schema) - 1, 1)
-        # An (eps, 0) mechanism has at most mu^2 = eps^2 in the Gaussian limit (theory section 5).
-        selection = 1.0 / (multiplier["selection"] * math.sqrt(picks)) if "selection" in parts else None
+        # An exponential mechanism has a loss of variance eps^2 / 3, which is mu^2 in the Gaussian limit.
+        selection = math.sqrt(3.0 / picks) / multiplier["selection"] if "selection" in parts else None
         return needs.releases(
             multiplier.get("marginals"),
             multiplier.get("tables"),

@@ -1,9 +1,10 @@
-"""Events of mechanisms of which only ``(epsilon, delta)``, or that and the total variation, is known.
+"""Events of mechanisms of which only a bound is known: ``(epsilon, delta)``, total variation, or the range.
 
-dp_accounting (0.4.3 to 0.6.0) has no such events, so this module adds them in the same manner. The first
-describes exponential mechanisms (``delta = 0``); its worst case is Kairouz, Oh and Viswanath 2015, "The
-composition theorem for differential privacy", section 3. The second describes, for example, the staircase
-mechanism; its worst case is Ghazi and Issa 2024, "Total variation meets differential privacy", section III-C.
+dp_accounting (0.4.3 to 0.6.0) has no such events, so this module adds them in the same manner. The worst case
+of the first is Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy", section 3.
+The second describes, for example, the staircase mechanism; its worst case is Ghazi and Issa 2024, "Total
+variation meets differential privacy", section III-C. The third describes exponential mechanisms; its worst
+case is told in :class:`dpsynth.accounting.loss.bounded_range.BoundedRangeAtom`.
 The module imports dp_accounting; :mod:`dpsynth.accounting` does not import it until an event is needed.
 """
 
@@ -36,3 +37,15 @@ class ApproxTvDpEvent(dp_event.DpEvent):
     epsilon: float
     delta: float
     tv: float
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class BoundedRangeDpEvent(dp_event.DpEvent):
+    """A mechanism whose privacy losses under add/remove one record lie within an interval of this length.
+
+    For every two neighbours, the largest and the smallest loss of an output differ by at most ``epsilon``, at
+    least 0 (Durfee and Rogers 2019, "Practical differentially private top-k selection with pay-what-you-get
+    composition"). Such a mechanism is (epsilon, 0)-differentially private, and costs less.
+    """
+
+    epsilon: float

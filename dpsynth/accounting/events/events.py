@@ -28,6 +28,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "LaplaceDpEvent": ("noise_multiplier",),
     "EpsilonDeltaDpEvent": ("epsilon", "delta"),
     "ApproxTvDpEvent": ("epsilon", "delta", "tv"),
+    "BoundedRangeDpEvent": ("epsilon",),
     "PoissonSampledDpEvent": ("sampling_probability", "event"),
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
@@ -44,7 +45,7 @@ def event_class(name: str) -> type[DpEvent]:
     """
     if name not in _FIELDS:
         raise PrivacyError(f"cannot account for {name}: this package knows {', '.join(_FIELDS)}")
-    if name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent"):
+    if name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent", "BoundedRangeDpEvent"):
         from dpsynth.accounting.events import epsilon_delta
 
         return getattr(epsilon_delta, name)
@@ -89,7 +90,7 @@ def gaussian_event(noise_multiplier: float, count: int = 1) -> DpEvent:
 def epsilon_delta_event(epsilon: float, delta: float = 0.0, count: int = 1) -> DpEvent:
     """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP under add/remove one record.
 
-    Use it for exponential mechanisms (``delta=0``).
+    An exponential mechanism is one with ``delta=0``, but costs less: see :func:`exponential_mechanism_event`.
 
     Raises
     ------
@@ -121,6 +122,27 @@ def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 
     delta = in_range("delta", delta, 0.0, 1.0)
     tv = in_range("tv", tv, 0.0, 1.0)
     return _repeated(event_class("ApproxTvDpEvent")(epsilon, delta, tv), whole("count", count))
+
+
+def exponential_mechanism_event(epsilon: float, count: int = 1) -> DpEvent:
+    """Event of ``count`` exponential mechanisms, each choosing by weights ``exp(epsilon score / 2)``.
+
+    The scores have sensitivity 1 under add/remove one record. Each mechanism is (epsilon, 0)-DP, and its
+    losses lie within an interval of length epsilon wherever that lies (Durfee and Rogers 2019),
+    which costs about a third of what any (epsilon, 0)-DP mechanism may, in squares, when many are composed.
+
+    Raises
+    ------
+    InputError
+        If epsilon is negative or infinite, count is below 1, or one is NaN.
+
+    Examples
+    --------
+    >>> exponential_mechanism_event(0.25, count=3)
+    SelfComposedDpEvent(event=BoundedRangeDpEvent(epsilon=0.25), count=3)
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    return _repeated(event_class("BoundedRangeDpEvent")(epsilon), whole("count", count))
 
 
 def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
@@ -196,6 +218,8 @@ def check_event(event: DpEvent) -> None:
         in_range(f"delta of {name}", event.delta, 0.0, 1.0)
         if name == "ApproxTvDpEvent":
             in_range(f"tv of {name}", event.tv, 0.0, 1.0)
+    elif name == "BoundedRangeDpEvent":
+        in_range(f"epsilon of {name}", event.epsilon, 0.0, math.inf, high_open=True)
     elif name == "PoissonSampledDpEvent":
         in_range(f"sampling_probability of {name}", event.sampling_probability, 0.0, 1.0)
         check_event(event.event)
@@ -287,6 +311,8 @@ def describe_event(event: DpEvent) -> str:
             return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism"
         case "ApproxTvDpEvent":
             return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism of total variation {event.tv:.6g}"
+        case "BoundedRangeDpEvent":
+            return f"exponential mechanism, epsilon {event.epsilon:.6g}"
         case "PoissonSampledDpEvent":
             inner = describe_event(event.event)
             return f"{inner}, on Poisson batches with probability {event.sampling_probability:.6g}"

@@ -11,6 +11,8 @@ added) they are read as follows.
   is the worst case. It is neither twice the sensitivity inside the sampling against nothing, nor the
   add/remove figure, which dp_accounting 0.4.3 returns under REPLACE_ONE without a word; its switch is not
   used.
+- Exponential mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total
+  variation are used, under either adjacency.
 - Mechanisms of which (epsilon, delta), and perhaps the total variation, are known, and Laplace noise on a
   Poisson sample: the two tables are neighbours of one that lacks both records, so the sampled mechanism is
   (2 epsilon, (1 + e^epsilon) delta)-DP (Dwork and Roth 2014, Theorem 2.2 with delta) with twice the total
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING
 from dpsynth.accounting.conversions import amplified, largest_tv
 from dpsynth.accounting.events.events import check_event, kind_of
 from dpsynth.accounting.loss.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, most_noise
+from dpsynth.accounting.loss.bounded_range import BoundedRangeAtom
 from dpsynth.accounting.loss.replaced import ReplacedGaussianAtom
 from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
@@ -111,6 +114,8 @@ class _Bag:
             self._add_bounded(epsilon, delta, largest_tv(epsilon, delta), count, sampling_prob)
         elif kind == "ApproxTvDpEvent":
             self._add_bounded(float(event.epsilon), float(event.delta), float(event.tv), count, sampling_prob)
+        elif kind == "BoundedRangeDpEvent":
+            self._add_range(float(event.epsilon), count, sampling_prob)
         elif kind != "NoOpDpEvent":
             # One sample seen by several mechanisms is not several samples: the list cannot be unrolled.
             raise PrivacyError(
@@ -141,6 +146,12 @@ class _Bag:
             )
         else:
             self.atoms[GaussianAtom(most_noise(z, sampling_prob), sampling_prob)] += count
+
+    def _add_range(self, epsilon: float, count: int, sampling_prob: float) -> None:
+        if sampling_prob < 1.0:
+            self._add_bounded(epsilon, 0.0, math.tanh(epsilon / 4), count, sampling_prob)
+        elif epsilon > 0.0:
+            self.atoms[BoundedRangeAtom(2 * epsilon if self.doubled else epsilon)] += count
 
     def _add_bounded(self, epsilon: float, delta: float, tv: float, count: int, sampling_prob: float) -> None:
         # Ghazi and Issa 2024, Proposition 1
