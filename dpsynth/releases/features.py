@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 #: A rare value's indicator is divided by no less: one record of it would be longer than all others together.
 _LEAST_DEVIATION = 0.15
+#: Of the products with the outcome: at half of it they add an eighth to the noise of the others.
+OUTCOME_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +38,16 @@ class PairFeatures:
         The numbers of each bin, column by column.
     cap : float
         Longest vector; others are scaled down to it.
+    outcome : int, optional
+        A column of one number, by which the products of all others are multiplied once more.
     """
 
     tables: tuple[NDArray[np.float32], ...]
     cap: float
+    outcome: int | None = None
 
     @classmethod
-    def of(cls, bins: Bins, draws: NDArray[np.int64]) -> PairFeatures:
+    def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
         """Features of binned columns.
 
         Parameters
@@ -51,13 +56,16 @@ class PairFeatures:
             With released probabilities.
         draws : int array, shape (m, columns)
             Bins of the prior's draws: half of them keep their length.
+        outcome : int, optional
+            Which column the outcome is; it counts only where it has one number.
         """
         columns = zip(bins.grids, bins.binnings, strict=True)
         tables = tuple(
             numbers(binning, grid.ordered, grid.ordered and grid.column.missing) for grid, binning in columns
         )
-        free = cls(tables, np.inf)
-        return cls(tables, max(float(np.median(free.lengths(draws))), 1e-6))
+        known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
+        free = cls(tables, np.inf, known)
+        return cls(tables, max(float(np.median(free.lengths(draws))), 1e-6), known)
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -70,15 +78,24 @@ class PairFeatures:
         return self.ends[-1]
 
     @cached_property
-    def between(self) -> NDArray[np.bool_]:
-        """Which products are of two different columns, shape (size, size)."""
+    def products(self) -> NDArray[np.bool_]:
+        """Which products there are, symmetric in each block; shape (size, size) or (size, 2 size).
+
+        The first block has products of two different columns, the second those of two columns other than the
+        outcome, times the outcome.
+        """
         column = np.repeat(np.arange(len(self.tables)), np.diff(self.ends))
-        return np.asarray(column[:, None] != column[None, :])
+        different = column[:, None] != column[None, :]
+        if self.outcome is None:
+            return different
+        other = column != self.outcome
+        return np.hstack([different, different & other[:, None] & other[None, :]])
 
     @cached_property
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows and columns of the products, each once, as a vector has them."""
-        rows, columns = np.nonzero(np.triu(self.between))
+        row, column = np.indices(self.products.shape)
+        rows, columns = np.nonzero(self.products & (row < column % self.size))
         return rows, columns
 
     @cached_property
@@ -90,10 +107,24 @@ class PairFeatures:
         """The numbers of each record, shape (m, size)."""
         return np.hstack([table[draws[:, j]] for j, table in enumerate(self.tables)])
 
-    def sums(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Sum of the columns' squared lengths, and of the squares of these, by record, shapes (m,)."""
-        squares = np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1)
-        return squares.sum(axis=1), (squares**2).sum(axis=1)
+    def partners(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+        """What a record's numbers are multiplied by: themselves, and themselves times the outcome."""
+        if self.outcome is None:
+            return values
+        outcome = values[:, [self.ends[self.outcome]]]
+        return np.hstack([values, OUTCOME_WEIGHT * outcome * values])
+
+    def sums(
+        self, draws: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+        """What `length_of` takes, by record, shapes (m,)."""
+        return self._sums(np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1))
+
+    def _sums(self, squares: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        if self.outcome is None:
+            return squares.sum(axis=1), (squares**2).sum(axis=1), np.zeros(len(squares), squares.dtype)
+        others = np.delete(squares, self.outcome, axis=1)
+        return others.sum(axis=1), (others**2).sum(axis=1), squares[:, self.outcome]
 
     def lengths(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """Length of each record's vector of products before it is scaled, shape (m,)."""
@@ -104,10 +135,11 @@ class PairFeatures:
         return np.minimum(np.float32(1.0), np.float32(self.cap) / self.lengths(draws))
 
     def moments(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Mean and variance of each product over records, symmetric, shapes (size, size)."""
+        """Mean and variance of each product over records, of the shape of ``products``."""
         values, scale = self.values(draws), self.scale(draws)[:, None]
-        mean = np.where(self.between, (values * scale).T @ values, 0.0) / len(draws)
-        squares = np.where(self.between, ((values * scale) ** 2).T @ values**2, 0.0) / len(draws)
+        partners = self.partners(values)
+        mean = np.where(self.products, (values * scale).T @ partners, 0.0) / len(draws)
+        squares = np.where(self.products, ((values * scale) ** 2).T @ partners**2, 0.0) / len(draws)
         return mean, np.maximum(squares - mean**2, 0.0)
 
     def total(self, draws: NDArray[np.int64]) -> Floats:
@@ -116,28 +148,34 @@ class PairFeatures:
         Lengths are computed anew in double precision: those of `lengths` are off by a ten-millionth.
         """
         values = self.values(draws).astype(np.float64)
-        squares = np.add.reduceat(values**2, self.ends[:-1], axis=1)
-        lengths = length_of(squares.sum(axis=1), (squares**2).sum(axis=1))
+        lengths = length_of(*self._sums(np.add.reduceat(values**2, self.ends[:-1], axis=1)))
         weights = np.minimum(1.0, self.cap / lengths) / self.cap
-        return np.asarray(((values * weights[:, None]).T @ values)[self.pairs])
+        return np.asarray(((values * weights[:, None]).T @ self.partners(values))[self.places])
 
     def matrix(self, vector: Floats) -> Floats:
-        """A vector of products as a symmetric matrix, zero within a column; shape (size, size)."""
-        matrix = np.zeros((self.size, self.size))
-        matrix[self.pairs] = vector
-        return matrix + matrix.T
+        """A vector of products, of the shape of ``products`` and symmetric in each block."""
+        matrix = np.zeros(self.products.shape)
+        matrix[self.places] = vector
+        blocks = [matrix[:, start : start + self.size] for start in range(0, matrix.shape[1], self.size)]
+        return np.hstack([block + block.T for block in blocks])
 
 
-def length_of(total: NDArray[np.floating], squared: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Length of the products of all pairs: sqrt(((sum q)^2 - sum q^2) / 2), with q a column's squared length.
+def length_of(
+    total: NDArray[np.floating], squared: NDArray[np.floating], outcome: NDArray[np.floating]
+) -> NDArray[np.floating]:
+    """Length of a vector of products.
+
+    With q the squared lengths of the columns' numbers but for the outcome's, Q and R the sums of q and of
+    q^2, y^2 the outcome's and w its weight: sqrt((Q^2 - R) / 2 (1 + w^2 y^2) + Q y^2).
 
     Examples
     --------
     >>> q = np.array([4.0, 9.0, 1.0])  # numbers 2, 3, 1: products 6, 2, 3
-    >>> float(length_of(q.sum(), (q**2).sum()))
+    >>> float(length_of(q.sum(), (q**2).sum(), np.zeros(())))
     7.0
     """
-    return np.sqrt(np.maximum((total**2 - squared) / 2, 1e-12))
+    pairs = np.maximum((total**2 - squared) / 2, 0)
+    return np.sqrt(np.maximum(pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + total * outcome, 1e-12))
 
 
 def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float32]:

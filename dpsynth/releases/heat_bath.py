@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.releases.binning import Binning
-from dpsynth.releases.features import length_of
+from dpsynth.releases.features import OUTCOME_WEIGHT, length_of
 from dpsynth.releases.tilt import Tilt
 
 Floats = NDArray[np.float32]
@@ -100,9 +100,14 @@ class _Sweeper:
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
         features = tilt.features
         self.values = np.ascontiguousarray(features.values(draws).T)
-        self.total, self.squared = features.sums(draws)
-        #: sum over pairs of a_i' T_ij a_j
-        self.energy = 0.5 * ((tilt.pairs @ self.values) * self.values).sum(axis=0)
+        self.total, self.squared, self.outcome = features.sums(draws)
+        self.pairs = tilt.pairs[:, : features.size]
+        self.energy = self._energy(self.pairs)
+        if features.outcome is not None:
+            self.thirds = np.float32(OUTCOME_WEIGHT) * tilt.pairs[:, features.size :]
+            #: what an outcome of 1 adds to the energy
+            self.per_outcome = self._energy(self.thirds)
+            self.energy = self.energy + self.values[features.ends[features.outcome]] * self.per_outcome
         self.missing = bath.missing(draws)
 
     def run(self, times: int) -> None:
@@ -111,15 +116,28 @@ class _Sweeper:
                 self.draw(int(column))
         self.draws[:] = self.columns.T
 
+    def _energy(self, pairs: Floats) -> Floats:
+        """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
+        return np.asarray(0.5 * ((pairs @ self.values) * self.values).sum(axis=0))
+
     def draw(self, j: int) -> None:
-        """Draw column j of every record given the others."""
+        """Draw column j of every record given the others; energies are linear in its numbers."""
         features, tilt = self.tilt.features, self.tilt
         here = slice(features.ends[j], features.ends[j + 1])
         table, squares, old = features.tables[j], features.squares[j][:, None], self.columns[j]
-        slope = tilt.pairs[here] @ self.values
+        slope, third = self.pairs[here] @ self.values, None
+        if j == features.outcome:
+            slope = slope + self.per_outcome
+            total, squared = self.total, self.squared
+            logits = length_of(total, squared, squares)
+        else:
+            total, squared = self.total - squares[old, 0], self.squared - squares[old, 0] ** 2
+            logits = length_of(total + squares, squared + squares**2, self.outcome)
+            if features.outcome is not None:
+                third = self.thirds[here] @ self.values
+                self.per_outcome = self.per_outcome - (third * self.values[here]).sum(axis=0)
+                slope = slope + self.values[features.ends[features.outcome]] * third
         rest = self.energy - (slope * self.values[here]).sum(axis=0)
-        total, squared = self.total - squares[old, 0], self.squared - squares[old, 0] ** 2
-        logits = length_of(total + squares, squared + squares**2)
         np.divide(np.float32(features.cap), logits, out=logits)
         np.minimum(logits, np.float32(1.0), out=logits)
         logits *= table @ slope + rest
@@ -135,7 +153,12 @@ class _Sweeper:
         self.columns[j] = new
         self.values[here] = table.T[:, new]
         self.energy = rest + (slope * self.values[here]).sum(axis=0)
-        self.total, self.squared = total + squares[new, 0], squared + squares[new, 0] ** 2
+        if third is not None:
+            self.per_outcome = self.per_outcome + (third * self.values[here]).sum(axis=0)
+        if j == features.outcome:
+            self.outcome = squares[new, 0]
+        else:
+            self.total, self.squared = total + squares[new, 0], squared + squares[new, 0] ** 2
 
     def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
         """Where each record lies among the cells of other columns."""

@@ -29,7 +29,7 @@ class Moments:
     Parameters
     ----------
     features : PairFeatures
-    mean : array, shape (features.size, features.size)
+    mean : array, of the shape of ``features.products``
         Symmetric, with noise; zero within a column.
     noise_std : float
         Standard deviation of the noise in an entry of ``mean``.
@@ -58,7 +58,9 @@ class MomentsRelease(GaussianRelease[Moments]):
     features: PairFeatures | None = None
     name = "pair moments"
     l2_sensitivity = 1.0
-    sensitivity = "1 (a record's features of all pairs of columns, scaled down to length 1)"
+    sensitivity = (
+        "1 (a record's products of all pairs of columns, and with the outcome, scaled down to length 1)"
+    )
 
     def of(self, bins: Bins, features: PairFeatures) -> MomentsRelease:
         """The release of these features; its cost is the same."""

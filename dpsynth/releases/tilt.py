@@ -2,12 +2,12 @@
 
 The law of a tilted prior is
 
-    q(x)  ~  p(x) exp(s(x) sum over i < j of a_i(x_i)' T_ij a_j(x_j)  +  sum of h_j(x_j)  +  m(k(x)))
+    q(x)  ~  p(x) exp(s(x) sum over i < j of a_i(x_i)' (T_ij + w y U_ij) a_j(x_j) + sum of h_j(x_j) + m(k(x)))
 
-with p the prior, a_j the numbers of a column's bin and s the scaling of `dpsynth.releases.features`, k the
-number of missing values. Among all laws with its mean features it is the one nearest to the prior in
-Kullback-Leibler divergence (Csiszar 1975, "I-divergence geometry"). The terms h and m keep one-way marginals
-and the law of missing values as they were released.
+with p the prior, a_j the numbers of a column's bin, y the outcome's number, w its weight and s the scaling of
+`dpsynth.releases.features`, k the number of missing values. Among all laws with its mean features it is the
+one nearest to the prior in Kullback-Leibler divergence (Csiszar 1975, "I-divergence geometry"). The terms h
+and m keep one-way marginals and the law of missing values as they were released.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Tilt:
     Parameters
     ----------
     features : PairFeatures
-    pairs : float32 array, shape (features.size, features.size)
-        T, symmetric, zero within a column.
+    pairs : float32 array, of the shape of ``features.products``
+        T, and U beside it where there is an outcome; symmetric, zero within a column.
     columns : tuple of float32 arrays, shapes (bins,)
         h.
     missing : float32 array, shape (panel + 1,)
@@ -52,7 +52,12 @@ class Tilt:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""
-        meta = {"cap": self.features.cap, "noise_std": self.noise_std, "weight": self.weight}
+        meta = {
+            "cap": self.features.cap,
+            "outcome": self.features.outcome,
+            "noise_std": self.noise_std,
+            "weight": self.weight,
+        }
         arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing}
         for j, (table, column) in enumerate(zip(self.features.tables, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"column_{j}": column}
@@ -63,7 +68,9 @@ class Tilt:
         """Inverse of `to_state`."""
         size = sum(name.startswith("table_") for name in arrays)
         features = PairFeatures(
-            tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size)), float(meta["cap"])
+            tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size)),
+            float(meta["cap"]),
+            meta.get("outcome"),
         )
         columns = tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size))
         return cls(

@@ -47,12 +47,12 @@ def weight_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> f
     Parameters
     ----------
     moments : Moments
-    mean, variance : arrays, shape (features.size, features.size)
+    mean, variance : arrays, of the shape of ``features.products``
         Of the features under the prior.
     draws : int
         From how many draws they are.
     """
-    pairs = moments.features.pairs
+    pairs = moments.features.places
     gap, spread = (moments.mean - mean)[pairs], variance[pairs]
     beyond = gap @ gap - len(gap) * moments.noise_std**2 - spread.sum() * (1.0 / moments.n + 1.0 / draws)
     return float(spread.sum() / beyond) if beyond > 0 else np.inf
@@ -92,8 +92,7 @@ class _Fit:
     ) -> None:
         self.prior, self.moments, self.weight, self.chains, self.rng = prior, moments, weight, chains, rng
         self.bath = prior.heat_bath()
-        size = moments.features.size
-        self.pairs = np.zeros((size, size))
+        self.pairs = np.zeros(moments.features.products.shape)
         self.columns = [np.zeros(binning.size) for binning in prior.binnings]
         self.missing = np.zeros(len(prior.panel) + 1)
 
@@ -136,7 +135,7 @@ class _Fit:
         penalty = self.weight * (self.moments.noise_std**2 + variance / self.moments.n)
         gradient = self.moments.mean - mean - penalty * self.pairs
         move = rate * gradient / np.maximum(variance + penalty, 1e-6)
-        self.pairs += np.where(self.moments.features.between, np.clip(move, -_LONGEST, _LONGEST), 0.0)
+        self.pairs += np.where(self.moments.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
         n = len(self.chains)
         for j, (binning, column) in enumerate(zip(self.prior.binnings, self.columns, strict=True)):
             have = np.bincount(self.chains[:, j], minlength=binning.size) / n

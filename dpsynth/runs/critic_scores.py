@@ -90,7 +90,7 @@ class CriticTrainer:
         """
         own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
         options = own.validate()
-        if not options.training_steps or options.studies:
+        if options.certainly_no_steps or options.studies:
             raise InputError("the synthesizer must have training_steps above 0 and no studies")
         schema = self.schema.with_n_public(len(frame))
         records = records_of(frame, schema, options, accept_n_public=True)

@@ -101,6 +101,7 @@ def study_estimator(
         epsilon,
         delta,
         prior="tree",
+        moments=False,
         training_steps=0,
         shares=Shares(studies=share),
         studies=tuple(studies),

@@ -26,12 +26,11 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.models import CLASSIFIERS
-from dpsynth.gan.settings import TrainingSettings
 from dpsynth.regression.estimates import Estimates
 from dpsynth.regression.model_text import ModelText
 from dpsynth.studies.arms import HEALTHGAN, Arm
 from dpsynth.studies.protocol import Protocol
-from dpsynth.synthesis.presets import batch_size, healthgan
+from dpsynth.synthesis.presets import batch_size, healthgan, training
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
 #: a split of the records into training and test part, or records drawn from all of them with replacement
@@ -272,11 +271,11 @@ def _architecture(model: DPWGANGP) -> dict[str, Any]:
     if weights is None:
         return {}
     options, schema = model.validate(), model.model_.schema
-    settings = healthgan(schema) if options.preset == "healthgan" else options.training or TrainingSettings()
+    settings = healthgan(schema) if options.preset == "healthgan" else options.training or training(model.n_)
     widths = [weights[0][0].shape[0], *(matrix.shape[1] for matrix, _ in weights)]
     return {
         "generator": [int(width) for width in widths],
         "critic": [int(widths[-1]), *settings.critic_hidden, 1],
         "batch": options.batch_size or batch_size(options.preset, model.n_),
-        "steps": options.training_steps,
+        "steps": options.steps(model.n_),
     }

@@ -123,14 +123,18 @@ def count_records(
 def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     """The blueprint of a fit; reads no records."""
     thesis = options.preset == "healthgan"
-    training = presets.healthgan(schema) if thesis else options.training or TrainingSettings()
+    training = presets.healthgan(schema) if thesis else options.training or presets.training(n)
     batch = min(n, options.batch_size or presets.batch_size(options.preset, n))
     marginals: Method | None = None if options.marginals == "none" else options.marginals
     prior: Kind | None = None
-    if options.prior != "none" and marginals is not None and not thesis:
+    if options.has_prior and options.prior != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         prior = usual if options.prior == "auto" else options.prior
-    iterations = -(-options.training_steps // training.critic_steps)
+    moments, delta = options.moments, total_delta(schema, options)
+    if moments == "auto":
+        share = (options.shares or Shares()).moments
+        moments = presets.buys_moments(schema, n, options.epsilon, delta, share)
+    iterations = -(-options.steps(n) // training.critic_steps)
     plan = None
     if iterations:
         plan = Plan(
@@ -147,10 +151,10 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
         marginals="histogram" if thesis and marginals is None else marginals,
         prior=prior,
         plan=plan,
-        moments=prior is not None and len(schema) > 2 and options.moments,
+        moments=prior is not None and len(schema) > 2 and moments,
         studies=options.studies,
     )
-    return Blueprint(needs, total_delta(schema, options), training)
+    return Blueprint(needs, delta, training)
 
 
 def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:
@@ -183,7 +187,8 @@ def release_model(
     if releases.prior is not None and marginals is not None:
         prior = releases.prior.run(ledger, records, marginals, rng)
     if releases.moments is not None and prior is not None and marginals is not None:
-        moments = release_moments(records, releases.moments, marginals, prior, rng, ledger)
+        outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
+        moments = release_moments(records, releases.moments, marginals, prior, outcome, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
@@ -207,12 +212,14 @@ def release_moments(
     release: MomentsRelease,
     marginals: Marginals,
     prior: Prior,
+    outcome: int | None,
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> Moments:
     """Moments of all pairs of columns, of features as long as those of the prior's draws."""
     bins = Bins(marginals.grids, prior.binnings, marginals.n)
-    return ledger.run(release.of(bins, PairFeatures.of(bins, prior.sample(_DRAWS, rng))), records, rng)
+    features = PairFeatures.of(bins, prior.sample(_DRAWS, rng), outcome)
+    return ledger.run(release.of(bins, features), records, rng)
 
 
 def refined(model: GeneratorModel, moments: Moments | None, rng: np.random.Generator) -> GeneratorModel:

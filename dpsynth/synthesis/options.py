@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -11,6 +11,7 @@ from dpsynth.files.options import Section
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.regression.study import Study, read_studies
+from dpsynth.synthesis import presets
 from dpsynth.synthesis.budget import Shares
 
 
@@ -20,8 +21,8 @@ class ModelOptions(Section):
     epsilon: float | None = Field(default=3.0, gt=0)
     delta: float | None = Field(default=None, gt=0, lt=1)
     prior: Literal["auto", "tan", "tree", "none"] = "auto"
-    moments: bool = False
-    training_steps: int = Field(default=200, ge=0)
+    moments: Literal["auto"] | bool = "auto"
+    training_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     batch_size: int | None = Field(default=None, ge=1)
     noise_shape: NoiseShape = "optimal"
     centred: bool = True
@@ -33,6 +34,24 @@ class ModelOptions(Section):
     shares: Shares | None = None
     preset: Literal["healthgan"] | None = None
     random_state: int | None = Field(default=None, ge=0)
+
+    @property
+    def certainly_no_steps(self) -> bool:
+        """Whether no critic steps are made, whatever the number of records is."""
+        if self.training_steps == "auto":
+            return self.has_prior and self.moments is not False
+        return self.training_steps == 0
+
+    def steps(self, n: float) -> int:
+        """Critic steps of a fit of so many records."""
+        if self.training_steps == "auto":
+            return presets.critic_steps(n, prior=self.has_prior, moments=self.moments is not False)
+        return self.training_steps
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether the generator's input is a tree of marginals."""
+        return self.prior != "none" and self.marginals != "none" and self.preset is None
 
     @field_validator("training", mode="before")
     @classmethod

@@ -2,21 +2,100 @@
 
 from __future__ import annotations
 
+import math
+
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.table.schema import Schema
 
+#: From so many records on, steps of the critic improve draws of a prior that has tables alone.
+_STEPS_FROM = 10_000
+#: Noise of a moment above which moments of all pairs are not worth their share.
+_MOST_NOISE = 0.2
 
-def batch_size(preset: str | None, n: float) -> int:
-    """Expected batch from the public number of records: a quarter, at most 1,024 (healthgan: a tenth).
+
+def buys_moments(schema: Schema, n: float, epsilon: float | None, delta: float, share: float) -> bool:
+    """Whether moments of all pairs of columns are bought where nobody says: where their noise is small.
+
+    A moment is a mean of products of two standardised numbers, so about a correlation. Its noise is taken
+    as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta), and with a
+    number for each ordered column, each category and each missing value.
+
+    Parameters
+    ----------
+    schema : Schema
+    n : float
+        Public or released number of records.
+    epsilon : float or None
+        None: no noise.
+    delta : float
+    share : float
+        Of mu squared, for the moments.
 
     Examples
     --------
-    >>> batch_size(None, 3937), batch_size("healthgan", 2085)
-    (984, 208)
+    >>> from dpsynth.table import Column
+    >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(30))
+    >>> [buys_moments(Schema(columns=columns), n, 3.0, 1e-5, 0.1) for n in (300, 3000)]
+    [False, True]
+    """
+    if len(schema) < 3:
+        return False
+    if epsilon is None:
+        return True
+    sizes = [column.missing + 1 if column.is_numeric else len(column.categories) for column in schema.columns]
+    products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
+    return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
+
+
+def critic_steps(n: float, *, prior: bool, moments: bool) -> int:
+    """How many critic steps are made where nobody says: none where they do not improve the draws.
+
+    Where moments are bought, the critic is solved in one shot, and steps on top of that made every table of
+    records worse that was tried. Without them steps improve a prior's draws on large tables, and without a
+    prior there is no other generator.
+
+    Parameters
+    ----------
+    n : float
+        Public or released number of records.
+    prior, moments : bool
+        What else the fit may buy.
+
+    Examples
+    --------
+    >>> critic_steps(36_000, prior=True, moments=True), critic_steps(36_000, prior=True, moments=False)
+    (0, 4000)
+    >>> critic_steps(4000, prior=True, moments=False), critic_steps(4000, prior=False, moments=False)
+    (0, 1000)
+    """
+    if not prior:
+        return 1000
+    return 4000 if n >= _STEPS_FROM and not moments else 0
+
+
+def training(n: float) -> TrainingSettings:
+    """Architecture and optimiser where nobody says: wider critics where there are more records.
+
+    Examples
+    --------
+    >>> training(4000).critic_hidden, training(36_000).critic_hidden
+    ((32, 32), (64, 64))
+    """
+    return TrainingSettings(critic_hidden=(64, 64)) if n >= _STEPS_FROM else TrainingSettings()
+
+
+def batch_size(preset: str | None, n: float) -> int:
+    """Expected batch from the public number of records: a quarter, at most 2,048 (healthgan: a tenth).
+
+    Examples
+    --------
+    >>> batch_size(None, 3937), batch_size(None, 36_000), batch_size("healthgan", 2085)
+    (984, 2048, 208)
     """
     if preset == "healthgan":
         return max(int(n // 10), 1)
-    return max(min(int(n // 4), 1024), 1)
+    return max(min(int(n // 4), 2048), 1)
 
 
 def healthgan(schema: Schema) -> TrainingSettings:

@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -63,13 +63,16 @@ class DPWGANGP(BaseEstimator):
         The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
         parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
         else ``tree``.
-    moments : bool
+    moments : bool or "auto"
         Whether the prior's draws are refined by the moments of all pairs of columns, bought at once: a critic
-        that is solved in one shot (:mod:`dpsynth.releases.moments`).
-    training_steps : int
-        Critic steps, rounded up to whole generator iterations; 0 samples the prior alone.
+        that is solved in one shot (:mod:`dpsynth.releases.moments`). ``auto``: where their noise is small
+        (:func:`dpsynth.synthesis.presets.buys_moments`).
+    training_steps : int or "auto"
+        Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
+        where they improve the draws (:func:`dpsynth.synthesis.presets.critic_steps`): without a prior, or on
+        a large table with ``moments=False``.
     batch_size : int, optional
-        Expected records in a Poisson sample; default a quarter of n, at most 1024.
+        Expected records in a Poisson sample; default a quarter of n, at most 2,048.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
         Covariance of the noise (Theorem 3.1.2 is ``proportional``).
     centred : bool
@@ -139,8 +142,8 @@ class DPWGANGP(BaseEstimator):
         delta: float | None = None,
         *,
         prior: str = "auto",
-        moments: bool = False,
-        training_steps: int = 200,
+        moments: bool | Literal["auto"] = "auto",
+        training_steps: int | Literal["auto"] = "auto",
         batch_size: int | None = None,
         noise_shape: NoiseShape = "optimal",
         centred: bool = True,
@@ -278,7 +281,7 @@ class DPWGANGP(BaseEstimator):
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         check_studies(options.studies, schema)
         records = records_of(frame, schema, options, accept_n_public=accept_n_public)
-        if checkpoint is not None and options.training_steps:
+        if checkpoint is not None and not options.certainly_no_steps:
             load_tensorflow_quietly()
             from dpsynth.gan.checkpoint import check_target
 

@@ -41,6 +41,7 @@ NAMES = (
     "one-way marginals",
     "prior edges",
     "prior tables",
+    "pair moments",
     "information of study death",
     "score of study death (1)",
     "score of study death (2)",
@@ -56,7 +57,9 @@ GAUSSIAN = [name for name in NAMES if name not in ("prior edges", "critic steps"
 @cache
 def found(method: str = "histogram") -> Releases:
     """Every release of a fit, with all bins and points."""
-    options = FitOptions(epsilon=20.0, delta=DELTA, marginals=method, studies=STUDIES)
+    options = FitOptions(
+        epsilon=20.0, delta=DELTA, marginals=method, moments=True, training_steps=200, studies=STUDIES
+    )
     return releases_of(SCHEMA, options, np.random.default_rng(0))
 
 

@@ -118,10 +118,10 @@ def point(kind: str) -> ScorePoint:
     return ScorePoint(design, rng.normal(size=design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
 
 
-def moments() -> MomentsRelease:
+def moments(outcome: int | None) -> MomentsRelease:
     bins, rng = bins_of("tan"), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
-    return MomentsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws))
+    return MomentsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws, outcome))
 
 
 def score(kind: str) -> ScoreRelease:
@@ -158,7 +158,8 @@ CASES = {
     "without panel": Case(lambda: marginals("histogram", SCHEMA.select(["group", "died"])), np.sqrt(2)),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(4)),
-    "moments": Case(moments, 1.0),
+    "moments": Case(lambda: moments(None), 1.0),
+    "moments with the outcome": Case(lambda: moments(3), 1.0),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),

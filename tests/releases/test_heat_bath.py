@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -43,29 +44,35 @@ def prior(seed: int = 0) -> Prior:
     return Prior("tan", 0, binnings, cells, factors, (1, 2, 3), rng.dirichlet(np.full(4, 5.0)), 1.0)
 
 
-def features(made: Prior, draws: int = 500) -> PairFeatures:
+def features(made: Prior, outcome: int | None = 0) -> PairFeatures:
     bins = Bins(GRIDS, made.binnings, 1000.0)
-    return PairFeatures.of(bins, made.sample(draws, np.random.default_rng(1)))
+    return PairFeatures.of(bins, made.sample(500, np.random.default_rng(1)), outcome)
 
 
-def tilt(made: Prior, seed: int = 0, size: float = 0.4) -> Tilt:
-    rng, of = np.random.default_rng(seed), features(made)
-    pairs = np.where(of.between, rng.normal(0, size, (of.size, of.size)), 0.0)
+def tilt(made: Prior, seed: int = 0, size: float = 0.25, outcome: int | None = 0) -> Tilt:
+    rng, of = np.random.default_rng(seed), features(made, outcome)
+    pairs = of.matrix(rng.normal(0, size, len(of.places[0])))
     columns = tuple(rng.normal(0, size, k).astype(np.float32) for k in SIZES)
     missing = rng.normal(0, size, 4).astype(np.float32)
-    return Tilt(of, (pairs + pairs.T).astype(np.float32), columns, missing, 0.1, 50.0)
+    return Tilt(of, pairs.astype(np.float32), columns, missing, 0.1, 50.0)
 
 
 def naive_vector(of: PairFeatures, state: np.ndarray) -> np.ndarray:
-    """All products of numbers of two different columns, scaled down to the cap: by loops."""
-    products = [
-        float(x) * float(y)
-        for i, j in itertools.combinations(range(len(SIZES)), 2)
-        for x in of.tables[i][state[i]]
-        for y in of.tables[j][state[j]]
-    ]
-    vector = np.array(products)
+    """All products of numbers of two columns, half of them times the outcome, scaled down: by loops."""
+    vector = np.array([product for _, product in naive_products(of, state)])
     return vector * min(1.0, of.cap / np.linalg.norm(vector))
+
+
+def naive_products(of: PairFeatures, state: np.ndarray) -> Iterator[tuple[tuple[int, int], float]]:
+    """Where each product stands in the matrices, and the product."""
+    for i, j in itertools.combinations(range(len(SIZES)), 2):
+        for a, x in enumerate(of.tables[i][state[i]]):
+            for b, z in enumerate(of.tables[j][state[j]]):
+                row, column = of.ends[i] + a, of.ends[j] + b
+                yield (row, column), float(x) * float(z)
+                if of.outcome is not None and of.outcome not in (i, j):
+                    (y,) = of.tables[of.outcome][state[of.outcome]]
+                    yield (row, of.size + column), 0.5 * float(y) * float(x) * float(z)
 
 
 def law(made: Prior, by: Tilt | None) -> np.ndarray:
@@ -78,16 +85,8 @@ def law(made: Prior, by: Tilt | None) -> np.ndarray:
             p *= row[state[child]] / row.sum()
         log = 0.0
         if by is not None:
-            flat = np.concatenate(
-                [
-                    by.pairs[
-                        by.features.ends[i] : by.features.ends[i + 1],
-                        by.features.ends[j] : by.features.ends[j + 1],
-                    ].ravel()
-                    for i, j in itertools.combinations(range(len(SIZES)), 2)
-                ]
-            )
-            log += naive_vector(by.features, state) @ flat
+            places = [place for place, _ in naive_products(by.features, state)]
+            log += naive_vector(by.features, state) @ np.array([by.pairs[place] for place in places])
             log += sum(column[b] for column, b in zip(by.columns, state, strict=True))
             log += by.missing[sum(state[j] == SIZES[j] - 1 for j in made.panel)] if made.panel else 0.0
         weights.append(p * np.exp(log))
@@ -99,9 +98,11 @@ def counts(draws: np.ndarray) -> np.ndarray:
     return np.bincount(flat, minlength=len(STATES))
 
 
-def test_features_are_products_scaled_to_the_cap() -> None:
+@pytest.mark.parametrize("outcome", [None, 0])
+def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
     """A product left out, counted twice or within a column; a scale that is not the vector's own."""
-    of = features(prior())
+    of = features(prior(), outcome)
+    assert len(of.places[0]) == len(naive_vector(of, STATES[0]))
     naive = np.array([naive_vector(of, state) for state in STATES])
     assert np.linalg.norm(naive, axis=1).max() == pytest.approx(of.cap) and of.cap > 0.5
     for state, vector in zip(STATES[::7], naive[::7], strict=True):
@@ -111,9 +112,9 @@ def test_features_are_products_scaled_to_the_cap() -> None:
         np.testing.assert_allclose(mean, of.matrix(total), atol=1e-5)
         assert np.abs(variance).max() < 1e-5
     mean, variance = of.moments(STATES)
-    np.testing.assert_allclose(mean[of.pairs], of.total(STATES) * of.cap / len(STATES), atol=1e-5)
+    np.testing.assert_allclose(mean[of.places], of.total(STATES) * of.cap / len(STATES), atol=1e-5)
     each = np.array([of.total(state[None]) * of.cap for state in STATES])
-    np.testing.assert_allclose(variance[of.pairs], each.var(axis=0), atol=1e-4)
+    np.testing.assert_allclose(variance[of.places], each.var(axis=0), atol=1e-4)
 
 
 def test_numbers_are_standardised() -> None:
@@ -129,11 +130,12 @@ def test_numbers_are_standardised() -> None:
     assert np.allclose(p @ many, 0, atol=1e-6) and np.allclose(p @ many**2, 0.5, atol=1e-6)
 
 
+@pytest.mark.parametrize("outcome", [None, 0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_sweeps_draw_the_tilted_law(seed: int) -> None:
+def test_sweeps_draw_the_tilted_law(seed: int, outcome: int | None) -> None:
     """A conditional that forgets a table, the scale, the energy of other columns or the missing values."""
     made = prior(seed)
-    by = tilt(made, seed)
+    by = tilt(made, seed, outcome=outcome)
     draws = made.sample(15_000, np.random.default_rng(seed))
     made.heat_bath().sweep(draws, by, np.random.default_rng(seed + 1), 60)
     expected = law(made, by) * len(draws)
@@ -205,7 +207,7 @@ def test_noise_tilts_nothing() -> None:
     weights = [
         weight_of(moments_of(bare, own, 300.0, 0.1, seed), mean, variance, 40_000) for seed in range(9)
     ]
-    other = moments_of(bare, law(bare, tilt(bare, 5)), 300.0, 0.1)
+    other = moments_of(bare, law(bare, tilt(bare, 5, size=0.4)), 300.0, 0.1)
     assert weight_of(other, mean, variance, 40_000) < 40 < np.median(weights)
     fitted = tilted(bare, noisy, np.random.default_rng(0))
     moved = moments_of(bare, law(bare, fitted.tilt), 300.0).mean - moments_of(bare, own, 300.0).mean

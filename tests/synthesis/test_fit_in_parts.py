@@ -74,8 +74,10 @@ def estimator(**options):
 def test_the_same_noise_gives_the_same_bytes(prior, n_public, frame, folder, client, tmp_path):
     """Catches counts, noise or postings that differ between a table in memory and one in parts."""
     schema = SCHEMA.with_n_public(n_public)
-    estimator(prior=prior).fit(frame, schema=schema).save(tmp_path / "memory")
-    estimator(prior=prior).fit(opened(folder, client, schema), schema=schema).save(tmp_path / "dask")
+    # moments are sums of floats, see below
+    estimator(prior=prior, moments=False).fit(frame, schema=schema).save(tmp_path / "memory")
+    parts = opened(folder, client, schema)
+    estimator(prior=prior, moments=False).fit(parts, schema=schema).save(tmp_path / "dask")
     texts = [(tmp_path / name / "model.json").read_text() for name in ("memory", "dask")]
     keys = [re.sub(r'"key": "[0-9a-f]+"', '"key": "of a stage"', text) for text in texts]  # drawn at random
     assert keys[0] == keys[1]

@@ -51,7 +51,18 @@ class Stopped(Exception):
         (2, ["number of records", "one-way marginals"]),
         (3, ["number of records", "one-way marginals", "prior edges"]),
         (4, ["number of records", "one-way marginals", "prior edges", "prior tables"]),
-        (5, ["number of records", "one-way marginals", "prior edges", "prior tables", "critic steps"]),
+        (5, ["number of records", "one-way marginals", "prior edges", "prior tables", "pair moments"]),
+        (
+            6,
+            [
+                "number of records",
+                "one-way marginals",
+                "prior edges",
+                "prior tables",
+                "pair moments",
+                "critic steps",
+            ],
+        ),
     ],
 )
 def test_nothing_is_read_before_it_is_posted(monkeypatch, reading, posted):
@@ -69,9 +80,9 @@ def test_nothing_is_read_before_it_is_posted(monkeypatch, reading, posted):
 
         monkeypatch.setattr(FrameRecords, name, stop)
 
-    for name in ("_size", "_counts", "_frame"):
+    for name in ("_size", "_counts", "_sums", "_frame"):
         watch(name)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=4, training=SMALL)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, moments=True, training_steps=4, training=SMALL)
     with pytest.raises(Stopped):
         model.fit(table(), schema=SCHEMA.with_n_public(None))
     assert [entry.name for entry in model.ledger_.entries] == posted
@@ -157,6 +168,7 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
         "one-way marginals",
         "prior edges",
         "prior tables",
+        "pair moments",
     ]
 
 

@@ -54,6 +54,22 @@ def test_draws_keep_the_pairs_that_no_table_holds() -> None:
     assert np.median(with_moments) < 0.6 * np.median(without)
 
 
+def test_an_interaction_with_the_outcome_is_kept() -> None:
+    """Products with the outcome that are bought and not used: no pair of columns tells of XOR."""
+    rng = np.random.default_rng(1)
+    frame = cohort(seed=1).assign(**{f"lab{j}": rng.normal(size=N).clip(-4, 4) for j in range(4)})
+
+    def xor(table: pd.DataFrame) -> float:
+        together = np.sign(table["lab0"].to_numpy() * table["lab1"].to_numpy())
+        return float(np.mean(together * np.where(table["died"] == "yes", 1, -1)))
+
+    odd = frame["lab0"] * frame["lab1"] > 0
+    frame["died"] = np.where(odd ^ (rng.random(N) < 0.1), "yes", "no")
+    model = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5, prior="tree", training_steps=0, moments=True)
+    drawn = model.fit(frame, schema=SCHEMA).sample(N)
+    assert xor(frame) > 0.75 and xor(drawn) > 0.3
+
+
 def test_a_fit_with_moments_costs_what_was_asked() -> None:
     """A reading that the calibration forgets, or that leaves budget unused."""
     model = fitted()
@@ -120,7 +136,7 @@ def test_moments_are_redrawn_with_their_noise() -> None:
         patch.setattr(redrawn, "tilted", remember)
         for _ in range(6):
             redrawn.redraw(model, rng)
-    means = np.array([moments.mean[tilt.features.pairs] for moments in seen])
+    means = np.array([moments.mean[tilt.features.places] for moments in seen])
     # noise and the sampling of N records; the latter alone is several times smaller
     spread = means.std(axis=0, ddof=1)
     assert np.median(spread) == pytest.approx(tilt.noise_std, rel=0.3)

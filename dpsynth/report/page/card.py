@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dpsynth.evaluation.records import shown
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.page.blocks import Block, Bullets, Code, Facts, Heading, Section, Sentence
@@ -56,10 +58,31 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
             add(label, measured[name].value, measured[name].internal)
     add("Synthetic records", synthetic)
     add("Guarantee", report.guarantee or "None is known.")
+    add("Beyond the prior", _refinement(report))
     add("Seeds", _seeds(report))
     add("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()))
     add("Wall time", ", ".join(f"{stage} {value:.1f} s" for stage, value in report.seconds.items()), True)
     return facts
+
+
+def _refinement(report: RunReport) -> str | None:
+    """What the prior's draws were improved by, and why by nothing else."""
+    names = set() if report.ledger is None else {entry.name for entry in report.ledger.entries}
+    if "prior tables" not in names:
+        return None
+    model = report.config.get("model")
+    asked = model if isinstance(model, Mapping) else {}
+    by_rule = [key for key in ("moments", "training_steps") if asked.get(key, "auto") == "auto"]
+    moments, steps = "pair moments" in names, "critic steps" in names
+    if moments:
+        words = "Moments of all pairs of columns, bought at once: a critic solved in one shot."
+        if steps:
+            return f"{words} Then critic steps."
+        return words + (" No critic steps: they do not improve on it." if "training_steps" in by_rule else "")
+    if steps:
+        return "Critic steps."
+    why = " With so few records for so many columns their noise would outweigh what they tell."
+    return "Neither moments of pairs of columns nor critic steps." + (why if "moments" in by_rule else "")
 
 
 def _seeds(report: RunReport) -> str | None:
