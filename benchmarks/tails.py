@@ -27,7 +27,7 @@ from sklearn.model_selection import cross_val_predict
 import dpsynth
 
 MODES: dict[str, dict[str, object]] = {
-    "TAN": {"prior": "tan", "training_steps": 0},
+    "TAN": {"prior": "tan", "moments": False, "training_steps": 0},
     "default": {},
 }
 USUAL = {"AUC": "auc_mean", "NN": "nn_accuracy_train", "TVD": "tvd_mean", "corr": "correlation_error"}

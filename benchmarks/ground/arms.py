@@ -30,8 +30,8 @@ REAL, NOISE_FREE, PRIOR, DEFAULT = "real", "noise-free prior", "prior", "default
 #: of every comparison
 ARMS: dict[str, Parameters | None] = {
     REAL: None,
-    NOISE_FREE: {"epsilon": None, "training_steps": 0},
-    PRIOR: {"training_steps": 0},
+    NOISE_FREE: {"epsilon": None, "moments": False, "training_steps": 0},
+    PRIOR: {"moments": False, "training_steps": 0},
     DEFAULT: {},
 }
 

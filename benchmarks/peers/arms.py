@@ -9,8 +9,9 @@ from typing import Any
 #: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries; a new arm is a new line
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
-    "ours: TAN alone": {"prior": "tan", "training_steps": 0},
-    "ours: tree alone": {"prior": "tree", "training_steps": 0},
+    "ours: TAN alone": {"prior": "tan", "moments": False, "training_steps": 0},
+    "ours: tree alone": {"prior": "tree", "moments": False, "training_steps": 0},
+    "ours: TAN and 4,000 critic steps": {"prior": "tan", "moments": False, "training_steps": 4000},
     # without a prior the marginals cost a tenth of mu^2 and the critic has the rest
     "ours: GAN alone": {"prior": "none", "training_steps": 1000, "shares": {"marginals": 0.1}},
     "ours: GAN alone, clipping": {
