@@ -52,7 +52,8 @@ def fit(
 ) -> None:
     """Fit a model on a private table; the folder holds no private record and may be shared.
 
-    A folder of Parquet files is a table in parts: it is never in memory as a whole, and needs --steps 0.
+    A folder of Parquet files is a table in parts: it is never in memory as a whole, and no critic
+    steps can be made.
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")

@@ -132,8 +132,8 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
         prior = usual if options.prior == "auto" else options.prior
     moments, delta = options.moments, total_delta(schema, options)
     if moments == "auto":
-        share = (options.shares or Shares()).moments
-        moments = presets.buys_moments(schema, n, options.epsilon, delta, share)
+        shares = options.shares or presets.shares(options.steps(n))
+        moments = presets.buys_moments(schema, n, options.epsilon, delta, shares.moments)
     iterations = -(-options.steps(n) // training.critic_steps)
     plan = None
     if iterations:
@@ -166,7 +166,7 @@ def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, 
         blueprint.needs,
         epsilon=options.epsilon - spent[0],
         delta=delta,
-        shares=options.shares or Shares(),
+        shares=options.shares or presets.shares(options.steps(blueprint.needs.n)),
         counted=blueprint.needs.schema.n_public is None,
     )
 

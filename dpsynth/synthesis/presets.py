@@ -6,10 +6,13 @@ import math
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.gan.settings import TrainingSettings
+from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
 #: From so many records on, steps of the critic improve draws of a prior that has tables alone.
 _STEPS_FROM = 10_000
+#: From so many on, steps are worth a part of what tables have.
+_MANY_STEPS = 1000
 #: Noise of a moment above which moments of all pairs are not worth their share.
 _MOST_NOISE = 0.2
 
@@ -72,6 +75,17 @@ def critic_steps(n: float, *, prior: bool, moments: bool) -> int:
     if not prior:
         return 1000
     return 4000 if n >= _STEPS_FROM and not moments else 0
+
+
+def shares(steps: int) -> Shares:
+    """Shares of the budget where nobody says: many critic steps have a part of what tables have otherwise.
+
+    Examples
+    --------
+    >>> shares(200).tables, shares(4000).tables
+    (0.6, 0.4)
+    """
+    return Shares(tables=0.4) if steps >= _MANY_STEPS else Shares()
 
 
 def training(n: float) -> TrainingSettings:
