@@ -82,6 +82,8 @@ def _refinement(report: RunReport) -> str | None:
     if steps:
         return "Critic steps."
     why = " With so few records for so many columns their noise would outweigh what they tell."
+    if report.table.get("columns") in (1, 2):
+        why = " The tables hold every pair."
     return "Neither moments of pairs of columns nor critic steps." + (why if "moments" in by_rule else "")
 
 

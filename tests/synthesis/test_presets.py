@@ -1,0 +1,61 @@
+"""What a fit buys where nobody says, from public numbers alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsynth import Column, Schema
+from dpsynth.synthesis.fitting import Blueprint, choose_noise, draw_up
+from dpsynth.synthesis.options import FitOptions
+
+SCHEMA = Schema(
+    columns=(
+        *(Column(name=f"lab{j}", kind="continuous", lower=0, upper=1) for j in range(12)),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+)
+
+
+def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
+    return draw_up(schema.with_n_public(int(n)), n, FitOptions(**{"epsilon": 3.0, "delta": 1e-5} | given))
+
+
+@pytest.mark.parametrize(
+    ("n", "given", "moments", "steps"),
+    [
+        (100, {}, False, 0),
+        (3000, {}, True, 0),
+        (36_000, {}, True, 0),
+        (3000, {"epsilon": 0.01, "delta": 1e-5}, False, 0),
+        (100, {"epsilon": None}, True, 0),
+        (100, {"moments": True}, True, 0),
+        (3000, {"moments": False}, False, 0),
+        (36_000, {"moments": False}, False, 4000),
+        (3000, {"prior": "none"}, False, 1000),
+        (3000, {"prior": "none", "moments": True}, False, 1000),
+        (3000, {"training_steps": 12}, True, 12),
+    ],
+)
+def test_the_rule(n, given, moments, steps) -> None:
+    """Moments where they are noise, or none where they tell; steps beside moments, or none without a prior."""
+    needs = blueprint(n, **given).needs
+    assert needs.moments is moments
+    assert (0 if needs.plan is None else needs.plan.steps) in range(steps, steps + 5)
+
+
+def test_two_columns_have_no_moments() -> None:
+    """A share of the budget for pairs that the tables hold already."""
+    assert not blueprint(9000, SCHEMA.select(["lab0", "died"])).needs.moments
+
+
+def test_many_steps_have_a_larger_share() -> None:
+    """Steps that are left with the crumbs of a budget made for few of them."""
+
+    def tables(**given) -> float:
+        options = FitOptions(epsilon=3.0, delta=1e-5, **given)
+        releases = choose_noise(draw_up(SCHEMA.with_n_public(36_000), 36_000.0, options), options, (0.0, 0.0))
+        return releases.prior.tables.noise_multiplier
+
+    few, many = (tables(moments=False, training_steps=steps) for steps in (200, 4000))
+    assert (many / few) ** 2 == pytest.approx(0.6 / 0.4, rel=0.01)
