@@ -30,6 +30,8 @@ from dpsynth.table import Column, Schema
 
 #: largest parts of tables that are read: by discriminator and neighbours, by learners, by everything else
 APART, LEARNING, WHOLE = 4_000, 20_000, 100_000
+#: of the seeds of measuring: those of a sample are the same numbers
+_MEASURING = 0x6E
 #: codes that histogram gradient boosting takes, one of them for missing values
 _MOST_CATEGORIES = 255
 
@@ -90,7 +92,7 @@ def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = 
         binary one the error of its positive rate) where the schema has an outcome; ``discriminator`` (AUC of
         boosting by cross-fitting), ``correlation error``, ``TVD`` (mean of columns), ``NN accuracy``.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([_MEASURING, seed])
     frame = frame.iloc[random_rows(len(frame), WHOLE, rng)]
     schema = ground.schema
     tables = Tables.of(frame, train=ground.test, schema=schema)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _FORMAT = 2
+# Of a seeded sample: whoever picks rows by the same seed must not meet the numbers that put them in order.
+_SAMPLING = 0x5A3
 
 
 class DPWGANGP(BaseEstimator):
@@ -578,9 +580,10 @@ class DPWGANGP(BaseEstimator):
     def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
         conditions = self._conditions(n_samples, where)
         self.acceptance_ = Acceptance()
+        seed = checked_seed(seed)
         return self.model_.blocks(
             int(n_samples),
-            np.random.default_rng(checked_seed(seed)),
+            np.random.default_rng(None if seed is None else [_SAMPLING, seed]),
             where=conditions,
             record=self.acceptance_,
         )

@@ -38,7 +38,7 @@ def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
     ],
 )
 def test_the_rule(n, given, moments, steps) -> None:
-    """Moments where they are noise, or none where they tell; steps beside moments, or none without a prior."""
+    """Moments where they are noise, none where they tell; steps beside moments, none without a prior."""
     needs = blueprint(n, **given).needs
     assert needs.moments is moments
     assert (0 if needs.plan is None else needs.plan.steps) in range(steps, steps + 5)

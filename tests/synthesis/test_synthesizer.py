@@ -518,3 +518,23 @@ def test_a_delta_below_the_accounting_is_refused():
             table(), schema=SCHEMA.with_n_public(10**9), accept_n_public=True
         )
     assert model.delta_ == 1e-11
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rows_picked_by_the_seed_of_their_sample_are_like_all(seed):
+    """A sample put in order by the very numbers that somebody else's seed picks rows by.
+
+    Rows are drawn column by column, so that who meets the order of a column's draws picks what is in it.
+    """
+    model = DPWGANGP(epsilon=None, moments=False, training_steps=0).fit(table(), schema=SCHEMA)
+    n, few = 20_000, 4_000
+    died = (model.sample(n, random_state=seed)["died"] == "yes").to_numpy()
+    dose = model.sample(n, random_state=seed)["dose"].isna().to_numpy()
+    for values in (died, dose):
+        p = values.mean()
+        for picked in (
+            np.random.default_rng(seed).choice(n, size=few, replace=False),
+            np.random.default_rng(seed).permutation(n)[:few],
+        ):
+            deviation = np.sqrt(p * (1 - p) / few)
+            assert abs(values[picked].mean() - p) < 4.5 * deviation
