@@ -166,6 +166,13 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
     if kind == "missing":
         return f"{where} is required"
     message = first["msg"].removeprefix("Value error, ")
+    if kind == "literal_error":
+        # of a union with a word: the other branch says what else may be there
+        others = [
+            e for e in found if e["loc"][: len(location)] == first["loc"][: len(location)] and e is not first
+        ]
+        if others:
+            message = f"{others[0]['msg']} or {first['ctx']['expected']}"
     if kind == "value_error":
         # a column within a schema: its name says more than its position
         if message.startswith(("column ", f"{where} ")):

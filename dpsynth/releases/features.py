@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 #: A rare value's indicator is divided by no less: one record of it would be longer than all others together.
 _LEAST_DEVIATION = 0.15
+#: No vector counts as shorter: where all columns are constant, all are rounding.
+_SHORTEST = 1e-3
 #: Of the products with the outcome: at half of it they add an eighth to the noise of the others.
 OUTCOME_WEIGHT = 0.5
 
@@ -65,7 +67,7 @@ class PairFeatures:
         )
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
         free = cls(tables, np.inf, known)
-        return cls(tables, max(float(np.median(free.lengths(draws))), 1e-6), known)
+        return cls(tables, max(float(np.median(free.lengths(draws))), _SHORTEST), known)
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -118,9 +120,7 @@ class PairFeatures:
         self, draws: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         """What `length_of` takes, by record, shapes (m,)."""
-        return self._sums(np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1))
-
-    def _sums(self, squares: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        squares = np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1)
         if self.outcome is None:
             return squares.sum(axis=1), (squares**2).sum(axis=1), np.zeros(len(squares), squares.dtype)
         others = np.delete(squares, self.outcome, axis=1)
@@ -145,10 +145,16 @@ class PairFeatures:
     def total(self, draws: NDArray[np.int64]) -> Floats:
         """Sum of the records' vectors, each divided by the cap: one record adds at most length 1.
 
-        Lengths are computed anew in double precision: those of `lengths` are off by a ten-millionth.
+        Lengths are computed anew, in double precision and by sums of positive numbers alone: those of
+        `lengths` are off by a ten-millionth, and by more where one column is far longer than all others.
         """
         values = self.values(draws).astype(np.float64)
-        lengths = length_of(*self._sums(np.add.reduceat(values**2, self.ends[:-1], axis=1)))
+        squares = np.add.reduceat(values**2, self.ends[:-1], axis=1)
+        outcome = np.zeros(len(squares)) if self.outcome is None else squares[:, self.outcome]
+        others = squares if self.outcome is None else np.delete(squares, self.outcome, axis=1)
+        pairs = (others[:, 1:] * np.cumsum(others, axis=1)[:, :-1]).sum(axis=1)
+        square = pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + others.sum(axis=1) * outcome
+        lengths = np.sqrt(np.maximum(square, _SHORTEST**2))
         weights = np.minimum(1.0, self.cap / lengths) / self.cap
         return np.asarray(((values * weights[:, None]).T @ self.partners(values))[self.places])
 
@@ -175,7 +181,7 @@ def length_of(
     7.0
     """
     pairs = np.maximum((total**2 - squared) / 2, 0)
-    return np.sqrt(np.maximum(pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + total * outcome, 1e-12))
+    return np.sqrt(np.maximum(pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + total * outcome, _SHORTEST**2))
 
 
 def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float32]:

@@ -84,8 +84,8 @@ class PartitionedRecords(Records):
     def not_in_memory(self) -> InputError:
         """What is said to whoever asks for the records themselves, as the critic's steps do."""
         return InputError(
-            f"critic steps need records in memory, and {self.table.path} is a table in parts; leave "
-            "training_steps out, or make it 0 (--steps 0)"
+            f"critic steps need records in memory, and {self.table.path} is a table in parts; give "
+            "training_steps=0 (--steps 0)"
         )
 
 

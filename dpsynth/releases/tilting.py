@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 
 #: Records of the chains: as many as the table has, but no fewer and no more.
 _CHAINS = (10_000, 40_000)
+#: Products of all chains together, at most, where there are more chains than the least number.
+_PRODUCTS = 400_000_000
 _STEPS, _RATE = 60, 0.1
 #: Longest step of one entry of the tilt.
 _LONGEST = 0.3
@@ -72,7 +74,8 @@ def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
     bare = replace(prior, tilt=None)
     mean, variance = moments.features.moments(bare.sample(_DRAWS, rng))
     weight = min(weight_of(moments, mean, variance, _DRAWS), moments.n)
-    chains = prior.sample(int(np.clip(moments.n, *_CHAINS)), rng)
+    most = _PRODUCTS // moments.features.products.size
+    chains = prior.sample(int(np.clip(min(moments.n, most), *_CHAINS)), rng)
     fit = _Fit(bare, moments, weight, chains, rng)
     if prior.tilt is not None:
         fit.start(prior.tilt)
@@ -104,19 +107,20 @@ class _Fit:
 
     def run(self, steps: int) -> Tilt:
         """The average of the last tilts."""
-        kept: list[Tilt] = []
+        kept = 0
+        pairs, missing = np.zeros_like(self.pairs), np.zeros_like(self.missing)
+        columns = [np.zeros_like(column) for column in self.columns]
         for step in range(steps):
             # full steps first; towards the end shorter ones, whose chains can follow
             self.step(_RATE * min(1.0, steps / (2.0 * (step + 1))))
             if step >= steps * (1 - _AVERAGED):
-                kept.append(self.tilt())
+                kept += 1
+                pairs, missing = pairs + self.pairs, missing + self.missing
+                columns = [total + column for total, column in zip(columns, self.columns, strict=True)]
             self.bath.sweep(self.chains, self.tilt(), self.rng)
-        return replace(
-            kept[-1],
-            pairs=np.mean([tilt.pairs for tilt in kept], axis=0),
-            columns=tuple(np.mean(each, axis=0) for each in zip(*(t.columns for t in kept), strict=True)),
-            missing=np.mean([tilt.missing for tilt in kept], axis=0),
-        )
+        self.pairs, self.missing = pairs / kept, missing / kept
+        self.columns = [total / kept for total in columns]
+        return self.tilt()
 
     def tilt(self) -> Tilt:
         """The tilt as it is."""

@@ -72,7 +72,7 @@ class CriticTrainer:
     Parameters
     ----------
     estimator : DPWGANGP
-        Not fitted, with ``training_steps`` above 0 and no declared studies.
+        Not fitted, with critic steps and no declared studies.
     schema : Schema
         Its public number of records is set to that of the frame that is trained on.
     """

@@ -80,11 +80,13 @@ class Blueprint:
         What it releases.
     delta : float
     training : TrainingSettings
+    shares : Shares
     """
 
     needs: Needs
     delta: float
     training: TrainingSettings
+    shares: Shares
 
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
@@ -130,11 +132,13 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     if options.has_prior and options.prior != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         prior = usual if options.prior == "auto" else options.prior
-    moments, delta = options.moments, total_delta(schema, options)
+    # a noisy count must not choose what is bought: the total variation would tell of it
+    known, delta = None if schema.n_public is None else n, total_delta(schema, options)
+    steps, moments = options.steps(known), options.moments
+    shares = options.shares or presets.shares(steps)
     if moments == "auto":
-        shares = options.shares or presets.shares(options.steps(n))
-        moments = presets.buys_moments(schema, n, options.epsilon, delta, shares.moments)
-    iterations = -(-options.steps(n) // training.critic_steps)
+        moments = presets.buys_moments(schema, known, options.epsilon, delta, shares.moments)
+    iterations = -(-steps // training.critic_steps)
     plan = None
     if iterations:
         plan = Plan(
@@ -154,7 +158,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
         moments=prior is not None and len(schema) > 2 and moments,
         studies=options.studies,
     )
-    return Blueprint(needs, delta, training)
+    return Blueprint(needs, delta, training, shares)
 
 
 def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:
@@ -166,7 +170,7 @@ def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, 
         blueprint.needs,
         epsilon=options.epsilon - spent[0],
         delta=delta,
-        shares=options.shares or presets.shares(options.steps(blueprint.needs.n)),
+        shares=blueprint.shares,
         counted=blueprint.needs.schema.n_public is None,
     )
 

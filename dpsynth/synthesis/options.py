@@ -42,8 +42,8 @@ class ModelOptions(Section):
             return self.has_prior and self.moments is not False
         return self.training_steps == 0
 
-    def steps(self, n: float) -> int:
-        """Critic steps of a fit of so many records."""
+    def steps(self, n: float | None) -> int:
+        """Critic steps of a fit of so many records; None where their number is private."""
         if self.training_steps == "auto":
             return presets.critic_steps(n, prior=self.has_prior, moments=self.moments is not False)
         return self.training_steps

@@ -9,26 +9,30 @@ from dpsynth.gan.settings import TrainingSettings
 from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
-#: From so many records on, steps of the critic improve draws of a prior that has tables alone.
+#: From so many records on, where their number is public, critic steps improve a prior that has tables alone.
 _STEPS_FROM = 10_000
 #: From so many on, steps are worth a part of what tables have.
 _MANY_STEPS = 1000
 #: Noise of a moment above which moments of all pairs are not worth their share.
 _MOST_NOISE = 0.2
+#: Numbers of all columns together whose products can be fitted in seconds.
+_MOST_NUMBERS = 300
 
 
-def buys_moments(schema: Schema, n: float, epsilon: float | None, delta: float, share: float) -> bool:
+def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
     """Whether moments of all pairs of columns are bought where nobody says: where their noise is small.
 
     A moment is a mean of products of two standardised numbers, so about a correlation. Its noise is taken
     as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta), and with a
-    number for each ordered column, each category and each missing value.
+    number for each ordered column, each category and each missing value. More than 300 such numbers take too
+    long to fit.
 
     Parameters
     ----------
     schema : Schema
-    n : float
-        Public or released number of records.
+    n : float or None
+        Public number of records. None where it is private: what is bought, and with it the total variation,
+        must not depend on a noisy count, and moments are bought.
     epsilon : float or None
         None: no noise.
     delta : float
@@ -44,14 +48,16 @@ def buys_moments(schema: Schema, n: float, epsilon: float | None, delta: float, 
     """
     if len(schema) < 3:
         return False
-    if epsilon is None:
-        return True
     sizes = [column.missing + 1 if column.is_numeric else len(column.categories) for column in schema.columns]
+    if sum(sizes) > _MOST_NUMBERS:
+        return False
+    if epsilon is None or n is None:
+        return True
     products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
     return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
 
 
-def critic_steps(n: float, *, prior: bool, moments: bool) -> int:
+def critic_steps(n: float | None, *, prior: bool, moments: bool) -> int:
     """How many critic steps are made where nobody says: none where they do not improve the draws.
 
     Where moments are bought, the critic is solved in one shot, and steps on top of that made every table of
@@ -60,8 +66,8 @@ def critic_steps(n: float, *, prior: bool, moments: bool) -> int:
 
     Parameters
     ----------
-    n : float
-        Public or released number of records.
+    n : float or None
+        Public number of records; None where it is private.
     prior, moments : bool
         What else the fit may buy.
 
@@ -74,7 +80,7 @@ def critic_steps(n: float, *, prior: bool, moments: bool) -> int:
     """
     if not prior:
         return 1000
-    return 4000 if n >= _STEPS_FROM and not moments else 0
+    return 4000 if n is not None and n >= _STEPS_FROM and not moments else 0
 
 
 def shares(steps: int) -> Shares:

@@ -242,7 +242,7 @@ class DPWGANGP(BaseEstimator):
         ----------
         frame : DataFrame (n, columns), or PartitionedRecords
             Private records; numeric values outside the schema's bounds are clipped. Records in parts are
-            larger than memory: they are counted, and ``training_steps`` must be 0.
+            larger than memory: they are counted and summed, and there are no critic steps.
         y : None
             Ignored.
         schema : Schema

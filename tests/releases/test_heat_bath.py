@@ -117,6 +117,20 @@ def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
     np.testing.assert_allclose(variance[of.places], each.var(axis=0), atol=1e-4)
 
 
+@pytest.mark.parametrize("rare", [1e-3, 1e-4, 3e-5, 1e-9])
+def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float) -> None:
+    """Lengths by sums that cancel: one column is long, all others constant but for one in millions."""
+    wide = np.array([0.7, 0.1, 0.1, 0.05, 0.05])
+    tables = [numbers(Binning(np.arange(5), wide), ordered=False, missing=False)]
+    for share in (rare, rare / 3):
+        tables.append(numbers(Binning(np.arange(2), np.array([1 - share, share])), False, False))
+    records = np.array(list(itertools.product(range(5), (0, 1), (0, 1))))
+    for cap in (1e-3, 0.01, 1.0):
+        of = PairFeatures(tuple(tables), cap)
+        lengths = [np.linalg.norm(of.total(record[None])) for record in records]
+        assert max(lengths) <= 1 + 1e-12
+
+
 def test_numbers_are_standardised() -> None:
     """Ranks that run the other way, a missing value among the ranks, deviations of other probabilities."""
     p = np.array([0.2, 0.3, 0.1, 0.4])

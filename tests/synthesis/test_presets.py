@@ -59,3 +59,22 @@ def test_many_steps_have_a_larger_share() -> None:
 
     few, many = (tables(moments=False, training_steps=steps) for steps in (200, 4000))
     assert (many / few) ** 2 == pytest.approx(0.6 / 0.4, rel=0.01)
+
+
+@pytest.mark.parametrize("given", [{}, {"moments": False}, {"prior": "none"}])
+def test_a_private_count_chooses_nothing(given) -> None:
+    """A total variation, printed in the ledger, that tells on which side of a rule the noisy count fell."""
+    options = FitOptions(epsilon=3.0, delta=1e-5, **given)
+    bought = []
+    for n in (40.0, 4000.0, 40_000.0):
+        needs = draw_up(SCHEMA.with_n_public(None), n, options).needs
+        bought.append((needs.moments, None if needs.plan is None else needs.plan.steps))
+    assert len(set(bought)) == 1
+
+
+def test_wide_tables_have_no_moments() -> None:
+    """A default that takes minutes or hours: the products of 40 columns of 10 categories are 80,000."""
+    columns = tuple(
+        Column(name=f"c{j}", kind="categorical", categories=tuple("abcdefghij")) for j in range(40)
+    )
+    assert not blueprint(36_000, Schema(columns=columns)).needs.moments

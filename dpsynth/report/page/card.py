@@ -72,18 +72,17 @@ def _refinement(report: RunReport) -> str | None:
         return None
     model = report.config.get("model")
     asked = model if isinstance(model, Mapping) else {}
-    by_rule = [key for key in ("moments", "training_steps") if asked.get(key, "auto") == "auto"]
+    by_rule = [key for key in ("moments", "training_steps") if asked.get(key) == "auto"]
     moments, steps = "pair moments" in names, "critic steps" in names
     if moments:
         words = "Moments of all pairs of columns, bought at once: a critic solved in one shot."
         if steps:
             return f"{words} Then critic steps."
-        return words + (" No critic steps: they do not improve on it." if "training_steps" in by_rule else "")
+        none = " No critic steps: by rule none are made beside it."
+        return words + (none if "training_steps" in by_rule else "")
     if steps:
         return "Critic steps."
-    why = " With so few records for so many columns their noise would outweigh what they tell."
-    if report.table.get("columns") in (1, 2):
-        why = " The tables hold every pair."
+    why = " By rule: at this budget their noise, or their time, outweighs what they tell."
     return "Neither moments of pairs of columns nor critic steps." + (why if "moments" in by_rule else "")
 
 

@@ -24,9 +24,14 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
     ("names", "model", "words"),
     [
         (["one-way marginals"], {}, None),
-        (["prior tables"], {}, "Neither moments .* nor critic steps. With so few records .*"),
+        (["prior tables"], {"moments": "auto"}, "Neither moments .* nor critic steps. By rule: .*"),
+        (["prior tables"], {}, "Neither moments .* nor critic steps."),
         (["prior tables"], {"moments": False}, "Neither moments .* nor critic steps."),
-        (["prior tables", "pair moments"], {"moments": "auto"}, "Moments .*shot. No critic steps.*improve.*"),
+        (
+            ["prior tables", "pair moments"],
+            {"training_steps": "auto"},
+            "Moments .*shot. No critic steps: by rule .*",
+        ),
         (["prior tables", "pair moments"], {"training_steps": 0}, "Moments .*shot."),
         (["prior tables", "pair moments", "critic steps"], {}, "Moments .*shot. Then critic steps."),
         (["prior tables", "critic steps"], {}, "Critic steps."),
