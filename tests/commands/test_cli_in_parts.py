@@ -86,7 +86,7 @@ def test_what_is_refused_before_workers_start(command, message, folder, capsys):
 def test_steps_and_wrong_records_cost_nothing(folder, capsys):
     """Catches a folder whose ledger says that something was spent on a fit that never read a count."""
     assert main(f"{FIT} --data parts --out m --steps 10".split()) == 2
-    assert "parts is a table in parts; fit the prior alone with" in capsys.readouterr().err
+    assert "parts is a table in parts; give training_steps=0" in capsys.readouterr().err
     pd.DataFrame({"age": [30], "crea": [1.0], "died": [7]}).to_parquet("parts/c.parquet")
     assert main(f"{FIT} --data parts --out m".split()) == 2
     message = capsys.readouterr().err
