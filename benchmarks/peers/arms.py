@@ -9,6 +9,7 @@ from typing import Any
 #: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries; a new arm is a new line
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
+    "ours: without votes": {"votes": False},
     "ours: TAN alone": {"prior": "tan", "moments": False, "training_steps": 0},
     "ours: tree alone": {"prior": "tree", "moments": False, "training_steps": 0},
     "ours: TAN and 4,000 critic steps": {"prior": "tan", "moments": False, "training_steps": 4000},

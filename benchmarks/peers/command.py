@@ -1,6 +1,7 @@
 """Ours beside its peers: utility, speed, accounting, evaluation.
 
     python -m benchmarks peers --suite utility --out DIR [--data flchain support2] [--epsilon 3] [--seeds 5]
+    python -m benchmarks peers --suite utility --out DIR --data xor rings  # tables of the proving ground
 
 Each peer runs in a virtual environment of its own, made under --environments from its file of pins.
 The same command on the same folder goes on where it was.
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from benchmarks.ground.structures import STRUCTURES
 from benchmarks.peers.arms import ARMS
 from benchmarks.peers.environments import Environments
 
@@ -102,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
         "--python", action="append", default=[], metavar="NAME=PATH", help="an environment that is there"
     )
     of_utility = parser.add_argument_group("utility")
-    of_utility.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    of_utility.add_argument(
+        "--data", nargs="+", choices=[*DATA, *STRUCTURES], default=list(DATA), metavar="NAME"
+    )
     of_utility.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     of_utility.add_argument("--seeds", type=int, default=5)
     of_utility.add_argument("--what", nargs="+", choices=list(ARMS), default=list(ARMS), metavar="ARM")

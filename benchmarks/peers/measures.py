@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
+from benchmarks.ground.structures import STRUCTURES
 from dpsynth.datasets import Table
 from dpsynth.evaluation.records import Evaluation
 
@@ -20,6 +21,7 @@ MEASURES: dict[str, tuple[str, str]] = {
     "discriminator": ("0.5", "AUC of gradient boosting that tells synthetic from held-out real records"),
     "signs": ("higher", "share of the real regression's significant terms (p < 0.05) that keep their sign"),
     "positive": ("real", "share of positive outcomes"),
+    "structure": ("real", "of a table of the proving ground, how much of its known structure there is"),
 }
 _NAMES = {
     "auc": "auc_mean",
@@ -36,8 +38,9 @@ def measured(synthetic: pd.DataFrame, train: Table, test: Table) -> dict[str, fl
     found = dpsynth.evaluate(
         synthetic, train=train.frame, test=test.frame, schema=train.schema, seed=0, reference=False
     )
-    values = {column: number(found, name) for column, name in _NAMES.items()}
-    return {column: signs_kept(found) if column == "signs" else values[column] for column in MEASURES}
+    values: dict[str, float | None] = {column: number(found, name) for column, name in _NAMES.items()}
+    values |= {"signs": signs_kept(found), "structure": structure(synthetic, train.name)}
+    return {column: values[column] for column in MEASURES}
 
 
 def real(train: Table, test: Table) -> dict[str, float | None]:
@@ -48,7 +51,14 @@ def real(train: Table, test: Table) -> dict[str, float | None]:
     known = {"auc": "auc_real_mean", "positive": "positive_rate_train", "tvd": "tvd_mean_baseline"}
     known["correlation"] = "correlation_error_baseline"
     values: dict[str, float | None] = dict.fromkeys(MEASURES)
-    return values | {column: number(found, name) for column, name in known.items()}
+    values |= {column: number(found, name) for column, name in known.items()}
+    return values | {"structure": structure(train.frame, train.name)}
+
+
+def structure(frame: pd.DataFrame, name: str) -> float | None:
+    """The structure score of a table of the proving ground; None of any other table."""
+    of = STRUCTURES.get(name)
+    return None if of is None or of.score is None else float(of.score(frame))
 
 
 def signs_kept(found: Evaluation) -> float | None:

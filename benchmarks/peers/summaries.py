@@ -73,7 +73,7 @@ def draw(summary: pd.DataFrame, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
     matplotlib.rcParams["svg.hashsalt"] = "peers"
-    names = [name for name in MEASURES if name != "positive"]
+    names = [name for name in MEASURES if name not in ("positive", "structure")]
     for table, part in summary.groupby("table", sort=False):
         figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
         for name, axis in zip(names, axes.flat, strict=True):

@@ -11,6 +11,7 @@ Bins, standard deviations and length come from what was released before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,10 +62,7 @@ class PairFeatures:
         outcome : int, optional
             Which column the outcome is; it counts only where it has one number.
         """
-        columns = zip(bins.grids, bins.binnings, strict=True)
-        tables = tuple(
-            numbers(binning, grid.ordered, grid.ordered and grid.column.missing) for grid, binning in columns
-        )
+        tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
         free = cls(tables, np.inf, known)
         return cls(tables, max(float(np.median(free.lengths(draws))), _SHORTEST), known)
@@ -107,7 +105,7 @@ class PairFeatures:
 
     def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """The numbers of each record, shape (m, size)."""
-        return np.hstack([table[draws[:, j]] for j, table in enumerate(self.tables)])
+        return values_of(self.tables, draws)
 
     def partners(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
         """What a record's numbers are multiplied by: themselves, and themselves times the outcome."""
@@ -182,6 +180,19 @@ def length_of(
     """
     pairs = np.maximum((total**2 - squared) / 2, 0)
     return np.sqrt(np.maximum(pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + total * outcome, _SHORTEST**2))
+
+
+def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
+    """The numbers of each bin, column by column, shapes (bins, numbers): see `numbers`."""
+    return tuple(
+        numbers(binning, grid.ordered, grid.ordered and grid.column.missing)
+        for grid, binning in zip(bins.grids, bins.binnings, strict=True)
+    )
+
+
+def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The numbers of each record, shape (m, numbers of all columns)."""
+    return np.hstack([table[draws[:, j]] for j, table in enumerate(tables)])
 
 
 def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float32]:

@@ -12,6 +12,7 @@ fit to the released one-way marginals and all sampling are post-processing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.releases.tilt import Tilt
+from dpsynth.releases.weighting import Weighting
 from dpsynth.table.draws import draw_conditional
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
@@ -74,6 +76,8 @@ class Prior:
         it was kept.
     tilt : Tilt or None
         What released moments multiply the tables' law by (`dpsynth.releases.tilting`).
+    weighting : Weighting or None
+        What released votes multiply that by (`dpsynth.releases.voting`).
     """
 
     kind: str
@@ -85,6 +89,7 @@ class Prior:
     missing_law: NDArray[np.float64] | None = None
     noise_std: float | None = None
     tilt: Tilt | None = None
+    weighting: Weighting | None = None
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -100,6 +105,13 @@ class Prior:
         """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
+        if self.weighting is None or self.weighting.most == 1.0:
+            return self._tilted(n, rng)
+        draws = self._tilted(math.ceil(n * self.weighting.most), rng)
+        weights = self.weighting.of(draws, self.heat_bath().missing(draws))
+        return self._chosen(draws, weights, n, rng)
+
+    def _tilted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         bins = self._with_panel(n, rng)
         if self.tilt is not None and n:
             self.heat_bath().sweep(bins, self.tilt, rng, SWEEPS)
@@ -118,6 +130,12 @@ class Prior:
         last = np.array([self.binnings[j].labels[-1] for j in self.panel])
         shares = np.array([self.cells[j][-1] for j in self.panel])
         weights = rake(bins[:, self.panel] == last, self.missing_law, shares)
+        return self._chosen(bins, weights, n, rng)
+
+    def _chosen(
+        self, bins: NDArray[np.int64], weights: NDArray[np.float64], n: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """``n`` of the draws by weight, evenly over the columns that are drawn first."""
         drawn = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
         rows = choose(weights, n, rng, [bins[:, j] for j in drawn])
         return np.asfortranarray(bins.T[:, rows].T)
@@ -173,6 +191,9 @@ class Prior:
         if self.tilt is not None:
             meta["tilt"], tilt = self.tilt.to_state()
             arrays |= prefixed("tilt", tilt)
+        if self.weighting is not None:
+            meta["weighting"], weighting = self.weighting.to_state()
+            arrays |= prefixed("weighting", weighting)
         if self.missing_law is not None:
             meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
         return meta, arrays
@@ -190,7 +211,14 @@ class Prior:
         law = arrays.get("missing_law")
         noise = meta.get("noise_std")
         tilt = Tilt.from_state(meta["tilt"], under("tilt", arrays)) if "tilt" in meta else None
-        return cls(meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law, noise, tilt)
+        weighting = (
+            Weighting.from_state(meta["weighting"], under("weighting", arrays))
+            if "weighting" in meta
+            else None
+        )
+        return cls(
+            meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law, noise, tilt, weighting
+        )
 
 
 @dataclass(frozen=True)

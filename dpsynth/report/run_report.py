@@ -37,6 +37,7 @@ _CONFIG: dict[str, tuple[str, ...]] = {
         "preset",
         "prior",
         "moments",
+        "votes",
         "training_steps",
         "batch_size",
         "noise_shape",

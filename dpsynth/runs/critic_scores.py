@@ -101,8 +101,8 @@ class CriticTrainer:
         n, spent = fitting.count_records(records, schema, options, rng, ledger)
         blueprint = fitting.draw_up(schema.modelled, n, options)
         releases = fitting.choose_noise(blueprint, options, spent)
-        model, moments = fitting.release_model(records, blueprint, releases, options, rng, ledger)
-        released = dataclasses.replace(fitting.refined(model, moments, rng), schema=schema)
+        model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
+        released = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)
         if releases.plan is None:
             raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
         training = fitting.Training(released, blueprint.training, np.random.default_rng([seed]), dict)

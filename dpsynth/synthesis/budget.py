@@ -31,6 +31,7 @@ from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.structure import Kind
 from dpsynth.releases.study import StudyReleases
+from dpsynth.releases.votes import VotesRelease
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -45,16 +46,16 @@ class Shares:
     ----------
     count : float
         Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
-    marginals, selection, tables, moments : float
-        For one-way marginals, the choice of the prior's edges, the prior's tables, and the moments of all
-        pairs of columns.
+    marginals, selection, tables, moments, votes : float
+        For one-way marginals, the choice of the prior's edges, the prior's tables, the moments of all pairs
+        of columns, and the votes for groups of draws.
     studies : float
         For all declared studies together, in equal parts; the others and training share what it leaves.
 
     Raises
     ------
     InputError
-        If one lies outside (0, 1) or they leave nothing for training.
+        If one lies outside (0, 1), or all but ``studies`` and ``votes`` leave nothing for training.
     """
 
     count: float = 0.02
@@ -62,6 +63,7 @@ class Shares:
     selection: float = 0.05
     tables: float = 0.6
     moments: float = 0.1
+    votes: float = 0.1
     studies: float = 0.3
 
     @model_validator(mode="after")
@@ -97,8 +99,9 @@ class Needs:
         None: no prior.
     plan : Plan, optional
         Of the critic's steps, its noise not yet chosen; None: no steps.
-    moments : bool
-        Whether the moments of all pairs of columns are bought, for which there must be a prior.
+    moments, votes : bool
+        Whether the moments of all pairs of columns, and votes for groups of draws, are bought, for which
+        there must be a prior.
     studies : tuple of Study
         The declared studies.
     """
@@ -109,6 +112,7 @@ class Needs:
     prior: Kind | None
     plan: Plan | None
     moments: bool = False
+    votes: bool = False
     studies: tuple[Study, ...] = ()
 
     def releases(
@@ -117,6 +121,7 @@ class Needs:
         tables: float | None = None,
         selection: float | None = None,
         moments: float | None = None,
+        votes: float | None = None,
         study: float | None = None,
         *,
         stage: Stage | None = None,
@@ -141,6 +146,7 @@ class Needs:
             if self.prior is not None
             else None,
             MomentsRelease(noise_multiplier=moments, stage=stage) if self.moments else None,
+            VotesRelease(noise_multiplier=votes, stage=stage) if self.votes else None,
             self.plan,
             stage,
             tuple(
@@ -161,6 +167,7 @@ class Releases:
     marginals : MarginalsRelease or None
     prior : PriorReleases or None
     moments : MomentsRelease or None
+    votes : VotesRelease or None
     plan : Plan or None
         Of the critic's steps.
     stage : Stage or None
@@ -171,6 +178,7 @@ class Releases:
     marginals: MarginalsRelease | None
     prior: PriorReleases | None
     moments: MomentsRelease | None
+    votes: VotesRelease | None
     plan: Plan | None
     stage: Stage | None = None
     studies: tuple[StudyReleases, ...] = ()
@@ -186,6 +194,7 @@ class Releases:
         events = [] if self.marginals is None else [self.marginals.event]
         events += [] if self.prior is None else self.prior.events
         events += [] if self.moments is None else [self.moments.event]
+        events += [] if self.votes is None else [self.votes.event]
         return [*events, *(event for study in self.studies for event in study.events)]
 
 
@@ -210,6 +219,8 @@ def plan_releases(
 
     Raises
     ------
+    InputError
+        If the shares leave nothing for critic steps.
     PrivacyError
         If nothing would be released, or if the budget cannot pay for the run.
     """
@@ -224,9 +235,16 @@ def plan_releases(
         parts |= {"selection": shares.selection, "tables": shares.tables}
     if needs.moments:
         parts |= {"moments": shares.moments}
+    if needs.votes:
+        parts |= {"votes": shares.votes}
     plan = needs.plan
     if not parts and plan is None:
         raise PrivacyError("nothing to release: training_steps is 0 and there is neither prior nor marginals")
+    if plan is not None and sum(parts.values()) >= 1.0:
+        raise InputError(
+            f"shares of what is bought beside critic steps must add to less than 1, got "
+            f"{sum(parts.values()):g}; give less to one of them, or set training_steps to 0"
+        )
     total = 1.0 if plan is not None else sum(parts.values())  # without steps, the parts share everything
     left = 1.0 - shares.studies if needs.studies else 1.0
     parts = {name: left * share / total for name, share in parts.items()}
@@ -243,6 +261,7 @@ def plan_releases(
             multiplier.get("tables"),
             selection,
             multiplier.get("moments"),
+            multiplier.get("votes"),
             multiplier.get("study"),
             stage=stage,
         )

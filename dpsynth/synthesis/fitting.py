@@ -23,22 +23,17 @@ from dpsynth.files import storage
 from dpsynth.gan.quiet import load_tensorflow_quietly
 from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
-from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.features import PairFeatures
 from dpsynth.releases.marginals import Method
-from dpsynth.releases.moments import Moments, MomentsRelease
-from dpsynth.releases.prior import Prior
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Kind
-from dpsynth.releases.tilting import tilted
-from dpsynth.synthesis import presets
+from dpsynth.synthesis import presets, refining
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
 from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.refining import Refinements, release_refinements
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -46,8 +41,6 @@ if TYPE_CHECKING:
 
 # Rows of the bank of prior draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
-# Draws of the prior that say how long the features of a record are.
-_DRAWS = 20_000
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
 # guarantee says little, below it the accounting resolves nothing.
 _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
@@ -134,10 +127,12 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
         prior = usual if options.prior == "auto" else options.prior
     # a noisy count must not choose what is bought: the total variation would tell of it
     known, delta = None if schema.n_public is None else n, total_delta(schema, options)
-    steps, moments = options.steps(known), options.moments
-    shares = options.shares or presets.shares(steps)
+    steps, moments, votes = options.steps(known), options.moments, options.votes
+    usual_shares = options.shares or Shares()
     if moments == "auto":
-        moments = presets.buys_moments(schema, known, options.epsilon, delta, shares.moments)
+        moments = presets.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
+    if votes == "auto":
+        votes = moments and presets.buys_votes(known, options.epsilon, delta, usual_shares.votes)
     iterations = -(-steps // training.critic_steps)
     plan = None
     if iterations:
@@ -149,15 +144,18 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
             noise_shape=options.noise_shape,
             centred=options.centred,
         )
+    refinable = prior is not None and len(schema) > 2
     needs = Needs(
         schema=schema,
         n=n,
         marginals="histogram" if thesis and marginals is None else marginals,
         prior=prior,
         plan=plan,
-        moments=prior is not None and len(schema) > 2 and moments,
+        moments=refinable and moments,
+        votes=refinable and votes,
         studies=options.studies,
     )
+    shares = options.shares or presets.shares(steps, needs.votes)
     return Blueprint(needs, delta, training, shares)
 
 
@@ -182,17 +180,15 @@ def release_model(
     options: FitOptions,
     rng: np.random.Generator,
     ledger: Ledger,
-) -> tuple[GeneratorModel, Moments | None]:
+) -> tuple[GeneratorModel, Refinements]:
     """Encoder, marginals, prior and what it is refined by, paid for; the generator is not trained yet."""
     schema, training = blueprint.needs.schema, blueprint.training
     thesis = options.preset == "healthgan"
     marginals = None if releases.marginals is None else ledger.run(releases.marginals, records, rng)
-    prior, moments = None, None
+    prior, bought = None, Refinements()
     if releases.prior is not None and marginals is not None:
         prior = releases.prior.run(ledger, records, marginals, rng)
-    if releases.moments is not None and prior is not None and marginals is not None:
-        outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
-        moments = release_moments(records, releases.moments, marginals, prior, outcome, rng, ledger)
+        bought = release_refinements(records, releases, marginals, prior, schema, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
@@ -208,29 +204,14 @@ def release_model(
         latent_law=training.latent_law,
         match_marginals=options.match_marginals and marginals is not None and not thesis,
     )
-    return model, moments
+    return model, bought
 
 
-def release_moments(
-    records: Records,
-    release: MomentsRelease,
-    marginals: Marginals,
-    prior: Prior,
-    outcome: int | None,
-    rng: np.random.Generator,
-    ledger: Ledger,
-) -> Moments:
-    """Moments of all pairs of columns, of features as long as those of the prior's draws."""
-    bins = Bins(marginals.grids, prior.binnings, marginals.n)
-    features = PairFeatures.of(bins, prior.sample(_DRAWS, rng), outcome)
-    return ledger.run(release.of(bins, features), records, rng)
-
-
-def refined(model: GeneratorModel, moments: Moments | None, rng: np.random.Generator) -> GeneratorModel:
-    """The model with its prior tilted towards released moments: post-processing."""
-    if moments is None or model.prior is None:
+def refined(model: GeneratorModel, bought: Refinements, rng: np.random.Generator) -> GeneratorModel:
+    """The model with its prior refined by what was bought: post-processing."""
+    if model.prior is None:
         return model
-    return dataclasses.replace(model, prior=tilted(model.prior, moments, rng))
+    return dataclasses.replace(model, prior=refining.refined(model.prior, bought, rng))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ class ModelOptions(Section):
     delta: float | None = Field(default=None, gt=0, lt=1)
     prior: Literal["auto", "tan", "tree", "none"] = "auto"
     moments: Literal["auto"] | bool = "auto"
+    votes: Literal["auto"] | bool = "auto"
     training_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     batch_size: int | None = Field(default=None, ge=1)
     noise_shape: NoiseShape = "optimal"

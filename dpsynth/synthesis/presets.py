@@ -6,6 +6,7 @@ import math
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.gan.settings import TrainingSettings
+from dpsynth.releases.votes import group_count
 from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
@@ -15,6 +16,8 @@ _STEPS_FROM = 10_000
 _MANY_STEPS = 1000
 #: Noise of a moment above which moments of all pairs are not worth their share.
 _MOST_NOISE = 0.2
+#: Groups below which votes tell too little.
+_FEWEST_GROUPS = 50
 #: Numbers of all columns together whose products can be fitted in seconds.
 _MOST_NUMBERS = 300
 
@@ -57,6 +60,32 @@ def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: 
     return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
 
 
+def buys_votes(n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
+    """Whether votes for groups of draws are bought where nobody says, beside moments.
+
+    They are where there are groups enough to tell draws apart, each with more records than noise:
+    n mu sqrt(share) / 8 of at least 50 (`dpsynth.releases.votes.group_count`).
+
+    Parameters
+    ----------
+    n : float or None
+        Public number of records; None where it is private, and votes are bought.
+    epsilon : float or None
+        None: no noise.
+    delta : float
+    share : float
+        Of mu squared, for the votes.
+
+    Examples
+    --------
+    >>> buys_votes(1000, 3.0, 1e-5, 0.1), buys_votes(4000, 3.0, 1e-5, 0.1)
+    (False, True)
+    """
+    if epsilon is None or n is None:
+        return True
+    return group_count(n, analytic_sigma(epsilon, delta) / math.sqrt(share)) >= _FEWEST_GROUPS
+
+
 def critic_steps(n: float | None, *, prior: bool, moments: bool) -> int:
     """How many critic steps are made where nobody says: none where they do not improve the draws.
 
@@ -83,15 +112,17 @@ def critic_steps(n: float | None, *, prior: bool, moments: bool) -> int:
     return 4000 if n is not None and n >= _STEPS_FROM and not moments else 0
 
 
-def shares(steps: int) -> Shares:
-    """Shares of the budget where nobody says: many critic steps have a part of what tables have otherwise.
+def shares(steps: int, votes: bool = False) -> Shares:
+    """Shares of the budget where nobody says: many critic steps, or votes, have a part of the tables'.
 
     Examples
     --------
-    >>> shares(200).tables, shares(4000).tables
-    (0.6, 0.4)
+    >>> shares(200).tables, shares(0, votes=True).tables, shares(4000).tables
+    (0.6, 0.5, 0.4)
     """
-    return Shares(tables=0.4) if steps >= _MANY_STEPS else Shares()
+    if steps >= _MANY_STEPS:
+        return Shares(tables=0.4)
+    return Shares(tables=0.5) if votes else Shares()
 
 
 def training(n: float) -> TrainingSettings:

@@ -36,6 +36,8 @@ from dpsynth.releases.prior import Prior, fit_factors
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.releases.tilting import tilted
+from dpsynth.releases.votes import VotesRelease
+from dpsynth.releases.voting import weighted
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.table.encoder import Encoder
@@ -183,13 +185,18 @@ def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.G
         cells=again.probabilities,
         factors=fit_factors(prior.families, noisy, bins),
         missing_law=again.missing_law,
+        weighting=None,
     )
-    if prior.tilt is None:
-        return tables_again
-    tilt = prior.tilt
-    # The deviation of a mean's noise as a multiple of what one record of the cap's length moves it by.
-    multiplier = tilt.noise_std * bins.n / tilt.features.cap
-    release = MomentsRelease(noise_multiplier=multiplier or None).of(bins, tilt.features)
+    refined = tables_again
     with records.opened():
-        moments = release(records, rng)
-    return tilted(tables_again, moments, rng)
+        if prior.tilt is not None:
+            tilt = prior.tilt
+            # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
+            multiplier = tilt.noise_std * bins.n / tilt.features.cap
+            moments = MomentsRelease(noise_multiplier=multiplier or None).of(bins, tilt.features)
+            refined = tilted(refined, moments(records, rng), rng)
+        if prior.weighting is not None:
+            weighting = prior.weighting
+            votes = VotesRelease(noise_multiplier=weighting.noise_std or None).of(bins, weighting.groups)
+            refined = weighted(refined, votes(records, rng), rng)
+    return refined

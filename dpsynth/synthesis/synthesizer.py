@@ -69,6 +69,10 @@ class DPWGANGP(BaseEstimator):
         Whether the prior's draws are refined by the moments of all pairs of columns, bought at once: a critic
         that is solved in one shot (:mod:`dpsynth.releases.moments`). ``auto``: where their noise is small
         (:func:`dpsynth.synthesis.presets.buys_moments`).
+    votes : bool or "auto"
+        Whether each record votes for the group of draws that it is most like, by which draws are weighed
+        (:mod:`dpsynth.releases.votes`). ``auto``: where moments are bought and there are records enough
+        (:func:`dpsynth.synthesis.presets.buys_votes`).
     training_steps : int or "auto"
         Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
         where they improve the draws (:func:`dpsynth.synthesis.presets.critic_steps`): without a prior, or on
@@ -145,6 +149,7 @@ class DPWGANGP(BaseEstimator):
         *,
         prior: str = "auto",
         moments: bool | Literal["auto"] = "auto",
+        votes: bool | Literal["auto"] = "auto",
         training_steps: int | Literal["auto"] = "auto",
         batch_size: int | None = None,
         noise_shape: NoiseShape = "optimal",
@@ -164,6 +169,7 @@ class DPWGANGP(BaseEstimator):
         self.delta = delta
         self.prior = prior
         self.moments = moments
+        self.votes = votes
         self.training_steps = training_steps
         self.batch_size = batch_size
         self.noise_shape = noise_shape
@@ -300,8 +306,8 @@ class DPWGANGP(BaseEstimator):
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
             check_widening(options.studies, releases.studies, schema, self.n_)
-            model, moments = fitting.release_model(records, blueprint, releases, options, rng, ledger)
-            model = dataclasses.replace(fitting.refined(model, moments, rng), schema=schema)
+            model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
+            model = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)
             fitted = fit_studies(records, model, options.studies, releases.studies, self.n_, rng, ledger)
             model = dataclasses.replace(model, studies=fitted)
             history: list[dict[str, float]] = []

@@ -42,6 +42,7 @@ NAMES = (
     "prior edges",
     "prior tables",
     "pair moments",
+    "votes",
     "information of study death",
     "score of study death (1)",
     "score of study death (2)",
@@ -58,7 +59,13 @@ GAUSSIAN = [name for name in NAMES if name not in ("prior edges", "critic steps"
 def found(method: str = "histogram") -> Releases:
     """Every release of a fit, with all bins and points."""
     options = FitOptions(
-        epsilon=20.0, delta=DELTA, marginals=method, moments=True, training_steps=200, studies=STUDIES
+        epsilon=20.0,
+        delta=DELTA,
+        marginals=method,
+        moments=True,
+        votes=True,
+        training_steps=200,
+        studies=STUDIES,
     )
     return releases_of(SCHEMA, options, np.random.default_rng(0))
 
@@ -79,7 +86,9 @@ def test_correct_releases_pass(name):
     """Catches an audit that contradicts what is right, that sleeps, or whose neighbours are no worst case."""
     result = audited(found().releases[NAMES.index(name)], found().made_up)
     assert result.verdict == "pass", result.to_dict()
-    assert result.attained == pytest.approx(1.0, abs=1e-2)
+    # of a hazard's score no record may be as far as any (the contract of releases allows it more)
+    slack = 0.2 if name.startswith("score of study time") else 1e-2
+    assert result.attained == pytest.approx(1.0, abs=slack)
     assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
 
 

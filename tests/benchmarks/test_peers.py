@@ -301,3 +301,12 @@ def test_our_arms_are_parameters_that_the_synthesizer_takes():
         shares |= {"training": dpsynth.TrainingSettings(**training)} if training else {}
         dpsynth.DPWGANGP(3.0, 1e-5, **options, **shares).validate()
     assert len({arm.name for arm in arms.ARMS.values()}) == len(arms.ARMS)
+
+
+def test_tables_of_the_proving_ground_have_their_structure():
+    """A score of another table, or none: peers would look as if they kept what nobody measured."""
+    train, test = tables.split("xor")
+    assert measures.structure(train.frame, train.name) == pytest.approx(1, abs=0.05)
+    shuffled = test.frame.assign(outcome=np.random.default_rng(0).permutation(test.frame["outcome"]))
+    assert abs(measures.structure(shuffled, "xor")) < 0.1
+    assert measures.structure(train.frame, "flchain") is None

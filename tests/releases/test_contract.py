@@ -33,12 +33,14 @@ from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.features import PairFeatures
 from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.groups import Groups
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
+from dpsynth.releases.votes import VotesRelease
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -124,6 +126,12 @@ def moments(outcome: int | None) -> MomentsRelease:
     return MomentsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws, outcome))
 
 
+def votes() -> VotesRelease:
+    bins, rng = bins_of("tan"), np.random.default_rng(5)
+    draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
+    return VotesRelease(noise_multiplier=Z).of(bins, Groups.of(bins, draws, 12, rng))
+
+
 def score(kind: str) -> ScoreRelease:
     return ScoreRelease(study="a", noise_multiplier=Z).at(point(kind))
 
@@ -160,6 +168,7 @@ CASES = {
     "tan tables": Case(lambda: tables("tan"), np.sqrt(4)),
     "moments": Case(lambda: moments(None), 1.0),
     "moments with the outcome": Case(lambda: moments(3), 1.0),
+    "votes": Case(votes, 1.0),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),

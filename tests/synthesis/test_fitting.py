@@ -60,6 +60,18 @@ class Stopped(Exception):
                 "prior edges",
                 "prior tables",
                 "pair moments",
+                "votes",
+            ],
+        ),
+        (
+            7,
+            [
+                "number of records",
+                "one-way marginals",
+                "prior edges",
+                "prior tables",
+                "pair moments",
+                "votes",
                 "critic steps",
             ],
         ),
@@ -169,6 +181,7 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
         "prior edges",
         "prior tables",
         "pair moments",
+        "votes",
     ]
 
 

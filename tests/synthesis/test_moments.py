@@ -38,7 +38,7 @@ def cohort(n: int = N, seed: int = 0) -> pd.DataFrame:
 
 
 def fitted(**given) -> dpsynth.DPWGANGP:
-    options = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "moments": True} | given
+    options = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "moments": True, "votes": False} | given
     return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsynth import Column, Schema
+from dpsynth.errors import InputError
 from dpsynth.synthesis.fitting import Blueprint, choose_noise, draw_up
 from dpsynth.synthesis.options import FitOptions
 
@@ -44,9 +45,37 @@ def test_the_rule(n, given, moments, steps) -> None:
     assert (0 if needs.plan is None else needs.plan.steps) in range(steps, steps + 5)
 
 
-def test_two_columns_have_no_moments() -> None:
+@pytest.mark.parametrize(
+    ("n", "given", "votes"),
+    [
+        (100, {}, False),
+        (1000, {}, False),
+        (3000, {}, True),
+        (36_000, {}, True),
+        (36_000, {"epsilon": 0.01, "delta": 1e-5}, False),
+        (36_000, {"moments": False}, False),
+        (36_000, {"moments": False, "votes": True}, True),
+        (100, {"votes": True}, True),
+        (3000, {"votes": False}, False),
+        (3000, {"prior": "none", "votes": True}, False),
+    ],
+)
+def test_the_rule_of_votes(n, given, votes) -> None:
+    """Votes for a handful of groups; votes beside nothing, where somebody wanted tables alone."""
+    assert blueprint(n, **given).needs.votes is votes
+
+
+def test_two_columns_have_neither_moments_nor_votes() -> None:
     """A share of the budget for pairs that the tables hold already."""
-    assert not blueprint(9000, SCHEMA.select(["lab0", "died"])).needs.moments
+    needs = blueprint(9000, SCHEMA.select(["lab0", "died"]), votes=True).needs
+    assert not needs.moments and not needs.votes
+
+
+def test_shares_that_leave_nothing_for_steps_are_refused() -> None:
+    """Steps whose noise is chosen from a negative part of the budget."""
+    options = FitOptions(epsilon=3.0, delta=1e-5, votes=True, shares={"votes": 0.2}, training_steps=200)
+    with pytest.raises(InputError, match=r"must add to less than 1, got 1\.15; give less"):
+        choose_noise(draw_up(SCHEMA.with_n_public(36_000), 36_000.0, options), options, (0.0, 0.0))
 
 
 def test_many_steps_have_a_larger_share() -> None:
@@ -68,7 +97,7 @@ def test_a_private_count_chooses_nothing(given) -> None:
     bought = []
     for n in (40.0, 4000.0, 40_000.0):
         needs = draw_up(SCHEMA.with_n_public(None), n, options).needs
-        bought.append((needs.moments, None if needs.plan is None else needs.plan.steps))
+        bought.append((needs.moments, needs.votes, None if needs.plan is None else needs.plan.steps))
     assert len(set(bought)) == 1
 
 

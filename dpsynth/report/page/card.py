@@ -72,18 +72,24 @@ def _refinement(report: RunReport) -> str | None:
         return None
     model = report.config.get("model")
     asked = model if isinstance(model, Mapping) else {}
-    by_rule = [key for key in ("moments", "training_steps") if asked.get(key) == "auto"]
-    moments, steps = "pair moments" in names, "critic steps" in names
+    by_rule = {key for key in ("moments", "votes", "training_steps") if asked.get(key) == "auto"}
+    moments, votes, steps = (name in names for name in ("pair moments", "votes", "critic steps"))
+    words = []
     if moments:
-        words = "Moments of all pairs of columns, bought at once: a critic solved in one shot."
-        if steps:
-            return f"{words} Then critic steps."
-        none = " No critic steps: by rule none are made beside it."
-        return words + (none if "training_steps" in by_rule else "")
+        words.append("Moments of all pairs of columns, bought at once: a critic solved in one shot.")
+    if votes:
+        words.append("Votes of the records for groups of draws, which ask about all columns together.")
     if steps:
-        return "Critic steps."
-    why = " By rule: at this budget their noise, or their time, outweighs what they tell."
-    return "Neither moments of pairs of columns nor critic steps." + (why if "moments" in by_rule else "")
+        words.append("Critic steps.")
+    if not words:
+        why = " By rule: at this budget their noise, or their time, outweighs what they tell."
+        none = "Neither moments of pairs of columns nor votes for groups of draws nor critic steps."
+        return none + (why if "moments" in by_rule else "")
+    if moments and not votes and "votes" in by_rule:
+        words.append("No votes for groups of draws: by rule there are too few records for them.")
+    if moments and not steps and "training_steps" in by_rule:
+        words.append("No critic steps: by rule none are made beside moments.")
+    return " ".join(words)
 
 
 def _seeds(report: RunReport) -> str | None:

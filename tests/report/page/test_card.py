@@ -24,16 +24,22 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
     ("names", "model", "words"),
     [
         (["one-way marginals"], {}, None),
-        (["prior tables"], {"moments": "auto"}, "Neither moments .* nor critic steps. By rule: .*"),
+        (
+            ["prior tables"],
+            {"moments": "auto"},
+            "Neither moments .* nor votes .* nor critic steps. By rule: .*",
+        ),
         (["prior tables"], {}, "Neither moments .* nor critic steps."),
         (["prior tables"], {"moments": False}, "Neither moments .* nor critic steps."),
         (
             ["prior tables", "pair moments"],
-            {"training_steps": "auto"},
-            "Moments .*shot. No critic steps: by rule .*",
+            {"training_steps": "auto", "votes": "auto"},
+            "Moments .*shot. No votes .*: by rule .* No critic steps: by rule .*",
         ),
         (["prior tables", "pair moments"], {"training_steps": 0}, "Moments .*shot."),
-        (["prior tables", "pair moments", "critic steps"], {}, "Moments .*shot. Then critic steps."),
+        (["prior tables", "pair moments", "votes"], {"votes": "auto"}, "Moments .*shot. Votes .* together."),
+        (["prior tables", "votes"], {"moments": False, "votes": True}, "Votes .* together."),
+        (["prior tables", "pair moments", "critic steps"], {}, "Moments .*shot. Critic steps."),
         (["prior tables", "critic steps"], {}, "Critic steps."),
     ],
 )

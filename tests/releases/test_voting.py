@@ -1,0 +1,186 @@
+"""Votes for groups of draws, and draws weighed by them: against brute force and known laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import NearestNeighbors
+
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.features import values_of
+from dpsynth.releases.groups import Groups
+from dpsynth.releases.prior import Prior
+from dpsynth.releases.votes import Votes, group_count
+from dpsynth.releases.voting import group_weights, weighted
+from dpsynth.table.column import Column
+from dpsynth.table.grid import Grid
+
+COLUMNS = (
+    *(Column(name=f"b{j}", kind="binary", categories=(0, 1)) for j in range(3)),
+    *(Column(name=f"lab{j}", kind="integer", lower=0, upper=3, missing=True) for j in range(3)),
+)
+GRIDS = tuple(Grid.from_column(column) for column in COLUMNS)
+SIZES = [grid.size for grid in GRIDS]
+N = 20_000
+RNG = np.random.default_rng
+
+
+def prior(panel: bool = True) -> Prior:
+    """Independent columns, three of which may be missing."""
+    rng = RNG(0)
+    cells = tuple(rng.dirichlet(np.full(size, 20.0)) for size in SIZES)
+    binnings = tuple(Binning(np.arange(size), p) for size, p in zip(SIZES, cells, strict=True))
+    factors = tuple(((0,), j, np.outer(cells[0], cells[j])) for j in range(1, len(SIZES)))
+    law = np.array([0.5, 0.2, 0.2, 0.1]) if panel else None
+    return Prior("tree", 0, binnings, cells, factors, (3, 4, 5) if panel else (), law, 1.0)
+
+
+def groups(made: Prior, size: int = 200) -> Groups:
+    rng = RNG(1)
+    return Groups.of(Bins(GRIDS, made.binnings, N), made.sample(4000, rng), size, rng)
+
+
+def parity(draws: np.ndarray) -> float:
+    """1 where the first three columns always have an even sum."""
+    return float(np.mean(1.0 - 2.0 * (draws[:, :3].sum(axis=1) % 2)))
+
+
+def real(made: Prior, n: int = N, seed: int = 7) -> np.ndarray:
+    """Records of the prior, nine of ten of which have an even sum of the first three columns."""
+    rng = RNG(seed)
+    draws = made.sample(2 * n, rng)
+    odd = draws[:, :3].sum(axis=1) % 2 == 1
+    kept = rng.random(len(draws)) < np.where(odd, 0.1, 0.9)
+    return draws[kept][:n]
+
+
+def votes(made: Prior, records: np.ndarray, noise_std: float) -> Votes:
+    of = groups(made)
+    noise = RNG(2).normal(0, noise_std, of.size)
+    return Votes(of, of.counts(records) + noise, noise_std, float(len(records)))
+
+
+def test_a_record_is_of_the_group_whose_centre_is_nearest() -> None:
+    """A distance without a centre's length, or blocks of records that are mixed up."""
+    made = prior()
+    of, draws = groups(made), made.sample(9000, RNG(3))
+    values = values_of(of.tables, draws)
+    distance, _ = NearestNeighbors(n_neighbors=1).fit(of.centres).kneighbors(values)
+    own = np.linalg.norm(values - of.centres[of.labels(draws)], axis=1)
+    np.testing.assert_allclose(own, distance[:, 0], atol=1e-4)
+    np.testing.assert_array_equal(of.counts(draws), np.bincount(of.labels(draws), minlength=of.size))
+
+
+def test_groups_are_of_about_as_many_draws_each() -> None:
+    """Centres that lie where no draw is, so that noise is bought for empty groups."""
+    made = prior()
+    counts = groups(made).counts(made.sample(60_000, RNG(3)))
+    assert np.mean(counts > 0) > 0.95 and np.quantile(counts, 0.9) < 4 * np.median(counts)
+
+
+def test_there_are_no_more_groups_than_different_draws() -> None:
+    """A crash, or empty groups, where few records are possible."""
+    made = prior()
+    draws = np.zeros((500, len(SIZES)), dtype=np.int64)
+    draws[:250, 0] = 1
+    of = Groups.of(Bins(GRIDS, made.binnings, N), draws, 40, RNG(0))
+    assert of.size == 2 and sorted(of.counts(draws)) == [250, 250]
+
+
+@given(n=st.floats(1, 1e9), noise=st.floats(0, 1e4))
+def test_a_group_of_average_size_stands_clear_of_noise(n, noise) -> None:
+    """Groups so small that their counts are noise, or none at all."""
+    size = group_count(n, noise)
+    assert 1 <= size <= 1000 and (size == 1 or n / size >= 8 * noise)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_weights_are_at_most_four_and_one_on_average(data) -> None:
+    """A weight that thinning cannot give, or weights that add records or take them away."""
+    size = data.draw(st.integers(2, 30))
+    counts = np.array(data.draw(st.lists(st.floats(-50, 5000), min_size=size, max_size=size)))
+    shares = np.array(data.draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)))
+    drawn = (shares + 1e-3) / (shares + 1e-3).sum()
+    votes = Votes(Groups((), np.zeros((size, 0), np.float32)), counts, 5.0, max(counts.sum(), 1.0))
+    weights = group_weights(votes, drawn, 60_000)
+    assert weights.min() >= 0 and weights.max() <= 4
+    if weights.max() < 4 and weights.max() > 0:
+        assert weights @ drawn == pytest.approx(1, abs=1e-6)
+
+
+def test_votes_that_tell_nothing_weigh_nothing() -> None:
+    """Noise that is taken for structure: the prior's own records, medians over 9 draws of the noise."""
+    made = prior()
+    of = groups(made, 60)
+    drawn = of.counts(made.sample(60_000, RNG(4))) / 60_000
+    moved, raw = [], []
+    for seed in range(9):
+        rng = RNG(seed)
+        counts = of.counts(made.sample(2000, rng)) + rng.normal(0, 4, of.size)
+        weights = group_weights(Votes(of, counts, 4.0, 2000.0), drawn, 60_000)
+        moved.append(np.sqrt(drawn @ (weights - 1) ** 2))
+        raw.append(np.sqrt(drawn @ (counts / (2000 * drawn) - 1) ** 2))
+    assert np.median(raw) > 0.15 and np.median(moved) < 0.05
+
+
+def test_draws_have_what_only_votes_tell() -> None:
+    """Votes that are bought and not used, or used the wrong way round: no table of two columns has parity."""
+    made = prior()
+    records = real(made)
+    by = weighted(made, votes(made, records, 4.0), RNG(0))
+    drawn = by.sample(N, RNG(1))
+    assert parity(records) > 0.75 and abs(parity(made.sample(N, RNG(1)))) < 0.05
+    assert parity(drawn) > 0.6 * parity(records)
+    of = by.weighting.groups
+    shares, wanted, before = (of.counts(rows) / N for rows in (drawn, records, made.sample(N, RNG(1))))
+    assert np.abs(shares - wanted).sum() < 0.4 * np.abs(before - wanted).sum()
+
+
+@pytest.mark.parametrize("panel", [True, False])
+def test_marginals_and_missing_values_stay_as_released(panel: bool) -> None:
+    """Weights that move one-way shares, or the number of missing values."""
+    made = prior(panel)
+    # records that the marginals do not describe: votes pull against them
+    records = np.vstack([real(made), np.zeros((N // 2, len(SIZES)), dtype=np.int64)])
+    by = weighted(made, votes(made, records, 4.0), RNG(0))
+    drawn, plain = (p.sample(60_000, RNG(5)) for p in (by, made))
+    assert parity(drawn) > 0.3
+    for j, binning in enumerate(made.binnings):
+        share = np.bincount(drawn[:, j], minlength=binning.size) / len(drawn)
+        law = binning.probabilities
+        if panel and j in made.panel:  # law and shares may contradict each other: as without votes
+            law = np.bincount(plain[:, j], minlength=binning.size) / len(plain)
+        np.testing.assert_allclose(share, law, atol=0.02)
+    if panel:
+        number = by.heat_bath().missing(drawn)
+        np.testing.assert_allclose(np.bincount(number, minlength=4) / len(drawn), made.missing_law, atol=0.02)
+
+
+def test_no_draw_is_chosen_twice() -> None:
+    """Copies of a draw, which neighbours see: each counts for at most as many as are made for one."""
+    made = prior()
+    by = weighted(made, votes(made, real(made), 4.0), RNG(0))
+    draws = made.sample(5000, RNG(0))
+    weights = by.weighting.of(draws, made.heat_bath().missing(draws))
+    assert 1 < by.weighting.most <= 4 and weights.max() <= by.weighting.most
+    numbered = replace(made, weighting=None)
+    rows = numbered._chosen(np.arange(5000)[:, None].repeat(len(SIZES), 1), weights, 1000, RNG(0))
+    assert len(np.unique(rows[:, 0])) == 1000
+
+
+def test_a_weighting_is_kept_on_disk() -> None:
+    """A weight, a factor or a centre that is lost."""
+    made = prior()
+    by = weighted(made, votes(made, real(made), 4.0), RNG(0))
+    meta, arrays = by.weighting.to_state()
+    again = type(by.weighting).from_state(meta, arrays)
+    draws = made.sample(3000, RNG(0))
+    number = made.heat_bath().missing(draws)
+    np.testing.assert_array_equal(again.of(draws, number), by.weighting.of(draws, number))
+    assert (again.most, again.noise_std) == (by.weighting.most, 4.0)

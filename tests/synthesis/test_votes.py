@@ -1,0 +1,134 @@
+"""A fit that buys votes for groups of draws."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth import Column, Schema
+from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis import redrawn
+
+N = 4000
+NAMES = tuple(f"gene{j}" for j in range(5))
+SCHEMA = Schema(
+    columns=(
+        *(Column(name=name, kind="binary", categories=("no", "yes")) for name in NAMES),
+        Column(name="age", kind="continuous", lower=0, upper=1, cells=16),
+        Column(name="ill", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="ill",
+    n_public=N,
+)
+READINGS = ["one-way marginals", "prior edges", "prior tables", "pair moments", "votes"]
+
+
+def cohort(seed: int = 0) -> pd.DataFrame:
+    """Illness is the parity of three genes, which no two of them tell, nor one of them with illness."""
+    rng = np.random.default_rng(seed)
+    genes = rng.random((N, len(NAMES))) < 0.5
+    ill = (genes[:, :3].sum(axis=1) % 2 == 1) ^ (rng.random(N) < 0.1)
+    frame = pd.DataFrame(np.where(genes, "yes", "no"), columns=list(NAMES))
+    return frame.assign(age=rng.random(N), ill=np.where(ill, "yes", "no"))
+
+
+def fitted(**given) -> dpsynth.DPWGANGP:
+    options = {"epsilon": 3.0, "delta": 1e-5, "moments": True, "votes": True} | given
+    return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
+
+
+def parity(frame: pd.DataFrame) -> float:
+    odd = (frame[["gene0", "gene1", "gene2"]] == "yes").sum(axis=1) % 2 == 1
+    return float(2 * np.mean(odd == (frame["ill"] == "yes")) - 1)
+
+
+def test_a_parity_of_three_is_kept() -> None:
+    """Votes that are bought and not used: tables and moments have no part of it; medians of three fits."""
+    with_votes = [parity(fitted().sample(N)) for _ in range(3)]
+    without = [parity(fitted(votes=False).sample(N)) for _ in range(3)]
+    assert parity(cohort()) > 0.75
+    assert np.median(with_votes) > 0.5 and abs(np.median(without)) < 0.1
+
+
+def test_votes_cost_what_was_asked() -> None:
+    """A reading that the calibration forgets; or one that more is paid for than the tables' part."""
+    model, plain = fitted(), fitted(votes=False)
+    assert [entry.name for entry in model.ledger_.entries] == READINGS
+    assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0 and model.guarantee().private
+    noise, before = (
+        {
+            entry.name: entry.event.noise_multiplier
+            for entry in of.ledger_.entries
+            if entry.name != "prior edges"
+        }
+        for of in (model, plain)
+    )
+    assert noise["one-way marginals"] == pytest.approx(before["one-way marginals"], rel=0.01)
+    assert noise["prior tables"] == pytest.approx(before["prior tables"] * np.sqrt(0.6 / 0.5), rel=0.01)
+
+
+def test_nothing_but_the_release_reads_the_records(monkeypatch) -> None:
+    """Groups whose centres are read off the records: one more reading than releases."""
+    readings = []
+    for name in ("_size", "_counts", "_sums", "_frame"):
+        read = getattr(FrameRecords, name)
+        monkeypatch.setattr(
+            FrameRecords,
+            name,
+            lambda self, *args, read=read, name=name: readings.append(name) or read(self, *args),
+        )
+    fitted()
+    assert readings == ["_counts", "_counts", "_counts", "_sums", "_sums"]
+
+
+def test_released_marginals_stay_exact() -> None:
+    """Draws whose one-way shares follow the votes."""
+    model = fitted()
+    drawn = model.sample(N, random_state=0)
+    marginals = model.model_.encoder.marginals
+    for name, law in zip(marginals.names, marginals.probabilities, strict=True):
+        if name != "age":
+            assert np.mean(drawn[name] == "yes") == pytest.approx(law[1], abs=1 / N)
+
+
+def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
+    """Weights that are lost on disk."""
+    model = fitted()
+    model.save(tmp_path / "model")
+    again = dpsynth.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
+    record = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert record["model"]["prior"]["weighting"]["most"] == model.model_.prior.weighting.most > 1
+
+
+def test_votes_are_redrawn_with_their_noise() -> None:
+    """Tables of many whose votes all have one noise, or follow weights of the model that they come from."""
+    model = fitted(epsilon=0.25).model_
+    rng, seen = np.random.default_rng(0), []
+
+    def remember(prior, votes, rng):
+        assert prior.weighting is None
+        seen.append(votes)
+        return prior
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redrawn, "weighted", remember)
+        for _ in range(8):
+            redrawn.redraw(model, rng)
+    counts = np.array([votes.counts for votes in seen])
+    own = model.prior.weighting
+    spread = np.sqrt(own.noise_std**2 + counts.mean(axis=0).clip(0))
+    assert np.median(counts.std(axis=0, ddof=1) / spread) == pytest.approx(1, abs=0.35)
+    assert all(votes.noise_std == pytest.approx(own.noise_std) for votes in seen)
+    # groups have records enough, so that sampling alone would be far less than noise and sampling
+    assert own.noise_std > 2 * np.sqrt(counts.mean())
+
+
+def test_redrawn_tables_keep_the_parity() -> None:
+    """Tables of many that have no votes, and fall back on what tables and moments tell."""
+    tables = list(redrawn.redrawn_tables(fitted().model_, 3, N, 0))
+    assert np.median([parity(table) for table in tables]) > 0.4
