@@ -2,12 +2,17 @@
 
 Records are compared by the numbers of `dpsynth.releases.features`: ranks and indicators of their bins,
 standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over draws of a
-released prior, so that a group holds about as many draws as any other, and no record is looked at.
+released prior: no record is looked at, and groups lie where draws do.
+
+The group of a record is computed from its own bins alone, by additions in a fixed order. A product of
+matrices would not do: it rounds a row by its place among others, so that near ties would make one record more
+or less move the votes of many.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +20,8 @@ from numpy.typing import NDArray
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import tables_of, values_of
 
-#: Records whose distances to all centres are held at once.
-_BLOCK = 4096
+#: Records whose distances to all centres are held at once, which should stay in cache.
+_BLOCK = 512
 _BATCH, _ITERATIONS = 4096, 20
 
 
@@ -36,7 +41,7 @@ class Groups:
 
     @classmethod
     def of(cls, bins: Bins, draws: NDArray[np.int64], size: int, rng: np.random.Generator) -> Groups:
-        """Groups of about as many draws each.
+        """Groups around centres of draws.
 
         Parameters
         ----------
@@ -57,10 +62,11 @@ class Groups:
             n_init=1,
             batch_size=_BATCH,
             max_iter=_ITERATIONS,
+            reassignment_ratio=0.0,  # small groups would be moved onto the commonest draw
             random_state=int(rng.integers(2**31 - 1)),
         )
         means.fit(values_of(tables, draws))
-        return cls(tables, means.cluster_centers_.astype(np.float32))
+        return cls(tables, np.unique(means.cluster_centers_.astype(np.float32), axis=0))
 
     @property
     def size(self) -> int:
@@ -78,12 +84,25 @@ class Groups:
         array([0, 1, 0])
         """
         label = np.empty(len(draws), dtype=np.int64)
-        # |x - c|^2 is least where x . c - |c|^2 / 2 is greatest
-        half = (self.centres**2).sum(axis=1) / 2
         for start in range(0, len(draws), _BLOCK):
-            here = slice(start, start + _BLOCK)
-            label[here] = (values_of(self.tables, draws[here]) @ self.centres.T - half).argmax(axis=1)
+            block = draws[start : start + _BLOCK]
+            # |x - c|^2 is least where x . c - |c|^2 / 2 is greatest
+            nearness = self._products[0][block[:, 0]]
+            for j, product in enumerate(self._products[1:], 1):
+                nearness += product[block[:, j]]
+            label[start : start + _BLOCK] = nearness.argmax(axis=1)
         return label
+
+    @cached_property
+    def _products(self) -> tuple[NDArray[np.float32], ...]:
+        """What each bin adds to x . c - |c|^2 / 2, column by column, shapes (bins, groups)."""
+        ends = np.cumsum([0, *(table.shape[1] for table in self.tables)])
+        products = [
+            (table @ self.centres[:, start:end].T).astype(np.float32)
+            for table, start, end in zip(self.tables, ends[:-1], ends[1:], strict=True)
+        ]
+        products[0] = products[0] - (self.centres**2).sum(axis=1) / 2
+        return tuple(products)
 
     def counts(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
         """Records in each group, shape (groups,): a record adds 1 to one of them."""

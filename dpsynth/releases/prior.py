@@ -49,6 +49,9 @@ _SORTED = 6
 #: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, moments of 40,000
 #: draws are as near to those of the law as another 40,000 (flchain, support2; PhysioNet 2012 nearly).
 SWEEPS = 5
+#: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
+_WEIGHED, _MORE = 20_000, 100
+_CAPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +108,27 @@ class Prior:
         """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
-        if self.weighting is None or self.weighting.most == 1.0:
+        if self.weighting is None or self.weighting.most == 1.0 or n == 0:
             return self._tilted(n, rng)
-        draws = self._tilted(math.ceil(n * self.weighting.most), rng)
-        weights = self.weighting.of(draws, self.heat_bath().missing(draws))
+        sizes = [min(_WEIGHED, n - start) for start in range(0, n, _WEIGHED)]
+        return np.asfortranarray(np.vstack([self._weighed(size, self.weighting, rng) for size in sizes]))
+
+    def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
+        draws = self._tilted(math.ceil(n * weighting.most) + _MORE, rng)
+        weights = weighting.of(draws, self.missing(draws))
+        for _ in range(_CAPS):
+            # a draw that weighs more than the distance of the marks would be chosen twice
+            distance = weights.sum() / n * (1 - 1e-9)
+            if weights.max() <= distance:
+                break
+            weights = np.minimum(weights, distance)
         return self._chosen(draws, weights, n, rng)
+
+    def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of missing values of each record among the panel's columns, shape (n,)."""
+        panel = list(self.panel if self.missing_law is not None else ())
+        last = np.array([self.binnings[j].size - 1 for j in panel], dtype=np.int64)
+        return np.asarray((draws[:, panel] == last).sum(axis=1))
 
     def _tilted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         bins = self._with_panel(n, rng)

@@ -47,12 +47,14 @@ def group_weights(votes: Votes, drawn: Floats, draws: int) -> Floats:
     >>> even = np.array([0.5, 0.5])
     >>> group_weights(Votes(groups, np.array([900.0, 100.0]), 1.0, 1000.0), even, 60_000).round(2)
     array([1.8, 0.2])
-    >>> group_weights(Votes(groups, np.array([510.0, 490.0]), 30.0, 1000.0), even, 60_000)
+    >>> group_weights(Votes(groups, np.array([510.0, 490.0]), 30.0, 1000.0), even, 60_000)  # all noise
     array([1., 1.])
     """
-    expected = votes.n * drawn
+    # the votes' own sum: a public number of records may be a tenth off
+    n = max(float(votes.counts.sum()), 1.0)
+    expected = n * drawn
     gap = votes.counts - expected
-    variance = votes.noise_std**2 + expected * (1.0 + votes.n / draws)
+    variance = votes.noise_std**2 + expected * (1.0 + n / draws)
     between = max((gap @ gap - variance.sum()) / max(expected @ expected, 1e-300), 0.0)
     if between == 0.0:
         return np.ones(len(drawn))
@@ -89,8 +91,7 @@ def _kept_marginals(
     prior: Prior, draws: NDArray[np.int64], weights: Floats
 ) -> tuple[tuple[Floats, ...], Floats, Floats]:
     """Factors that keep released marginals and the law of missing values (raking), and weights with them."""
-    bath = prior.heat_bath()
-    number = bath.missing(draws)
+    number = prior.missing(draws)
     columns = [np.ones(binning.size) for binning in prior.binnings]
     missing = np.ones(len(prior.panel) + 1)
     if np.all(weights == 1.0):
@@ -98,8 +99,8 @@ def _kept_marginals(
     for _ in range(_ROUNDS):
         for j, binning in enumerate(prior.binnings):
             weights = weights * _factor(columns[j], draws[:, j], weights, binning.probabilities)
-        if bath.panel:
-            weights = weights * _factor(missing, number, weights, np.asarray(prior.missing_law))
+        if prior.missing_law is not None:
+            weights = weights * _factor(missing, number, weights, prior.missing_law)
     return tuple(columns), missing, weights
 
 

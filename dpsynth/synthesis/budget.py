@@ -71,10 +71,14 @@ class Shares:
         for name, share in vars(self).items():
             if not 0 < share < 1:
                 raise ValueError(f"shares.{name} must be greater than 0 and less than 1, got {share:g}")
-        total = self.count + self.marginals + self.selection + self.tables + self.moments
-        if total >= 1:
-            raise ValueError(f"shares must add to less than 1, got {total:g}")
+        if self.total >= 1:
+            raise ValueError(f"shares must add to less than 1, got {self.total:g}")
         return self
+
+    @property
+    def total(self) -> float:
+        """Of all but studies and votes."""
+        return self.count + self.marginals + self.selection + self.tables + self.moments
 
     @classmethod
     def from_dict(cls, values: dict[str, float]) -> Self:
@@ -219,8 +223,6 @@ def plan_releases(
 
     Raises
     ------
-    InputError
-        If the shares leave nothing for critic steps.
     PrivacyError
         If nothing would be released, or if the budget cannot pay for the run.
     """
@@ -240,11 +242,6 @@ def plan_releases(
     plan = needs.plan
     if not parts and plan is None:
         raise PrivacyError("nothing to release: training_steps is 0 and there is neither prior nor marginals")
-    if plan is not None and sum(parts.values()) >= 1.0:
-        raise InputError(
-            f"shares of what is bought beside critic steps must add to less than 1, got "
-            f"{sum(parts.values()):g}; give less to one of them, or set training_steps to 0"
-        )
     total = 1.0 if plan is not None else sum(parts.values())  # without steps, the parts share everything
     left = 1.0 - shares.studies if needs.studies else 1.0
     parts = {name: left * share / total for name, share in parts.items()}

@@ -1,8 +1,8 @@
 """From private records to a released generator, one release after the other.
 
 The order is: number of records (only where the schema has no ``n_public``), one-way marginals, the prior's
-edges and tables, the critic's steps. The ledger runs each of them. All noise is chosen beforehand
-(`dpsynth.synthesis.budget`) so that the composed cost is at most (epsilon, delta).
+edges and tables, moments, votes, the critic's steps. The ledger runs each of them. All noise is chosen
+beforehand (`dpsynth.synthesis.budget`) so that the composed cost is at most (epsilon, delta).
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     if moments == "auto":
         moments = presets.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
     if votes == "auto":
-        votes = moments and presets.buys_votes(known, options.epsilon, delta, usual_shares.votes)
+        room = options.shares is None or not steps or options.shares.total + options.shares.votes < 1
+        votes = moments and room and presets.buys_votes(known, options.epsilon, delta, usual_shares.votes)
     iterations = -(-steps // training.critic_steps)
     plan = None
     if iterations:

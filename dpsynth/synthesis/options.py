@@ -65,6 +65,18 @@ class ModelOptions(Section):
         return Shares.from_dict(given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
+    def _steps_have_a_share(self) -> Self:
+        if self.votes is not True or self.shares is None or self.certainly_no_steps or not self.has_prior:
+            return self
+        total = self.shares.total + self.shares.votes
+        if total >= 1:
+            raise ValueError(
+                f"shares leave nothing for critic steps: with votes they add to {total:g}, and must to less "
+                "than 1; give less to one of them, or votes=False, or training_steps=0"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _marginals_are_there(self) -> Self:
         if self.marginals != "none" or self.preset is not None:
             return self

@@ -64,7 +64,8 @@ def buys_votes(n: float | None, epsilon: float | None, delta: float, share: floa
     """Whether votes for groups of draws are bought where nobody says, beside moments.
 
     They are where there are groups enough to tell draws apart, each with more records than noise:
-    n mu sqrt(share) / 8 of at least 50 (`dpsynth.releases.votes.group_count`).
+    n mu sqrt(share) / 8 of at least 50 (`dpsynth.releases.votes.group_count`). Declared studies, which take a
+    part of everything, are not counted in.
 
     Parameters
     ----------

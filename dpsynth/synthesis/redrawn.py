@@ -10,8 +10,8 @@ know of the noise are the idea of Räisä, Jälkö, Kaski and Honkela (2023), "N
 with differentially private synthetic data", who draw them from a Bayesian posterior.
 
 Everything here is a function of released numbers: post-processing, free of privacy cost. What is *not*
-redrawn is kept as it was released: the choice of the prior's edges and of its bins, the number of records
-where it is a noisy count, and a trained generator's weights.
+redrawn is kept as it was released: the choice of the prior's edges and of its bins, what moments are of and
+what votes are for, the number of records where it is a noisy count, and a trained generator's weights.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     Returns
     -------
     GeneratorModel
-        Marginals and the prior's tables are redrawn together, from one sample of records; edges, bins and a
-        generator's weights are those of ``model``.
+        Marginals, the prior's tables, moments and votes are redrawn together, from one sample of records;
+        edges, bins, features, groups and a generator's weights are those of ``model``.
 
     Raises
     ------

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from dpsynth.releases import prior as prior_module
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import values_of
 from dpsynth.releases.groups import Groups
+from dpsynth.releases.panels import choose
 from dpsynth.releases.prior import Prior
 from dpsynth.releases.votes import Votes, group_count
 from dpsynth.releases.voting import group_weights, weighted
@@ -76,11 +78,33 @@ def test_a_record_is_of_the_group_whose_centre_is_nearest() -> None:
     np.testing.assert_array_equal(of.counts(draws), np.bincount(of.labels(draws), minlength=of.size))
 
 
-def test_groups_are_of_about_as_many_draws_each() -> None:
-    """Centres that lie where no draw is, so that noise is bought for empty groups."""
-    made = prior()
-    counts = groups(made).counts(made.sample(60_000, RNG(3)))
-    assert np.mean(counts > 0) > 0.95 and np.quantile(counts, 0.9) < 4 * np.median(counts)
+def test_a_record_s_group_is_its_own_affair() -> None:
+    """Votes of many that move with one record more, since products of matrices round by a row's place.
+
+    Centres are permutations of one another, equally near to records whose values are all the same.
+    """
+    table = np.array([[-0.23], [4.31]], dtype=np.float32)
+    one = RNG(0).normal(size=24).astype(np.float32)
+    centres = np.array([RNG(seed).permutation(one) for seed in range(60)])
+    of = Groups((table,) * 24, np.unique(centres, axis=0))
+    for value in (0, 1):
+        alone = of.labels(np.full((1, 24), value))[0]
+        for n in (2, 3, 5, 8, 11, 17, 600):
+            records = RNG(n).integers(0, 2, (n, 24))
+            records[::2] = value
+            assert set(of.labels(records)[::2]) == {alone}
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.05])
+def test_groups_lie_where_draws_do(rare: float) -> None:
+    """Centres without draws, for whose noise is paid: most of them, where values are rare."""
+    rng = RNG(0)
+    law = tuple(np.array([1 - rare, rare]) for _ in range(20))
+    grid = Grid.from_column(COLUMNS[0])
+    bins = Bins((grid,) * 20, tuple(Binning(np.arange(2), p) for p in law), N)
+    of = Groups.of(bins, (rng.random((20_000, 20)) < rare).astype(np.int64), 400, rng)
+    counts = of.counts((rng.random((20_000, 20)) < rare).astype(np.int64))
+    assert of.size > 300 and np.mean(counts > 0) > 0.85
 
 
 def test_there_are_no_more_groups_than_different_draws() -> None:
@@ -158,20 +182,48 @@ def test_marginals_and_missing_values_stay_as_released(panel: bool) -> None:
             law = np.bincount(plain[:, j], minlength=binning.size) / len(plain)
         np.testing.assert_allclose(share, law, atol=0.02)
     if panel:
-        number = by.heat_bath().missing(drawn)
+        number = by.missing(drawn)
         np.testing.assert_allclose(np.bincount(number, minlength=4) / len(drawn), made.missing_law, atol=0.02)
 
 
-def test_no_draw_is_chosen_twice() -> None:
-    """Copies of a draw, which neighbours see: each counts for at most as many as are made for one."""
+@pytest.mark.parametrize("size", [1, 10, 300, 25_000])
+def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of a draw, which neighbours see: what counts for more than is made for one."""
     made = prior()
     by = weighted(made, votes(made, real(made), 4.0), RNG(0))
-    draws = made.sample(5000, RNG(0))
-    weights = by.weighting.of(draws, made.heat_bath().missing(draws))
-    assert 1 < by.weighting.most <= 4 and weights.max() <= by.weighting.most
-    numbered = replace(made, weighting=None)
-    rows = numbered._chosen(np.arange(5000)[:, None].repeat(len(SIZES), 1), weights, 1000, RNG(0))
-    assert len(np.unique(rows[:, 0])) == 1000
+    assert 1.5 < by.weighting.most <= 4
+    chosen = []
+
+    def remember(*args: object) -> np.ndarray:
+        chosen.append(choose(*args))
+        return chosen[-1]
+
+    monkeypatch.setattr(prior_module, "choose", remember)
+    bare = replace(by, missing_law=None, panel=())  # so that nothing else chooses
+    assert len(bare.sample(size, RNG(0))) == size
+    assert sum(map(len, chosen)) == size and all(len(np.unique(rows)) == len(rows) for rows in chosen)
+
+
+def test_a_public_number_of_records_may_be_off() -> None:
+    """A number that is a tenth off, which is allowed, and is taken for structure in every group."""
+    made = prior()
+    of = groups(made, 60)
+    drawn = of.counts(made.sample(60_000, RNG(4))) / 60_000
+    counts = of.counts(made.sample(4400, RNG(1))) + RNG(2).normal(0, 4, of.size)
+    weights = group_weights(Votes(of, counts, 4.0, 4000.0), drawn, 60_000)
+    assert np.sqrt(drawn @ (weights - 1) ** 2) < 0.04
+
+
+def test_votes_move_no_share_of_a_column() -> None:
+    """Weights that are not raked: records that a released marginal does not describe pull at its column."""
+    made = prior()
+    rng = RNG(3)
+    draws = made.sample(4 * N, rng)
+    records = draws[rng.random(len(draws)) < np.where(draws[:, 0] == 1, 0.9, 0.1)]
+    by = weighted(made, votes(made, records, 4.0), RNG(0))
+    share = np.mean(by.sample(N, RNG(1))[:, 0])
+    assert np.mean(records[:, 0]) > 0.85
+    assert share == pytest.approx(made.binnings[0].probabilities[1], abs=0.01)
 
 
 def test_a_weighting_is_kept_on_disk() -> None:
@@ -181,6 +233,6 @@ def test_a_weighting_is_kept_on_disk() -> None:
     meta, arrays = by.weighting.to_state()
     again = type(by.weighting).from_state(meta, arrays)
     draws = made.sample(3000, RNG(0))
-    number = made.heat_bath().missing(draws)
+    number = made.missing(draws)
     np.testing.assert_array_equal(again.of(draws, number), by.weighting.of(draws, number))
     assert (again.most, again.noise_std) == (by.weighting.most, 4.0)

@@ -98,6 +98,23 @@ def test_the_same_noise_gives_the_same_moments(frame, folder, client):
     assert [entry.name for entry in parts.ledger_.entries][-1] == "pair moments"
 
 
+def test_the_same_noise_gives_the_same_votes(frame, folder, client):
+    """Votes of one part alone, or whose noise is drawn part by part."""
+    # a parity of three, so that votes have something to tell
+    odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
+    linked = frame.assign(died=np.where(odd, "yes", "no"))
+    for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
+        linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
+    options = {"epsilon": 20.0, "moments": False, "votes": True}
+    memory = estimator().set_params(**options).fit(linked, schema=SCHEMA)
+    parts = estimator().set_params(**options).fit(opened(folder, client), schema=SCHEMA)
+    one, other = (model.model_.prior.weighting for model in (memory, parts))
+    assert np.ptp(one.weights) > 0.1
+    np.testing.assert_array_equal(one.groups.centres, other.groups.centres)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
+    assert [entry.name for entry in parts.ledger_.entries][-1] == "votes"
+
+
 @pytest.mark.parametrize(
     "study", ["died ~ age + crea + stage", "linear: hb ~ age", "cox: (age, died) ~ hb + log(crea)"]
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsynth import Column, Schema
+from dpsynth import DPWGANGP, Column, Schema, Shares
 from dpsynth.errors import InputError
 from dpsynth.synthesis.fitting import Blueprint, choose_noise, draw_up
 from dpsynth.synthesis.options import FitOptions
@@ -72,10 +72,19 @@ def test_two_columns_have_neither_moments_nor_votes() -> None:
 
 
 def test_shares_that_leave_nothing_for_steps_are_refused() -> None:
-    """Steps whose noise is chosen from a negative part of the budget."""
-    options = FitOptions(epsilon=3.0, delta=1e-5, votes=True, shares={"votes": 0.2}, training_steps=200)
-    with pytest.raises(InputError, match=r"must add to less than 1, got 1\.15; give less"):
-        choose_noise(draw_up(SCHEMA.with_n_public(36_000), 36_000.0, options), options, (0.0, 0.0))
+    """Steps whose noise is chosen from a negative part of the budget, or a refusal after a count was paid."""
+    with pytest.raises(InputError, match=r"with votes they add to 1\.07, .* or votes=False"):
+        DPWGANGP(votes=True, shares=Shares(studies=0.4), training_steps=200).validate()
+    DPWGANGP(votes=True, shares=Shares(tables=0.4), training_steps=200).validate()
+    DPWGANGP(votes=True, shares=Shares(studies=0.4)).validate()  # no steps
+
+
+def test_votes_by_rule_make_room_for_steps() -> None:
+    """Shares that were good before there were votes, and are refused now."""
+    shares = {"shares": {"studies": 0.4}}
+    assert not blueprint(36_000, training_steps=200, **shares).needs.votes
+    assert blueprint(36_000, **shares).needs.votes
+    assert blueprint(36_000, training_steps=200).needs.votes
 
 
 def test_many_steps_have_a_larger_share() -> None:
