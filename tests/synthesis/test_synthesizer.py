@@ -192,7 +192,7 @@ def test_asked_three_prints_three():
     summary = model.ledger_.summary()
     assert 2.9999 < summary["epsilon"] <= 3.0 and summary["delta"] == 1e-6
     assert [stage["epsilon"] for stage in summary["stages"]][1] == 2.94
-    assert [entry["stage"] for entry in summary["entries"]] == [1, 2, 2, 2, 2, 2]
+    assert [entry["stage"] for entry in summary["entries"]] == [1, 2, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
