@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.features import OUTCOME_WEIGHT, length_of
+from dpsynth.releases.panels import missing_values
 from dpsynth.releases.tilt import Tilt
 
 Floats = NDArray[np.float32]
@@ -65,7 +66,7 @@ class HeatBath:
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
-        return np.asarray((draws[:, self.panel] == self.last[self.panel]).sum(axis=1))
+        return missing_values(draws, self.panel, self.last)
 
     def sweep(self, draws: NDArray[np.int64], tilt: Tilt, rng: np.random.Generator, times: int = 1) -> None:
         """Draw every column of every record anew, ``times`` times, in place.

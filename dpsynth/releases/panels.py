@@ -39,6 +39,24 @@ def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
     return columns if len(columns) >= _FEWEST_COLUMNS else ()
 
 
+def missing_values(
+    draws: NDArray[np.int64], panel: Sequence[int], last: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Number of missing values of each record among the panel's columns, shape (n,).
+
+    Parameters
+    ----------
+    draws : int array, shape (n, columns)
+        Bins.
+    panel : sequence of int
+        Columns.
+    last : int array, shape (columns,)
+        Last bin of each column, which is that of missing values in the panel's.
+    """
+    columns = list(panel)
+    return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
+
+
 def rake(missing: NDArray[np.bool_], law: Array, shares: Array) -> Array:
     """Weights under which records have a law of the number of missing values, and shares column by column.
 

@@ -27,7 +27,7 @@ from dpsynth.files.storage import prefixed, under
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.heat_bath import HeatBath
-from dpsynth.releases.panels import CANDIDATES, choose, panel_of, rake
+from dpsynth.releases.panels import CANDIDATES, choose, missing_values, panel_of, rake
 from dpsynth.releases.projection import fit_margins, norm_sub
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind
@@ -126,9 +126,13 @@ class Prior:
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
-        panel = list(self.panel if self.missing_law is not None else ())
-        last = np.array([self.binnings[j].size - 1 for j in panel], dtype=np.int64)
-        return np.asarray((draws[:, panel] == last).sum(axis=1))
+        last = np.array([binning.size - 1 for binning in self.binnings])
+        return missing_values(draws, self._counted, last)
+
+    @property
+    def _counted(self) -> tuple[int, ...]:
+        """Columns whose missing values are counted together, where their law was released."""
+        return self.panel if self.missing_law is not None else ()
 
     def _tilted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         bins = self._with_panel(n, rng)
@@ -138,8 +142,7 @@ class Prior:
 
     def heat_bath(self) -> HeatBath:
         """Sweeps over records of these tables."""
-        panel = self.panel if self.missing_law is not None else ()
-        return HeatBath(self.binnings, self.root, self.factors, panel)
+        return HeatBath(self.binnings, self.root, self.factors, self._counted)
 
     def _with_panel(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.missing_law is None or n == 0:

@@ -80,6 +80,11 @@ class Shares:
         """Of all but studies and votes."""
         return self.count + self.marginals + self.selection + self.tables + self.moments
 
+    @property
+    def with_votes(self) -> float:
+        """Of all but studies; from 1 on nothing is left for critic steps beside votes."""
+        return self.total + self.votes
+
     @classmethod
     def from_dict(cls, values: dict[str, float]) -> Self:
         """Shares from plain values (YAML, JSON); raise InputError for an unknown name."""

@@ -132,7 +132,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     if moments == "auto":
         moments = presets.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
     if votes == "auto":
-        room = options.shares is None or not steps or options.shares.total + options.shares.votes < 1
+        room = options.shares is None or not steps or options.shares.with_votes < 1
         votes = moments and room and presets.buys_votes(known, options.epsilon, delta, usual_shares.votes)
     iterations = -(-steps // training.critic_steps)
     plan = None

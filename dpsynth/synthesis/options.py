@@ -68,11 +68,10 @@ class ModelOptions(Section):
     def _steps_have_a_share(self) -> Self:
         if self.votes is not True or self.shares is None or self.certainly_no_steps or not self.has_prior:
             return self
-        total = self.shares.total + self.shares.votes
-        if total >= 1:
+        if self.shares.with_votes >= 1:
             raise ValueError(
-                f"shares leave nothing for critic steps: with votes they add to {total:g}, and must to less "
-                "than 1; give less to one of them, or votes=False, or training_steps=0"
+                f"shares leave nothing for critic steps: with votes they add to {self.shares.with_votes:g}, "
+                "and must to less than 1; give less to one of them, or votes=False, or training_steps=0"
             )
         return self
 

@@ -1,0 +1,21 @@
+"""Fixtures of the tests of fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsynth.releases.records import FrameRecords
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the ways in which private records are read, as they are."""
+    read_in: list[str] = []
+    for name in ("_size", "_counts", "_sums", "_frame"):
+        read = getattr(FrameRecords, name)
+        monkeypatch.setattr(
+            FrameRecords,
+            name,
+            lambda self, *args, read=read, name=name: read_in.append(name) or read(self, *args),
+        )
+    return read_in
