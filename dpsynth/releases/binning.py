@@ -17,6 +17,8 @@ from dpsynth.table.grid import Grid
 
 #: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
 _RARE = 0.25
+#: Expected absolute noise of a table of two ordered columns, as a part of the records.
+_NOISE = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +114,10 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     """Number of bins of an ordered column by a rule that reads no records.
 
-    Wide bins blur a column's dependence by about 1 / k; noise of standard deviation s in the
-    ``classes * k**2`` cells of a table adds a relative L1 error of about ``s * classes * k**2 / n``. Both
-    together are smallest near ``k = (n / (classes * s))**(1/3)``.
+    As many as leave the expected absolute noise of a table, sqrt(2 / pi) * s * classes * k**2, at three tenths
+    of the records. Wide bins blur a column's dependence by about 1 / k, which a discriminator finds; noise
+    it can hardly tell from sampling. (An even balance of both in L1, k = (n / (classes * s))**(1/3), is coarser:
+    docs/generator.md.)
 
     Parameters
     ----------
@@ -132,6 +135,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     Examples
     --------
     >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
-    (7, 5, 24)
+    (10, 7, 24)
     """
-    return int(np.clip(round((n / (classes * max(noise_std, 1.0))) ** (1.0 / 3.0)), 3, 24))
+    cells = _NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0))
+    return int(np.clip(round(float(np.sqrt(cells))), 3, 24))
