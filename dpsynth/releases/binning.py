@@ -114,10 +114,10 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     """Number of bins of an ordered column by a rule that reads no records.
 
-    As many as leave the expected absolute noise of a table, sqrt(2 / pi) * s * classes * k**2, at three tenths
-    of the records. Wide bins blur a column's dependence by about 1 / k, which a discriminator finds; noise
-    it can hardly tell from sampling. (An even balance of both in L1, k = (n / (classes * s))**(1/3), is coarser:
-    docs/generator.md.)
+    As many as leave the expected absolute noise of a table, sqrt(2 / pi) * s * classes * k**2, at three
+    tenths of the records. Wide bins blur a column's dependence by about 1 / k, which a discriminator finds;
+    noise it can hardly tell from sampling. An even balance of both, k = (n / (classes * s))**(1/3), is too
+    coarse for formulas between columns and for curves (docs/generator.md).
 
     Parameters
     ----------

@@ -229,7 +229,7 @@ def test_small_schemas():
 
 
 def test_default_bins():
-    """A rule that is not monotone, leaves its range or lets a table's noise pass three tenths of the records."""
+    """A rule that is not monotone, leaves its range or lets a table's noise pass its part."""
     values = [default_bins(n, 10.0, 2) for n in (10, 1000, 10_000, 1e6)]
     assert values == sorted(values) and values[0] == 3 and values[-1] == 24
     assert default_bins(5000, 5.0, 2) >= default_bins(5000, 50.0, 2) >= default_bins(5000, 50.0, 4)
