@@ -18,7 +18,7 @@ from dpsynth.table.grid import Grid
 #: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
 _RARE = 0.25
 #: Expected absolute noise of a table of two ordered columns, as a part of the records.
-_NOISE = 0.3
+_NOISE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +114,8 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     """Number of bins of an ordered column by a rule that reads no records.
 
-    As many as leave the expected absolute noise of a table, sqrt(2 / pi) * s * classes * k**2, at three
-    tenths of the records. Wide bins blur a column's dependence by about 1 / k, which a discriminator finds;
+    As many as leave the expected absolute noise of a table, sqrt(2 / pi) * s * classes * k**2, at a
+    fifth of the records. Wide bins blur a column's dependence by about 1 / k, which a discriminator finds;
     noise it can hardly tell from sampling. An even balance of both, k = (n / (classes * s))**(1/3), is too
     coarse for formulas between columns and for curves (docs/generator.md).
 
@@ -135,7 +135,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     Examples
     --------
     >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
-    (10, 7, 24)
+    (8, 5, 24)
     """
     cells = _NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0))
     return int(np.clip(round(float(np.sqrt(cells))), 3, 24))
