@@ -114,10 +114,11 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     """Number of bins of an ordered column by a rule that reads no records.
 
-    As many as leave the expected absolute noise of a table, sqrt(2 / pi) * s * classes * k**2, at a
-    fifth of the records. Wide bins blur a column's dependence by about 1 / k, which a discriminator finds;
-    noise it can hardly tell from sampling. An even balance of both, k = (n / (classes * s))**(1/3), is too
-    coarse for formulas between columns and for curves (docs/generator.md).
+    Wide bins blur a column's dependence by about 1 / k; noise of standard deviation s in the
+    ``classes * k**2`` cells of a table adds a relative L1 error of about ``s * classes * k**2 / n``. Both
+    together are smallest near ``k = (n / (classes * s))**(1/3)``. But a discriminator finds blur, and noise
+    it can hardly tell from sampling: where more bins leave the expected absolute noise, sqrt(2 / pi) * s *
+    classes * k**2, at a fifth of the records, there are as many (docs/generator.md).
 
     Parameters
     ----------
@@ -137,5 +138,6 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
     (8, 5, 24)
     """
-    cells = _NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0))
-    return int(np.clip(round(float(np.sqrt(cells))), 3, 24))
+    records = n / (classes * max(noise_std, 1.0))
+    balanced, finest = records ** (1.0 / 3.0), (_NOISE * records / np.sqrt(2.0 / np.pi)) ** 0.5
+    return int(np.clip(round(max(balanced, finest)), 3, 24))

@@ -229,7 +229,7 @@ def test_small_schemas():
 
 
 def test_default_bins():
-    """A rule that is not monotone, leaves its range or lets a table's noise pass its part."""
+    """A rule that is not monotone, leaves its range, or lets a table's noise pass its part."""
     values = [default_bins(n, 10.0, 2) for n in (10, 1000, 10_000, 1e6)]
     assert values == sorted(values) and values[0] == 3 and values[-1] == 24
     assert default_bins(5000, 5.0, 2) >= default_bins(5000, 50.0, 2) >= default_bins(5000, 50.0, 4)
@@ -238,6 +238,8 @@ def test_default_bins():
         k = default_bins(n, std, classes)
         noise = [std * np.sqrt(2 / np.pi) * classes * bins**2 / n for bins in (k - 0.5, k + 0.5)]
         assert noise[0] <= 0.2 <= noise[1]
+    # where that is fewer, blur and noise in even balance
+    assert default_bins(51, 1.0) == default_bins(510, 5.0, 2) == 4 == round(51 ** (1 / 3))
 
 
 def test_state_round_trip():
