@@ -21,23 +21,24 @@ from dpsynth.table import Column, Schema
 WRONG = 0.1
 OUTCOME = "outcome"
 STAGES = ("I", "II", "III", "IV")
+#: of columns that have nothing to do with the outcome, but much with each other
+DISTRACTORS = (
+    number("distractor_1"),
+    number("distractor_2"),
+    yes_no("distractor_3"),
+    yes_no("distractor_4"),
+    Column(name="distractor_5", kind="ordinal", categories=STAGES),
+)
 
 
 def parity(causes: int, *, numeric: bool = False) -> Structure:
     """The parity of so many causes."""
     names = tuple(f"cause_{i}" for i in range(1, causes + 1))
     column: Callable[[str], Column] = number if numeric else yes_no
-    distractors = (
-        number("distractor_1"),
-        number("distractor_2"),
-        yes_no("distractor_3"),
-        yes_no("distractor_4"),
-        Column(name="distractor_5", kind="ordinal", categories=STAGES),
-    )
     title = "xor" if causes == 2 else f"parity{causes}"
     schema = Schema(
         name=title,
-        columns=(*(column(name) for name in names), *distractors, yes_no(OUTCOME)),
+        columns=(*(column(name) for name in names), *DISTRACTORS, yes_no(OUTCOME)),
         outcome=OUTCOME,
     )
 
@@ -50,7 +51,7 @@ def parity(causes: int, *, numeric: bool = False) -> Structure:
         data = {
             name: numbers(v) if numeric else answers(v > 0) for name, v in zip(names, values.T, strict=True)
         }
-        data |= _distractors(n, rng)
+        data |= distractors(n, rng)
         data[OUTCOME] = answers(odd ^ (rng.random(n) < WRONG))
         return pd.DataFrame(data)
 
@@ -80,7 +81,8 @@ def signs_of(frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
     return np.column_stack([np.where(true(frame[name]), 1.0, -1.0) for name in names])
 
 
-def _distractors(n: int, rng: np.random.Generator) -> dict[str, NDArray]:
+def distractors(n: int, rng: np.random.Generator) -> dict[str, NDArray]:
+    """Values of :data:`DISTRACTORS`."""
     common = rng.standard_normal(n)
     leaning = 0.7 * common + np.sqrt(1 - 0.7**2) * rng.standard_normal((5, n))
     stage = np.digitize(leaning[4], [-0.5, 0.5, 1.5])

@@ -11,6 +11,7 @@ from benchmarks.ground.curves import BANANAS, MOONS, RINGS
 from benchmarks.ground.gaussian import dense, wide
 from benchmarks.ground.known import Structure
 from benchmarks.ground.parities import parity
+from benchmarks.ground.product import PRODUCT
 
 _ALL = (
     parity(2),
@@ -19,6 +20,7 @@ _ALL = (
     parity(5),
     parity(2, numeric=True),
     parity(3, numeric=True),
+    PRODUCT,
     dense(10),
     dense(20),
     CAUSAL,

@@ -118,7 +118,8 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     ``classes * k**2`` cells of a table adds a relative L1 error of about ``s * classes * k**2 / n``. Both
     together are smallest near ``k = (n / (classes * s))**(1/3)``. But a discriminator finds blur, and noise
     it can hardly tell from sampling: where more bins leave the expected absolute noise, sqrt(2 / pi) * s *
-    classes * k**2, at a fifth of the records, there are as many (docs/generator.md).
+    classes * k**2, at a fifth of the records, there are as many (docs/generator.md). The nearest even number
+    is taken, so that the median is an edge: `dpsynth.releases.features` asks in which half a value lies.
 
     Parameters
     ----------
@@ -136,8 +137,8 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     Examples
     --------
     >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
-    (8, 5, 24)
+    (8, 6, 24)
     """
     records = n / (classes * max(noise_std, 1.0))
     balanced, finest = records ** (1.0 / 3.0), (_NOISE * records / np.sqrt(2.0 / np.pi)) ** 0.5
-    return int(np.clip(round(max(balanced, finest)), 3, 24))
+    return int(np.clip(2 * round(max(balanced, finest) / 2), 3, 24))

@@ -2,9 +2,10 @@
 
 Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
 indicator of each category and of a missing value, centred and divided by their standard deviation under the
-released marginals. A pair of columns has their products. A record's features, all pairs in one vector, are
-scaled down to a length that half of the prior's draws have: long ones are those of rare values, and noise is
-in proportion to the longest.
+released marginals. A pair of columns has their products, and where there is an outcome those of their halves
+times the outcome: for an ordered column, in which half of it a record lies. A record's features, all pairs in
+one vector, are scaled down to a length that half of the prior's draws have: long ones are those of rare
+values, and noise is in proportion to the longest.
 
 Bins, standard deviations and length come from what was released before.
 """
@@ -22,11 +23,12 @@ from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 
 Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 
 #: A rare value's indicator is divided by no less: one record of it would be longer than all others together.
 _LEAST_DEVIATION = 0.15
 #: No vector counts as shorter: where all columns are constant, all are rounding.
-_SHORTEST = 1e-3
+SHORTEST = 1e-3
 #: Of the products with the outcome: at half of it they add an eighth to the noise of the others.
 OUTCOME_WEIGHT = 0.5
 
@@ -42,12 +44,18 @@ class PairFeatures:
     cap : float
         Longest vector; others are scaled down to it.
     outcome : int, optional
-        A column of one number, by which the products of all others are multiplied once more.
+        A column of one number, by which products of all others' halves are multiplied.
+    halves : tuple of float32 arrays, shapes (bins, numbers), optional
+        The numbers that these products are of; by default ``tables``.
     """
 
     tables: tuple[NDArray[np.float32], ...]
     cap: float
     outcome: int | None = None
+    halves: tuple[NDArray[np.float32], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "halves", self.halves or self.tables)
 
     @classmethod
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
@@ -64,8 +72,9 @@ class PairFeatures:
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
-        free = cls(tables, np.inf, known)
-        return cls(tables, max(float(np.median(free.lengths(draws))), _SHORTEST), known)
+        halves = tables_of(bins, halves=True)
+        free = cls(tables, np.inf, known, halves)
+        return cls(tables, max(float(np.median(free.lengths(draws))), SHORTEST), known, halves)
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -100,44 +109,61 @@ class PairFeatures:
 
     @cached_property
     def squares(self) -> tuple[NDArray[np.float32], ...]:
-        """Squared length of each bin's numbers, column by column."""
-        return tuple((table**2).sum(axis=1) for table in self.tables)
+        """Squared length of each bin's numbers and of its halves, column by column, shapes (2, bins)."""
+        both = zip(self.tables, self.halves, strict=True)
+        return tuple(np.stack([(one**2).sum(axis=1) for one in column]) for column in both)
 
     def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """The numbers of each record, shape (m, size)."""
         return values_of(self.tables, draws)
 
-    def partners(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
-        """What a record's numbers are multiplied by: themselves, and themselves times the outcome."""
+    def outcomes(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Squared outcome of each record, shape (m,); 0 where there is none."""
         if self.outcome is None:
-            return values
-        outcome = values[:, [self.ends[self.outcome]]]
-        return np.hstack([values, OUTCOME_WEIGHT * outcome * values])
+            return np.zeros(len(draws), dtype=np.float32)
+        return self.squares[self.outcome][0, draws[:, self.outcome]]
 
-    def sums(
-        self, draws: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """What `length_of` takes, by record, shapes (m,)."""
-        squares = np.stack([square[draws[:, j]] for j, square in enumerate(self.squares)], axis=1)
-        if self.outcome is None:
-            return squares.sum(axis=1), (squares**2).sum(axis=1), np.zeros(len(squares), squares.dtype)
-        others = np.delete(squares, self.outcome, axis=1)
-        return others.sum(axis=1), (others**2).sum(axis=1), squares[:, self.outcome]
+    def sums(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What `length_of` takes, shapes (2, m): of the numbers, and of the halves.
+
+        The sum of squared lengths over all columns but the outcome, and over pairs of them of their products.
+        """
+        total = np.zeros((2, len(draws)), dtype=np.float32)
+        pairs = np.zeros_like(total)
+        for j, squares in enumerate(self.squares):
+            if j != self.outcome:
+                square = squares[:, draws[:, j]]
+                pairs += total * square
+                total += square
+        return total, pairs
 
     def lengths(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """Length of each record's vector of products before it is scaled, shape (m,)."""
-        return length_of(*self.sums(draws))
+        return length_of(*self.sums(draws), self.outcomes(draws))
 
     def scale(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """What each record's vector is multiplied by, shape (m,)."""
         return np.minimum(np.float32(1.0), np.float32(self.cap) / self.lengths(draws))
 
+    def factors(
+        self, draws: NDArray[np.int64], dtype: type[np.floating]
+    ) -> list[tuple[NDArray[np.floating], NDArray[np.floating]]]:
+        """Whose products each block has, by record, shapes (m, size)."""
+        values = self.values(draws).astype(dtype)
+        if self.outcome is None:
+            return [(values, values)]
+        halves = values_of(self.halves, draws).astype(dtype)
+        return [
+            (values, values),
+            (halves, OUTCOME_WEIGHT * values[:, [self.ends[self.outcome]]] * halves),
+        ]
+
     def moments(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Mean and variance of each product over records, of the shape of ``products``."""
-        values, scale = self.values(draws), self.scale(draws)[:, None]
-        partners = self.partners(values)
-        mean = np.where(self.products, (values * scale).T @ partners, 0.0) / len(draws)
-        squares = np.where(self.products, ((values * scale) ** 2).T @ partners**2, 0.0) / len(draws)
+        scale, factors = self.scale(draws)[:, None], self.factors(draws, np.float32)
+        mean = np.hstack([(one * scale).T @ other for one, other in factors])
+        squares = np.hstack([((one * scale) ** 2).T @ other**2 for one, other in factors])
+        mean, squares = (np.where(self.products, sums, 0.0) / len(draws) for sums in (mean, squares))
         return mean, np.maximum(squares - mean**2, 0.0)
 
     def total(self, draws: NDArray[np.int64]) -> Floats:
@@ -146,15 +172,22 @@ class PairFeatures:
         Lengths are computed anew, in double precision and by sums of positive numbers alone: those of
         `lengths` are off by a ten-millionth, and by more where one column is far longer than all others.
         """
-        values = self.values(draws).astype(np.float64)
-        squares = np.add.reduceat(values**2, self.ends[:-1], axis=1)
-        outcome = np.zeros(len(squares)) if self.outcome is None else squares[:, self.outcome]
-        others = squares if self.outcome is None else np.delete(squares, self.outcome, axis=1)
-        pairs = (others[:, 1:] * np.cumsum(others, axis=1)[:, :-1]).sum(axis=1)
-        square = pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + others.sum(axis=1) * outcome
-        lengths = np.sqrt(np.maximum(square, _SHORTEST**2))
+        factors = self.factors(draws, np.float64)
+        squares = self._squares(factors[0][0])
+        if self.outcome is None:
+            square = _pairs(squares)
+        else:
+            outcome, others = squares[:, self.outcome], np.delete(squares, self.outcome, axis=1)
+            halves = np.delete(self._squares(factors[1][0]), self.outcome, axis=1)
+            square = _pairs(others) + outcome * (OUTCOME_WEIGHT**2 * _pairs(halves) + others.sum(axis=1))
+        lengths = np.sqrt(np.maximum(square, SHORTEST**2))
         weights = np.minimum(1.0, self.cap / lengths) / self.cap
-        return np.asarray(((values * weights[:, None]).T @ self.partners(values))[self.places])
+        sums = [(one * weights[:, None]).T @ other for one, other in factors]
+        return np.asarray(np.hstack(sums)[self.places])
+
+    def _squares(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Squared length of each column's numbers, shape (m, columns)."""
+        return np.add.reduceat(values**2, self.ends[:-1], axis=1)
 
     def matrix(self, vector: Floats) -> Floats:
         """A vector of products, of the shape of ``products`` and symmetric in each block."""
@@ -164,28 +197,39 @@ class PairFeatures:
         return np.hstack([block + block.T for block in blocks])
 
 
-def length_of(
-    total: NDArray[np.floating], squared: NDArray[np.floating], outcome: NDArray[np.floating]
-) -> NDArray[np.floating]:
+def length_of(total: Floats32, pairs: Floats32, outcome: Floats32) -> Floats32:
     """Length of a vector of products.
 
-    With q the squared lengths of the columns' numbers but for the outcome's, Q and R the sums of q and of
-    q^2, y^2 the outcome's and w its weight: sqrt((Q^2 - R) / 2 (1 + w^2 y^2) + Q y^2).
+    With Q the sum of the squared lengths of the columns' numbers but for the outcome's and P that of their
+    products by pairs, P' that of their halves', y^2 the outcome's and w its weight:
+    sqrt(P + y^2 (w^2 P' + Q)).
+
+    Parameters
+    ----------
+    total, pairs : arrays, shapes (2, ...)
+        Q and Q', P and P'.
+    outcome : array, shape (...)
+        y^2.
 
     Examples
     --------
-    >>> q = np.array([4.0, 9.0, 1.0])  # numbers 2, 3, 1: products 6, 2, 3
-    >>> float(length_of(q.sum(), (q**2).sum(), np.zeros(())))
+    >>> total, pairs = np.array([14.0, 0.0]), np.array([49.0, 0.0])  # numbers 2, 3, 1: products 6, 2, 3
+    >>> float(length_of(total, pairs, np.zeros(())))
     7.0
     """
-    pairs = np.maximum((total**2 - squared) / 2, 0)
-    return np.sqrt(np.maximum(pairs * (1 + OUTCOME_WEIGHT**2 * outcome) + total * outcome, _SHORTEST**2))
+    square = pairs[0] + outcome * (OUTCOME_WEIGHT**2 * pairs[1] + total[0])
+    return np.sqrt(np.maximum(square, SHORTEST**2))
 
 
-def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
+def _pairs(squares: Floats) -> Floats:
+    """Sum over pairs of columns of the products of squared lengths, shape (m,)."""
+    return np.asarray((squares[:, 1:] * np.cumsum(squares, axis=1)[:, :-1]).sum(axis=1))
+
+
+def tables_of(bins: Bins, *, halves: bool = False) -> tuple[NDArray[np.float32], ...]:
     """The numbers of each bin, column by column, shapes (bins, numbers): see `numbers`."""
     return tuple(
-        numbers(binning, grid.ordered, grid.ordered and grid.column.missing)
+        numbers(binning, grid.ordered, grid.ordered and grid.column.missing, halves=halves)
         for grid, binning in zip(bins.grids, bins.binnings, strict=True)
     )
 
@@ -195,7 +239,7 @@ def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -
     return np.hstack([table[draws[:, j]] for j, table in enumerate(tables)])
 
 
-def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float32]:
+def numbers(binning: Binning, ordered: bool, missing: bool, *, halves: bool = False) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
     Parameters
@@ -205,6 +249,8 @@ def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float3
         One number, the rank; otherwise an indicator of each category, or of the second of two.
     missing : bool
         Whether the last bin of an ordered column is of missing values: it has a number of its own.
+    halves : bool
+        In the place of a rank, the half in which a bin lies; of one that has the median, the mean.
 
     Returns
     -------
@@ -215,12 +261,17 @@ def numbers(binning: Binning, ordered: bool, missing: bool) -> NDArray[np.float3
     >>> binning = Binning(np.arange(3), np.array([0.25, 0.5, 0.25]))
     >>> [round(float(rank), 2) for rank in numbers(binning, ordered=True, missing=False)[:, 0]]
     [-1.41, 0.0, 1.41]
+    >>> binning = Binning(np.arange(4), np.array([0.1, 0.4, 0.2, 0.3]))
+    >>> numbers(binning, ordered=True, missing=False, halves=True)[:, 0].tolist()
+    [-1.0, -1.0, 1.0, 1.0]
     """
     p = np.maximum(binning.probabilities, 1e-9)
     p = p / p.sum()
     if ordered:
         present = p[:-1] if missing else p
-        ranks = (2 * np.cumsum(present) - present) / present.sum() - 1.0
+        ends = 2 * np.append(0.0, np.cumsum(present)) / present.sum() - 1.0
+        low, high = ends[:-1], ends[1:]
+        ranks = (abs(high) - abs(low)) / (high - low) if halves else (low + high) / 2
         table = ranks[:, None]
         if missing:
             table = np.vstack([np.column_stack([table, np.zeros(len(ranks))]), [0.0, 1.0]])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.releases.binning import Binning
-from dpsynth.releases.features import OUTCOME_WEIGHT, length_of
+from dpsynth.releases.features import OUTCOME_WEIGHT, SHORTEST, values_of
 from dpsynth.releases.panels import missing_values
 from dpsynth.releases.tilt import Tilt
 
@@ -101,13 +101,15 @@ class _Sweeper:
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
         features = tilt.features
         self.values = np.ascontiguousarray(features.values(draws).T)
-        self.total, self.squared, self.outcome = features.sums(draws)
+        self.total, self.products = features.sums(draws)
+        self.outcome = features.outcomes(draws)
         self.pairs = tilt.pairs[:, : features.size]
-        self.energy = self._energy(self.pairs)
+        self.energy = _energy(self.pairs, self.values)
         if features.outcome is not None:
+            self.halves = np.ascontiguousarray(values_of(features.halves, draws).T)
             self.thirds = np.float32(OUTCOME_WEIGHT) * tilt.pairs[:, features.size :]
             #: what an outcome of 1 adds to the energy
-            self.per_outcome = self._energy(self.thirds)
+            self.per_outcome = _energy(self.thirds, self.halves)
             self.energy = self.energy + self.values[features.ends[features.outcome]] * self.per_outcome
         self.missing = bath.missing(draws)
 
@@ -117,49 +119,70 @@ class _Sweeper:
                 self.draw(int(column))
         self.draws[:] = self.columns.T
 
-    def _energy(self, pairs: Floats) -> Floats:
-        """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
-        return np.asarray(0.5 * ((pairs @ self.values) * self.values).sum(axis=0))
-
     def draw(self, j: int) -> None:
         """Draw column j of every record given the others; energies are linear in its numbers."""
         features, tilt = self.tilt.features, self.tilt
         here = slice(features.ends[j], features.ends[j + 1])
-        table, squares, old = features.tables[j], features.squares[j][:, None], self.columns[j]
-        slope, third = self.pairs[here] @ self.values, None
+        table, half, squares = features.tables[j], features.halves[j], features.squares[j]
+        slope, total, products = self.pairs[here] @ self.values, self.total, self.products
         if j == features.outcome:
             slope = slope + self.per_outcome
-            total, squared = self.total, self.squared
-            logits = length_of(total, squared, squares)
         else:
-            total, squared = self.total - squares[old, 0], self.squared - squares[old, 0] ** 2
-            logits = length_of(total + squares, squared + squares**2, self.outcome)
-            if features.outcome is not None:
-                third = self.thirds[here] @ self.values
-                self.per_outcome = self.per_outcome - (third * self.values[here]).sum(axis=0)
-                slope = slope + self.values[features.ends[features.outcome]] * third
+            left = squares.take(self.columns[j], axis=1)
+            total = total - left
+            products = products - total * left
         rest = self.energy - (slope * self.values[here]).sum(axis=0)
-        np.divide(np.float32(features.cap), logits, out=logits)
-        np.minimum(logits, np.float32(1.0), out=logits)
-        logits *= table @ slope + rest
+        third = None
+        energies = [(table, slope)]
+        if features.outcome is not None and j != features.outcome:
+            third = self.thirds[here] @ self.halves
+            outcome = self.values[features.ends[features.outcome]]
+            lost = (third * self.halves[here]).sum(axis=0)
+            energies.append((half, outcome * third))
+        logits = self._scales(j, total, products)
+        logits *= _linear(energies, rest if third is None else rest - outcome * lost)
         logits += tilt.columns[j][:, None]
         for others, sizes, logs in self.bath.tables[j]:
             logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
         if j in self.bath.panel:
-            without = self.missing - (old == self.bath.last[j])
+            without = self.missing - (self.columns[j] == self.bath.last[j])
             logits[-1] += tilt.missing[without + 1] - tilt.missing[without]
         new = draw_logits(logits, self.rng)
         if j in self.bath.panel:
             self.missing = without + (new == self.bath.last[j])
         self.columns[j] = new
-        self.values[here] = table.T[:, new]
+        self.values[here] = table.T.take(new, axis=1)
         self.energy = rest + (slope * self.values[here]).sum(axis=0)
         if third is not None:
-            self.per_outcome = self.per_outcome + (third * self.values[here]).sum(axis=0)
+            self.halves[here] = half.T.take(new, axis=1)
+            won = (third * self.halves[here]).sum(axis=0) - lost
+            self.per_outcome = self.per_outcome + won
+            self.energy = self.energy + outcome * won
         if j == features.outcome:
-            self.outcome = squares[new, 0]
+            self.outcome = squares[0].take(new)
         else:
-            self.total, self.squared = total + squares[new, 0], squared + squares[new, 0] ** 2
+            entered = squares.take(new, axis=1)
+            self.total, self.products = total + entered, products + total * entered
+
+    def _scales(self, j: int, total: Floats, products: Floats) -> Floats:
+        """What records are multiplied by, by the bin of column j: squared lengths are linear in its squares.
+
+        Parameters
+        ----------
+        j : int
+        total, products : float32 arrays, shapes (2, n)
+            Of all columns but j and the outcome, see `length_of`.
+        """
+        features, (square, half) = self.tilt.features, self.tilt.features.squares[j][:, :, None]
+        weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome
+        if j == features.outcome:
+            scale = _linear([(square, (weight * products[1] + total[0])[None])], products[0])
+        else:
+            slopes = [(square, (total[0] + outcome)[None]), (half, (weight * outcome * total[1])[None])]
+            scale = _linear(slopes, products[0] + outcome * (weight * products[1] + total[0]))
+        np.maximum(scale, np.float32(SHORTEST**2), out=scale)
+        np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
+        return np.minimum(scale, np.float32(1.0), out=scale)
 
     def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
         """Where each record lies among the cells of other columns."""
@@ -167,6 +190,18 @@ class _Sweeper:
         for column, size in zip(others[1:], sizes[1:], strict=True):
             cell = cell * size + self.columns[column]
         return cell
+
+
+def _energy(pairs: Floats, values: Floats) -> Floats:
+    """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
+    return np.asarray(0.5 * ((pairs @ values) * values).sum(axis=0))
+
+
+def _linear(terms: Sequence[tuple[Floats, Floats]], rest: Floats) -> Floats:
+    """Sum of products of (bins, numbers) with (numbers, n), and of what is the same for all bins."""
+    tables, slopes = zip(*terms, strict=True)
+    one = np.ones((len(tables[0]), 1), dtype=np.float32)
+    return np.asarray(np.hstack([*tables, one]) @ np.vstack([*slopes, rest[None]]))
 
 
 def _log_conditionals(table: NDArray[np.float64]) -> Floats:

@@ -2,12 +2,13 @@
 
 The law of a tilted prior is
 
-    q(x)  ~  p(x) exp(s(x) sum over i < j of a_i(x_i)' (T_ij + w y U_ij) a_j(x_j) + sum of h_j(x_j) + m(k(x)))
+    q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' T_ij a_j(x_j) + w y b_i(x_i)' U_ij b_j(x_j))
+                      + sum of h_j(x_j) + m(k(x)))
 
-with p the prior, a_j the numbers of a column's bin, y the outcome's number, w its weight and s the scaling of
-`dpsynth.releases.features`, k the number of missing values. Among all laws with its mean features it is the
-one nearest to the prior in Kullback-Leibler divergence (Csiszar 1975, "I-divergence geometry"). The terms h
-and m keep one-way marginals and the law of missing values as they were released.
+with p the prior, a_j the numbers of a column's bin, b_j its halves, y the outcome's number, w its weight and
+s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all laws with its mean
+features it is the one nearest to the prior in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
+geometry"). The terms h and m keep one-way marginals and the law of missing values as they were released.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ class Tilt:
             "weight": self.weight,
         }
         arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing}
-        for j, (table, column) in enumerate(zip(self.features.tables, self.columns, strict=True)):
-            arrays |= {f"table_{j}": table, f"column_{j}": column}
+        of = self.features
+        for j, (table, half, column) in enumerate(zip(of.tables, of.halves, self.columns, strict=True)):
+            arrays |= {f"table_{j}": table, f"half_{j}": half, f"column_{j}": column}
         return meta, arrays
 
     @classmethod
@@ -71,6 +73,7 @@ class Tilt:
             tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size)),
             float(meta["cap"]),
             meta.get("outcome"),
+            tuple(np.asarray(arrays[f"half_{j}"]) for j in range(size) if f"half_{j}" in arrays),
         )
         columns = tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size))
         return cls(

@@ -72,7 +72,8 @@ def naive_products(of: PairFeatures, state: np.ndarray) -> Iterator[tuple[tuple[
                 yield (row, column), float(x) * float(z)
                 if of.outcome is not None and of.outcome not in (i, j):
                     (y,) = of.tables[of.outcome][state[of.outcome]]
-                    yield (row, of.size + column), 0.5 * float(y) * float(x) * float(z)
+                    u, v = of.halves[i][state[i]][a], of.halves[j][state[j]][b]
+                    yield (row, of.size + column), 0.5 * float(y) * float(u) * float(v)
 
 
 def law(made: Prior, by: Tilt | None) -> np.ndarray:
@@ -137,6 +138,11 @@ def test_numbers_are_standardised() -> None:
     ranks = numbers(Binning(np.arange(4), p), ordered=True, missing=True)
     assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 1e-6
     assert np.allclose(p @ ranks, 0, atol=1e-6) and np.allclose(p @ ranks**2, 1, atol=1e-6)
+    halves = numbers(Binning(np.arange(4), p), ordered=True, missing=True, halves=True)
+    assert np.all(np.diff(halves[:3, 0]) > 0) and abs(halves[3, 0]) < 1e-6
+    # below the median of the present: .2 and a third of the bin of .3; above it the rest of that and .1
+    np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=1e-6)
+    assert np.allclose(p @ halves, 0, atol=1e-6) and np.allclose(p @ halves**2, 1, atol=1e-6)
     rare = np.array([0.999, 0.001])
     (one,) = numbers(Binning(np.arange(2), rare), ordered=False, missing=False).T
     assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-6)  # not 1 / sqrt(.001): bounded
