@@ -22,6 +22,7 @@ from pathlib import Path
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.peers.arms import ARMS
 from benchmarks.peers.environments import Environments
+from benchmarks.peers.tables import SWAPPED
 
 DATA = (
     "flchain",
@@ -105,7 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     of_utility = parser.add_argument_group("utility")
     of_utility.add_argument(
-        "--data", nargs="+", choices=[*DATA, *STRUCTURES], default=list(DATA), metavar="NAME"
+        "--data",
+        nargs="+",
+        choices=[*DATA, *(name + SWAPPED for name in DATA), *STRUCTURES],
+        default=list(DATA),
+        metavar="NAME",
     )
     of_utility.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     of_utility.add_argument("--seeds", type=int, default=5)

@@ -19,6 +19,7 @@ from dpsynth.table.schema import Column, Schema
 
 #: half of the records train, half test, by a split that every arm shares
 TEST_FRACTION, SPLIT_SEED = 0.5, 0
+SWAPPED = "_swapped"
 #: training records of a table of the proving ground
 GROUND_RECORDS = 20_000
 #: of Diabetes-130: the columns that the comparison keeps, outcome last
@@ -62,8 +63,12 @@ def diabetes130_any() -> Table:
 def split(name: str) -> tuple[Table, Table]:
     """Training and test half of a table of the registry, of this module or of the proving ground.
 
-    They have no constraints: rules between columns are left out, since no peer can be told them.
+    They have no constraints: rules between columns are left out, since no peer can be told them. Of
+    ``NAME_swapped`` the halves are exchanged: records train that never did while rules were chosen.
     """
+    if name.endswith(SWAPPED):
+        train, test = split(name.removesuffix(SWAPPED))
+        return replace(test, name=name), replace(train, name=name)
     if name in STRUCTURES:
         ground = of_structure(name, GROUND_RECORDS, SPLIT_SEED)
         return Table(ground.train, ground.schema, name), Table(ground.test, ground.schema, name)

@@ -2,10 +2,11 @@
 
 Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
 indicator of each category and of a missing value, centred and divided by their standard deviation under the
-released marginals. A pair of columns has their products, and where there is an outcome those of their halves
-times the outcome: for an ordered column, in which half of it a record lies. A record's features, all pairs in
-one vector, are scaled down to a length that half of the prior's draws have: long ones are those of rare
-values, and noise is in proportion to the longest.
+released marginals. A pair of columns has their products, and where there is an outcome these times the
+outcome. So has a pair of ordered columns' halves, which say whether a record lies above the median or below:
+an interaction may be one of how large both are, or of thresholds. A record's features, all pairs in one
+vector, are scaled down to a length that half of the prior's draws have: long ones are those of rare values,
+and noise is in proportion to the longest.
 
 Bins, standard deviations and length come from what was released before.
 """
@@ -44,9 +45,9 @@ class PairFeatures:
     cap : float
         Longest vector; others are scaled down to it.
     outcome : int, optional
-        A column of one number, by which products of all others' halves are multiplied.
+        A column of one number, by which the products of all others are multiplied once more.
     halves : tuple of float32 arrays, shapes (bins, numbers), optional
-        The numbers that these products are of; by default ``tables``.
+        Numbers whose products are multiplied by the outcome as well; 0, by default, where there is none.
     """
 
     tables: tuple[NDArray[np.float32], ...]
@@ -55,7 +56,7 @@ class PairFeatures:
     halves: tuple[NDArray[np.float32], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "halves", self.halves or self.tables)
+        object.__setattr__(self, "halves", self.halves or tuple(map(np.zeros_like, self.tables)))
 
     @classmethod
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
@@ -72,7 +73,7 @@ class PairFeatures:
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
-        halves = tables_of(bins, halves=True)
+        halves = halves_of(bins)
         free = cls(tables, np.inf, known, halves)
         return cls(tables, max(float(np.median(free.lengths(draws))), SHORTEST), known, halves)
 
@@ -88,17 +89,19 @@ class PairFeatures:
 
     @cached_property
     def products(self) -> NDArray[np.bool_]:
-        """Which products there are, symmetric in each block; shape (size, size) or (size, 2 size).
+        """Which products there are, symmetric in each block; shape (size, size) or (size, 3 size).
 
         The first block has products of two different columns, the second those of two columns other than the
-        outcome, times the outcome.
+        outcome, times the outcome, the third the same of their halves.
         """
         column = np.repeat(np.arange(len(self.tables)), np.diff(self.ends))
         different = column[:, None] != column[None, :]
         if self.outcome is None:
             return different
         other = column != self.outcome
-        return np.hstack([different, different & other[:, None] & other[None, :]])
+        halved = other & np.concatenate([half.any(axis=0) for half in self.halves])
+        blocks = (number[:, None] & number[None, :] for number in (other, halved))
+        return np.hstack([different, *(different & block for block in blocks)])
 
     @cached_property
     def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -153,10 +156,8 @@ class PairFeatures:
         if self.outcome is None:
             return [(values, values)]
         halves = values_of(self.halves, draws).astype(dtype)
-        return [
-            (values, values),
-            (halves, OUTCOME_WEIGHT * values[:, [self.ends[self.outcome]]] * halves),
-        ]
+        outcome = OUTCOME_WEIGHT * values[:, [self.ends[self.outcome]]]
+        return [(values, values), (values, outcome * values), (halves, outcome * halves)]
 
     def moments(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Mean and variance of each product over records, of the shape of ``products``."""
@@ -178,8 +179,9 @@ class PairFeatures:
             square = _pairs(squares)
         else:
             outcome, others = squares[:, self.outcome], np.delete(squares, self.outcome, axis=1)
-            halves = np.delete(self._squares(factors[1][0]), self.outcome, axis=1)
-            square = _pairs(others) + outcome * (OUTCOME_WEIGHT**2 * _pairs(halves) + others.sum(axis=1))
+            halves = np.delete(self._squares(factors[2][0]), self.outcome, axis=1)
+            thirds = OUTCOME_WEIGHT**2 * (_pairs(others) + _pairs(halves))
+            square = _pairs(others) + outcome * (thirds + others.sum(axis=1))
         lengths = np.sqrt(np.maximum(square, SHORTEST**2))
         weights = np.minimum(1.0, self.cap / lengths) / self.cap
         sums = [(one * weights[:, None]).T @ other for one, other in factors]
@@ -202,7 +204,7 @@ def length_of(total: Floats32, pairs: Floats32, outcome: Floats32) -> Floats32:
 
     With Q the sum of the squared lengths of the columns' numbers but for the outcome's and P that of their
     products by pairs, P' that of their halves', y^2 the outcome's and w its weight:
-    sqrt(P + y^2 (w^2 P' + Q)).
+    sqrt(P + y^2 (w^2 (P + P') + Q)).
 
     Parameters
     ----------
@@ -217,7 +219,7 @@ def length_of(total: Floats32, pairs: Floats32, outcome: Floats32) -> Floats32:
     >>> float(length_of(total, pairs, np.zeros(())))
     7.0
     """
-    square = pairs[0] + outcome * (OUTCOME_WEIGHT**2 * pairs[1] + total[0])
+    square = pairs[0] + outcome * (OUTCOME_WEIGHT**2 * (pairs[0] + pairs[1]) + total[0])
     return np.sqrt(np.maximum(square, SHORTEST**2))
 
 
@@ -226,12 +228,21 @@ def _pairs(squares: Floats) -> Floats:
     return np.asarray((squares[:, 1:] * np.cumsum(squares, axis=1)[:, :-1]).sum(axis=1))
 
 
-def tables_of(bins: Bins, *, halves: bool = False) -> tuple[NDArray[np.float32], ...]:
+def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
     """The numbers of each bin, column by column, shapes (bins, numbers): see `numbers`."""
     return tuple(
-        numbers(binning, grid.ordered, grid.ordered and grid.column.missing, halves=halves)
+        numbers(binning, grid.ordered, grid.ordered and grid.column.missing)
         for grid, binning in zip(bins.grids, bins.binnings, strict=True)
     )
+
+
+def halves_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
+    """Of each ordered column in the place of the rank the half, see `numbers`; all else is 0."""
+    halves = tuple(np.zeros_like(table) for table in tables_of(bins))
+    for half, grid, binning in zip(halves, bins.grids, bins.binnings, strict=True):
+        if grid.ordered:
+            half[:, 0] = numbers(binning, True, grid.column.missing, halves=True)[:, 0]
+    return halves
 
 
 def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -> NDArray[np.float32]:

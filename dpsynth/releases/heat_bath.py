@@ -107,9 +107,10 @@ class _Sweeper:
         self.energy = _energy(self.pairs, self.values)
         if features.outcome is not None:
             self.halves = np.ascontiguousarray(values_of(features.halves, draws).T)
-            self.thirds = np.float32(OUTCOME_WEIGHT) * tilt.pairs[:, features.size :]
+            thirds = np.float32(OUTCOME_WEIGHT) * tilt.pairs[:, features.size :]
+            self.thirds, self.halved = thirds[:, : features.size], thirds[:, features.size :]
             #: what an outcome of 1 adds to the energy
-            self.per_outcome = _energy(self.thirds, self.halves)
+            self.per_outcome = _energy(self.thirds, self.values) + _energy(self.halved, self.halves)
             self.energy = self.energy + self.values[features.ends[features.outcome]] * self.per_outcome
         self.missing = bath.missing(draws)
 
@@ -123,7 +124,7 @@ class _Sweeper:
         """Draw column j of every record given the others; energies are linear in its numbers."""
         features, tilt = self.tilt.features, self.tilt
         here = slice(features.ends[j], features.ends[j + 1])
-        table, half, squares = features.tables[j], features.halves[j], features.squares[j]
+        table, squares = features.tables[j], features.squares[j]
         slope, total, products = self.pairs[here] @ self.values, self.total, self.products
         if j == features.outcome:
             slope = slope + self.per_outcome
@@ -132,15 +133,15 @@ class _Sweeper:
             total = total - left
             products = products - total * left
         rest = self.energy - (slope * self.values[here]).sum(axis=0)
-        third = None
-        energies = [(table, slope)]
-        if features.outcome is not None and j != features.outcome:
-            third = self.thirds[here] @ self.halves
-            outcome = self.values[features.ends[features.outcome]]
-            lost = (third * self.halves[here]).sum(axis=0)
-            energies.append((half, outcome * third))
+        thirds = self._thirds(j, here)
+        lost = _inner(thirds, here)
+        energies = _linear([(table, slope)], rest)
+        if thirds:
+            outcome = self.values[features.ends[features.outcome or 0]]
+            slopes = [(numbers, outcome * third) for numbers, _, third in thirds]
+            energies = _linear([(table, slope), *slopes], rest - outcome * lost)
         logits = self._scales(j, total, products)
-        logits *= _linear(energies, rest if third is None else rest - outcome * lost)
+        logits *= energies
         logits += tilt.columns[j][:, None]
         for others, sizes, logs in self.bath.tables[j]:
             logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
@@ -153,9 +154,10 @@ class _Sweeper:
         self.columns[j] = new
         self.values[here] = table.T.take(new, axis=1)
         self.energy = rest + (slope * self.values[here]).sum(axis=0)
-        if third is not None:
-            self.halves[here] = half.T.take(new, axis=1)
-            won = (third * self.halves[here]).sum(axis=0) - lost
+        if thirds:
+            for numbers, kept, _ in thirds[1:]:
+                kept[here] = numbers.T.take(new, axis=1)
+            won = _inner(thirds, here) - lost
             self.per_outcome = self.per_outcome + won
             self.energy = self.energy + outcome * won
         if j == features.outcome:
@@ -163,6 +165,16 @@ class _Sweeper:
         else:
             entered = squares.take(new, axis=1)
             self.total, self.products = total + entered, products + total * entered
+
+    def _thirds(self, j: int, here: slice) -> list[tuple[Floats, Floats, Floats]]:
+        """What column j adds to an outcome's energy: its numbers by bin, by record, and their slopes."""
+        features = self.tilt.features
+        if features.outcome in (None, j):
+            return []
+        thirds = [(features.tables[j], self.values, self.thirds[here] @ self.values)]
+        if features.halves[j].any():
+            thirds.append((features.halves[j], self.halves, self.halved[here] @ self.halves))
+        return thirds
 
     def _scales(self, j: int, total: Floats, products: Floats) -> Floats:
         """What records are multiplied by, by the bin of column j: squared lengths are linear in its squares.
@@ -175,11 +187,13 @@ class _Sweeper:
         """
         features, (square, half) = self.tilt.features, self.tilt.features.squares[j][:, :, None]
         weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome
+        per_outcome = weight * products.sum(axis=0) + total[0]
         if j == features.outcome:
-            scale = _linear([(square, (weight * products[1] + total[0])[None])], products[0])
+            scale = _linear([(square, per_outcome[None])], products[0])
         else:
-            slopes = [(square, (total[0] + outcome)[None]), (half, (weight * outcome * total[1])[None])]
-            scale = _linear(slopes, products[0] + outcome * (weight * products[1] + total[0]))
+            weighted = weight * outcome * total
+            slopes = [(square, (total[0] + outcome + weighted[0])[None]), (half, weighted[1:])]
+            scale = _linear(slopes, products[0] + outcome * per_outcome)
         np.maximum(scale, np.float32(SHORTEST**2), out=scale)
         np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
         return np.minimum(scale, np.float32(1.0), out=scale)
@@ -195,6 +209,11 @@ class _Sweeper:
 def _energy(pairs: Floats, values: Floats) -> Floats:
     """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
     return np.asarray(0.5 * ((pairs @ values) * values).sum(axis=0))
+
+
+def _inner(thirds: Sequence[tuple[Floats, Floats, Floats]], here: slice) -> Floats:
+    """What a column's numbers add to the energy, shape (n,)."""
+    return np.asarray(sum((third * kept[here]).sum(axis=0) for _, kept, third in thirds))
 
 
 def _linear(terms: Sequence[tuple[Floats, Floats]], rest: Floats) -> Floats:

@@ -2,10 +2,10 @@
 
 The law of a tilted prior is
 
-    q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' T_ij a_j(x_j) + w y b_i(x_i)' U_ij b_j(x_j))
-                      + sum of h_j(x_j) + m(k(x)))
+    q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' (T_ij + w y U_ij) a_j(x_j)
+                                              + w y b_i(x_i) V_ij b_j(x_j)) + sum of h_j(x_j) + m(k(x)))
 
-with p the prior, a_j the numbers of a column's bin, b_j its halves, y the outcome's number, w its weight and
+with p the prior, a_j the numbers of a column's bin, b_j its half, y the outcome's number, w its weight and
 s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all laws with its mean
 features it is the one nearest to the prior in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
 geometry"). The terms h and m keep one-way marginals and the law of missing values as they were released.
@@ -33,7 +33,7 @@ class Tilt:
     ----------
     features : PairFeatures
     pairs : float32 array, of the shape of ``features.products``
-        T, and U beside it where there is an outcome; symmetric, zero within a column.
+        T, and U and V beside it where there is an outcome; symmetric, zero within a column.
     columns : tuple of float32 arrays, shapes (bins,)
         h.
     missing : float32 array, shape (panel + 1,)
@@ -76,9 +76,11 @@ class Tilt:
             tuple(np.asarray(arrays[f"half_{j}"]) for j in range(size) if f"half_{j}" in arrays),
         )
         columns = tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size))
+        pairs = np.asarray(arrays["pairs"])
+        unknown = features.products.shape[1] - pairs.shape[1]  # a model saved before there were halves
         return cls(
             features,
-            np.asarray(arrays["pairs"]),
+            np.pad(pairs, ((0, 0), (0, unknown))),
             columns,
             np.asarray(arrays["missing"]),
             float(meta["noise_std"]),

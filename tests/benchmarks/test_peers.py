@@ -303,6 +303,15 @@ def test_our_arms_are_parameters_that_the_synthesizer_takes():
     assert len({arm.name for arm in arms.ARMS.values()}) == len(arms.ARMS)
 
 
+def test_halves_are_exchanged():
+    """A judge of rules that trains on the records they were chosen with."""
+    train, test = tables.split("breast_cancer")
+    other, _ = exchanged = tables.split("breast_cancer_swapped")
+    pd.testing.assert_frame_equal(other.frame, test.frame)
+    pd.testing.assert_frame_equal(exchanged[1].frame, train.frame)
+    assert other.schema.n_public == len(test.frame)
+
+
 def test_tables_of_the_proving_ground_have_their_structure():
     """A score of another table, or none: peers would look as if they kept what nobody measured."""
     train, test = tables.split("xor")

@@ -26,6 +26,8 @@ COLUMNS = (
     Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
     Column(name="lab", kind="integer", lower=0, upper=2, missing=True),
 )
+#: those with a half
+ORDERED = ("stage", "lab")
 GRIDS = tuple(Grid.from_column(column) for column in COLUMNS)
 SIZES = [grid.size for grid in GRIDS]
 STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
@@ -72,8 +74,10 @@ def naive_products(of: PairFeatures, state: np.ndarray) -> Iterator[tuple[tuple[
                 yield (row, column), float(x) * float(z)
                 if of.outcome is not None and of.outcome not in (i, j):
                     (y,) = of.tables[of.outcome][state[of.outcome]]
-                    u, v = of.halves[i][state[i]][a], of.halves[j][state[j]][b]
-                    yield (row, of.size + column), 0.5 * float(y) * float(u) * float(v)
+                    yield (row, of.size + column), 0.5 * float(y) * float(x) * float(z)
+                    if COLUMNS[i].name in ORDERED and COLUMNS[j].name in ORDERED and a == b == 0:
+                        u, v = float(of.halves[i][state[i]][0]), float(of.halves[j][state[j]][0])
+                        yield (row, 2 * of.size + column), 0.5 * float(y) * u * v
 
 
 def law(made: Prior, by: Tilt | None) -> np.ndarray:
