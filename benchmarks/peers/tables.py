@@ -64,7 +64,7 @@ def split(name: str) -> tuple[Table, Table]:
     """Training and test half of a table of the registry, of this module or of the proving ground.
 
     They have no constraints: rules between columns are left out, since no peer can be told them. Of
-    ``NAME_swapped`` the halves are exchanged: records train that never did while rules were chosen.
+    ``NAME_swapped`` the halves are exchanged: records train that so far only judged.
     """
     if name.endswith(SWAPPED):
         train, test = split(name.removesuffix(SWAPPED))

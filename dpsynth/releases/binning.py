@@ -114,12 +114,11 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     """Number of bins of an ordered column by a rule that reads no records.
 
-    Wide bins blur a column's dependence by about 1 / k; noise of standard deviation s in the
-    ``classes * k**2`` cells of a table adds a relative L1 error of about ``s * classes * k**2 / n``. Both
-    together are smallest near ``k = (n / (classes * s))**(1/3)``. But a discriminator finds blur, and noise
-    it can hardly tell from sampling: where more bins leave the expected absolute noise, sqrt(2 / pi) * s *
-    classes * k**2, at a fifth of the records, there are as many (docs/generator.md). The nearest even number
-    is taken, so that the median is an edge: `dpsynth.releases.features` asks in which half a value lies.
+    A discriminator finds the blur of wide bins, and noise it can hardly tell from sampling
+    (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
+    cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at a fifth of the
+    records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
+    `dpsynth.releases.features` asks in which half a value lies.
 
     Parameters
     ----------
@@ -132,13 +131,12 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
     Returns
     -------
-    int, from 3 to 24
+    int, even, from 4 to 24
 
     Examples
     --------
     >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
     (8, 6, 24)
     """
-    records = n / (classes * max(noise_std, 1.0))
-    balanced, finest = records ** (1.0 / 3.0), (_NOISE * records / np.sqrt(2.0 / np.pi)) ** 0.5
-    return int(np.clip(2 * round(max(balanced, finest) / 2), 3, 24))
+    finest = np.sqrt(_NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0)))
+    return int(np.clip(2 * round(finest / 2), 4, 24))

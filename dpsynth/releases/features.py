@@ -2,11 +2,11 @@
 
 Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
 indicator of each category and of a missing value, centred and divided by their standard deviation under the
-released marginals. A pair of columns has their products, and where there is an outcome these times the
-outcome. So has a pair of ordered columns' halves, which say whether a record lies above the median or below:
-an interaction may be one of how large both are, or of thresholds. A record's features, all pairs in one
-vector, are scaled down to a length that half of the prior's draws have: long ones are those of rare values,
-and noise is in proportion to the longest.
+released marginals. A pair of columns has their products. Where there is an outcome of one number, there are
+also these products times the outcome, and those of two ordered columns' halves times the outcome (a half:
+above the median or below): an interaction may be one of how large both are, or of thresholds. A record's
+features, all pairs in one vector, are scaled down to a length that half of the prior's draws have: long ones
+are those of rare values, and noise is in proportion to the longest.
 
 Bins, standard deviations and length come from what was released before.
 """
@@ -24,13 +24,13 @@ from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 
 Floats = NDArray[np.float64]
-Floats32 = NDArray[np.float32]
 
 #: A rare value's indicator is divided by no less: one record of it would be longer than all others together.
 _LEAST_DEVIATION = 0.15
 #: No vector counts as shorter: where all columns are constant, all are rounding.
 SHORTEST = 1e-3
-#: Of the products with the outcome: at half of it they add an eighth to the noise of the others.
+#: Of the products with the outcome: they add an eighth to the noise of the others, and so do those of halves
+#: where all columns are ordered.
 OUTCOME_WEIGHT = 0.5
 
 
@@ -73,7 +73,7 @@ class PairFeatures:
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
-        halves = halves_of(bins)
+        halves = halves_of(bins, tables)
         free = cls(tables, np.inf, known, halves)
         return cls(tables, max(float(np.median(free.lengths(draws))), SHORTEST), known, halves)
 
@@ -174,15 +174,12 @@ class PairFeatures:
         `lengths` are off by a ten-millionth, and by more where one column is far longer than all others.
         """
         factors = self.factors(draws, np.float64)
-        squares = self._squares(factors[0][0])
-        if self.outcome is None:
-            square = _pairs(squares)
-        else:
-            outcome, others = squares[:, self.outcome], np.delete(squares, self.outcome, axis=1)
-            halves = np.delete(self._squares(factors[2][0]), self.outcome, axis=1)
-            thirds = OUTCOME_WEIGHT**2 * (_pairs(others) + _pairs(halves))
-            square = _pairs(others) + outcome * (thirds + others.sum(axis=1))
-        lengths = np.sqrt(np.maximum(square, SHORTEST**2))
+        squares = np.stack([self._squares(factors[0][0]), self._squares(factors[-1][0])])
+        outcome = np.zeros(len(draws))
+        if self.outcome is not None:
+            outcome, squares = squares[0, :, self.outcome], np.delete(squares, self.outcome, axis=2)
+        pairs = (squares[:, :, 1:] * np.cumsum(squares, axis=2)[:, :, :-1]).sum(axis=2)
+        lengths = length_of(squares.sum(axis=2), pairs, outcome)
         weights = np.minimum(1.0, self.cap / lengths) / self.cap
         sums = [(one * weights[:, None]).T @ other for one, other in factors]
         return np.asarray(np.hstack(sums)[self.places])
@@ -199,7 +196,9 @@ class PairFeatures:
         return np.hstack([block + block.T for block in blocks])
 
 
-def length_of(total: Floats32, pairs: Floats32, outcome: Floats32) -> Floats32:
+def length_of(
+    total: NDArray[np.floating], pairs: NDArray[np.floating], outcome: NDArray[np.floating]
+) -> NDArray[np.floating]:
     """Length of a vector of products.
 
     With Q the sum of the squared lengths of the columns' numbers but for the outcome's and P that of their
@@ -223,11 +222,6 @@ def length_of(total: Floats32, pairs: Floats32, outcome: Floats32) -> Floats32:
     return np.sqrt(np.maximum(square, SHORTEST**2))
 
 
-def _pairs(squares: Floats) -> Floats:
-    """Sum over pairs of columns of the products of squared lengths, shape (m,)."""
-    return np.asarray((squares[:, 1:] * np.cumsum(squares, axis=1)[:, :-1]).sum(axis=1))
-
-
 def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
     """The numbers of each bin, column by column, shapes (bins, numbers): see `numbers`."""
     return tuple(
@@ -236,12 +230,13 @@ def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
     )
 
 
-def halves_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
-    """Of each ordered column in the place of the rank the half, see `numbers`; all else is 0."""
-    halves = tuple(np.zeros_like(table) for table in tables_of(bins))
+def halves_of(bins: Bins, tables: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
+    """Of each ordered column of three bins and more the half in the place of the rank; all else is 0."""
+    halves = tuple(map(np.zeros_like, tables))
     for half, grid, binning in zip(halves, bins.grids, bins.binnings, strict=True):
-        if grid.ordered:
-            half[:, 0] = numbers(binning, True, grid.column.missing, halves=True)[:, 0]
+        missing = grid.column.missing
+        if grid.ordered and binning.size - missing > 2:  # of two bins the rank is the half
+            half[:, 0] = numbers(binning, True, missing, halves=True)[:, 0]
     return halves
 
 
@@ -261,7 +256,7 @@ def numbers(binning: Binning, ordered: bool, missing: bool, *, halves: bool = Fa
     missing : bool
         Whether the last bin of an ordered column is of missing values: it has a number of its own.
     halves : bool
-        In the place of a rank, the half in which a bin lies; of one that has the median, the mean.
+        In the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is in it.
 
     Returns
     -------

@@ -168,6 +168,7 @@ CASES = {
     "tan tables": Case(lambda: tables("tan"), np.sqrt(4)),
     "moments": Case(lambda: moments(None), 1.0),
     "moments with the outcome": Case(lambda: moments(3), 1.0),
+    "moments with an ordinal outcome": Case(lambda: moments(4), 1.0),
     "votes": Case(votes, 1.0),
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpsynth.releases import heat_bath
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import PairFeatures, numbers
@@ -21,7 +22,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
 COLUMNS = (
-    Column(name="died", kind="binary", categories=(0, 1)),
+    Column(name="grade", kind="ordinal", categories=(0, 1, 2)),
     Column(name="stage", kind="ordinal", categories=(1, 2, 3), missing=True),
     Column(name="group", kind="categorical", categories=("a", "b", "c"), missing=True),
     Column(name="lab", kind="integer", lower=0, upper=2, missing=True),
@@ -171,6 +172,30 @@ def test_sweeps_draw_the_tilted_law(seed: int, outcome: int | None) -> None:
     assert stats.chi2(keep.sum() - 1).sf(((found - bare)[keep] ** 2 / bare[keep]).sum()) < 1e-9
 
 
+@pytest.mark.parametrize("outcome", [None, 0])
+def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A term of the energy or of the length that is off, or not kept up to date from draw to draw."""
+    made = prior(1)
+    by, seen = tilt(made, 1, outcome=outcome), []
+    logs, drawn = np.log(law(made, by)).reshape(SIZES), heat_bath.draw_logits
+
+    def spy(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        seen.append(logits.copy())
+        return drawn(logits, rng)
+
+    monkeypatch.setattr(heat_bath, "draw_logits", spy)
+    rng = np.random.default_rng(2)
+    sweeper = heat_bath._Sweeper(made.heat_bath(), by, STATES.copy(), rng)
+    for j in [*range(4), *rng.permutation(4), *rng.permutation(4)]:
+        before = sweeper.columns.T.copy()
+        sweeper.draw(int(j))
+        others = [np.where(np.arange(4) == j, b, before) for b in range(SIZES[j])]
+        expected = np.stack([logs[tuple(states.T)] for states in others])
+        gap = seen[-1] - expected
+        np.testing.assert_allclose(gap - gap.mean(axis=0), 0, atol=1e-3)
+    assert len(seen) == 12
+
+
 def test_a_sweep_is_the_same_for_a_seed() -> None:
     """Threads whose order changes what is drawn."""
     made, by = prior(), tilt(prior())
@@ -252,3 +277,19 @@ def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
     assert not np.array_equal(
         made.sample(500, np.random.default_rng(2)), prior().sample(500, np.random.default_rng(2))
     )
+
+
+def test_a_tilt_of_before_there_were_halves_is_loaded() -> None:
+    """A model saved by an earlier version that is refused, or draws from another law."""
+    by = tilt(prior())
+    meta, arrays = by.to_state()
+    size = by.features.size
+    old = {name: array for name, array in arrays.items() if not name.startswith("half_")}
+    old["pairs"] = arrays["pairs"][:, : 2 * size]
+    again = Tilt.from_state(meta, old)
+    np.testing.assert_array_equal(again.pairs[:, : 2 * size], old["pairs"])
+    assert not again.pairs[:, 2 * size :].any() and not any(half.any() for half in again.features.halves)
+    before = prior().sample(300, np.random.default_rng(1))
+    draws = before.copy()
+    prior().heat_bath().sweep(draws, again, np.random.default_rng(2))
+    assert not np.array_equal(draws, before)
