@@ -118,7 +118,8 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
     cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at a fifth of the
     records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
-    `dpsynth.releases.features` asks in which half a value lies.
+    `dpsynth.releases.features` asks in which half a value lies. Where that were 2, noise drowns halves, and
+    there are 3.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
     Returns
     -------
-    int, even, from 4 to 24
+    int, 3 or even, to 24
 
     Examples
     --------
@@ -139,4 +140,4 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     (8, 6, 24)
     """
     finest = np.sqrt(_NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0)))
-    return int(np.clip(2 * round(finest / 2), 4, 24))
+    return int(np.clip(2 * round(finest / 2), 3, 24))

@@ -231,7 +231,7 @@ def test_small_schemas():
 def test_default_bins():
     """A rule that is not monotone, leaves its range, or lets a table's noise pass its part."""
     values = [default_bins(n, 10.0, 2) for n in (10, 1000, 10_000, 1e6)]
-    assert values == sorted(values) and values[0] == 4 and values[-1] == 24
+    assert values == sorted(values) and values[0] == 3 and values[-1] == 24
     assert default_bins(5000, 5.0, 2) >= default_bins(5000, 50.0, 2) >= default_bins(5000, 50.0, 4)
     assert default_bins(1000, 0.0) == default_bins(1000, 1.0) == 16
     for n, std, classes in ((4000, 6.4, 2), (20_000, 9.0, 3), (500, 2.0, 1)):
