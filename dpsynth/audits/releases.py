@@ -26,8 +26,9 @@ from dpsynth.table.schema import Schema
 Floats = NDArray[np.float64]
 #: Records that both tables have.
 OTHERS = 5
-#: Records that are tried as the differing one: a release of counts is moved by all alike, others are not.
-TRIED = 40
+#: Records that are tried as the differing one: a release of counts is moved by all alike, others are not (of
+#: forty the longest score of a hazard reached .89 to 1.0 of its bound by the seed, of two hundred .998).
+TRIED = 200
 
 
 def uniform_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
