@@ -135,13 +135,13 @@ class _Sweeper:
         rest = self.energy - (slope * self.values[here]).sum(axis=0)
         thirds = self._thirds(j, here)
         lost = _inner(thirds, here)
-        energies = _linear([(table, slope)], rest)
+        slopes, base = [(table, slope)], rest
         if thirds:
             outcome = self.values[features.ends[features.outcome or 0]]
-            slopes = [(numbers, outcome * third) for numbers, _, third in thirds]
-            energies = _linear([(table, slope), *slopes], rest - outcome * lost)
+            slopes += [(numbers, outcome * third) for numbers, _, third in thirds]
+            base = rest - outcome * lost
         logits = self._scales(j, total, products)
-        logits *= energies
+        logits *= _linear(slopes, base)
         logits += tilt.columns[j][:, None]
         for others, sizes, logs in self.bath.tables[j]:
             logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
