@@ -19,6 +19,7 @@ from dpsynth.table.schema import Column, Schema
 
 #: half of the records train, half test, by a split that every arm shares
 TEST_FRACTION, SPLIT_SEED = 0.5, 0
+#: of a table whose halves are exchanged
 SWAPPED = "_swapped"
 #: training records of a table of the proving ground
 GROUND_RECORDS = 20_000

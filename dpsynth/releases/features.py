@@ -113,36 +113,39 @@ class PairFeatures:
     @cached_property
     def squares(self) -> tuple[NDArray[np.float32], ...]:
         """Squared length of each bin's numbers and of its halves, column by column, shapes (2, bins)."""
+        return self._squares(np.float32)
+
+    def _squares(self, dtype: type[np.floating]) -> tuple[NDArray, ...]:
         both = zip(self.tables, self.halves, strict=True)
-        return tuple(np.stack([(one**2).sum(axis=1) for one in column]) for column in both)
+        return tuple(np.stack([(one.astype(dtype) ** 2).sum(axis=1) for one in column]) for column in both)
 
     def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """The numbers of each record, shape (m, size)."""
         return values_of(self.tables, draws)
 
-    def outcomes(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Squared outcome of each record, shape (m,); 0 where there is none."""
-        if self.outcome is None:
-            return np.zeros(len(draws), dtype=np.float32)
-        return self.squares[self.outcome][0, draws[:, self.outcome]]
+    def sums(
+        self, draws: NDArray[np.int64], dtype: type[np.floating] = np.float32
+    ) -> tuple[NDArray, NDArray, NDArray]:
+        """What `length_of` takes, shapes (2, m), (2, m) and (m,).
 
-    def sums(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What `length_of` takes, shapes (2, m): of the numbers, and of the halves.
-
-        The sum of squared lengths over all columns but the outcome, and over pairs of them of their products.
+        Of the numbers and of the halves the sum of squared lengths over all columns but the outcome, and over
+        pairs of them of their products; and the squared outcome, 0 where there is none. All sums are of
+        positive numbers, so that nothing cancels.
         """
-        total = np.zeros((2, len(draws)), dtype=np.float32)
-        pairs = np.zeros_like(total)
-        for j, squares in enumerate(self.squares):
-            if j != self.outcome:
-                square = squares[:, draws[:, j]]
+        total = np.zeros((2, len(draws)), dtype=dtype)
+        pairs, outcome = np.zeros_like(total), np.zeros(len(draws), dtype=dtype)
+        for j, squares in enumerate(self.squares if dtype is np.float32 else self._squares(dtype)):
+            square = squares[:, draws[:, j]]
+            if j == self.outcome:
+                outcome = square[0]
+            else:
                 pairs += total * square
                 total += square
-        return total, pairs
+        return total, pairs, outcome
 
     def lengths(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """Length of each record's vector of products before it is scaled, shape (m,)."""
-        return length_of(*self.sums(draws), self.outcomes(draws))
+        return length_of(*self.sums(draws))
 
     def scale(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """What each record's vector is multiplied by, shape (m,)."""
@@ -170,23 +173,12 @@ class PairFeatures:
     def total(self, draws: NDArray[np.int64]) -> Floats:
         """Sum of the records' vectors, each divided by the cap: one record adds at most length 1.
 
-        Lengths are computed anew, in double precision and by sums of positive numbers alone: those of
-        `lengths` are off by a ten-millionth, and by more where one column is far longer than all others.
+        Lengths are computed anew, in double precision: those of `lengths` are off by a ten-millionth.
         """
-        factors = self.factors(draws, np.float64)
-        squares = np.stack([self._squares(factors[0][0]), self._squares(factors[-1][0])])
-        outcome = np.zeros(len(draws))
-        if self.outcome is not None:
-            outcome, squares = squares[0, :, self.outcome], np.delete(squares, self.outcome, axis=2)
-        pairs = (squares[:, :, 1:] * np.cumsum(squares, axis=2)[:, :, :-1]).sum(axis=2)
-        lengths = length_of(squares.sum(axis=2), pairs, outcome)
+        factors, lengths = self.factors(draws, np.float64), length_of(*self.sums(draws, np.float64))
         weights = np.minimum(1.0, self.cap / lengths) / self.cap
         sums = [(one * weights[:, None]).T @ other for one, other in factors]
         return np.asarray(np.hstack(sums)[self.places])
-
-    def _squares(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Squared length of each column's numbers, shape (m, columns)."""
-        return np.add.reduceat(values**2, self.ends[:-1], axis=1)
 
     def matrix(self, vector: Floats) -> Floats:
         """A vector of products, of the shape of ``products`` and symmetric in each block."""

@@ -101,17 +101,18 @@ class _Sweeper:
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
         features = tilt.features
         self.values = np.ascontiguousarray(features.values(draws).T)
-        self.total, self.products = features.sums(draws)
-        self.outcome = features.outcomes(draws)
+        self.total, self.products, self.outcome = features.sums(draws)
         self.pairs = tilt.pairs[:, : features.size]
         self.energy = _energy(self.pairs, self.values)
         if features.outcome is not None:
             self.halves = np.ascontiguousarray(values_of(features.halves, draws).T)
             thirds = np.float32(OUTCOME_WEIGHT) * tilt.pairs[:, features.size :]
             self.thirds, self.halved = thirds[:, : features.size], thirds[:, features.size :]
+            #: the outcome's number; a view, which follows the draws
+            self.number = self.values[features.ends[features.outcome]]
             #: what an outcome of 1 adds to the energy
             self.per_outcome = _energy(self.thirds, self.values) + _energy(self.halved, self.halves)
-            self.energy = self.energy + self.values[features.ends[features.outcome]] * self.per_outcome
+            self.energy = self.energy + self.number * self.per_outcome
         self.missing = bath.missing(draws)
 
     def run(self, times: int) -> None:
@@ -133,13 +134,11 @@ class _Sweeper:
             total = total - left
             products = products - total * left
         rest = self.energy - (slope * self.values[here]).sum(axis=0)
-        thirds = self._thirds(j, here)
-        lost = _inner(thirds, here)
-        slopes, base = [(table, slope)], rest
+        slopes, base, thirds = [(table, slope)], rest, self._thirds(j, here)
         if thirds:
-            outcome = self.values[features.ends[features.outcome or 0]]
-            slopes += [(numbers, outcome * third) for numbers, _, third in thirds]
-            base = rest - outcome * lost
+            lost = _inner(thirds, here)
+            slopes += [(numbers, self.number * third) for numbers, _, third in thirds]
+            base = rest - self.number * lost
         logits = self._scales(j, total, products)
         logits *= _linear(slopes, base)
         logits += tilt.columns[j][:, None]
@@ -159,7 +158,7 @@ class _Sweeper:
                 kept[here] = numbers.T.take(new, axis=1)
             won = _inner(thirds, here) - lost
             self.per_outcome = self.per_outcome + won
-            self.energy = self.energy + outcome * won
+            self.energy = self.energy + self.number * won
         if j == features.outcome:
             self.outcome = squares[0].take(new)
         else:
@@ -187,13 +186,13 @@ class _Sweeper:
         """
         features, (square, half) = self.tilt.features, self.tilt.features.squares[j][:, :, None]
         weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome
-        per_outcome = weight * products.sum(axis=0) + total[0]
+        by_outcome = weight * products.sum(axis=0) + total[0]
         if j == features.outcome:
-            scale = _linear([(square, per_outcome[None])], products[0])
+            scale = _linear([(square, by_outcome[None])], products[0])
         else:
             weighted = weight * outcome * total
             slopes = [(square, (total[0] + outcome + weighted[0])[None]), (half, weighted[1:])]
-            scale = _linear(slopes, products[0] + outcome * per_outcome)
+            scale = _linear(slopes, products[0] + outcome * by_outcome)
         np.maximum(scale, np.float32(SHORTEST**2), out=scale)
         np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
         return np.minimum(scale, np.float32(1.0), out=scale)

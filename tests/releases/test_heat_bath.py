@@ -13,7 +13,7 @@ from scipy import stats
 from dpsynth.releases import heat_bath
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
-from dpsynth.releases.features import PairFeatures, numbers
+from dpsynth.releases.features import PairFeatures, halves_of, numbers, tables_of
 from dpsynth.releases.moments import Moments
 from dpsynth.releases.prior import Prior
 from dpsynth.releases.tilt import Tilt
@@ -148,6 +148,13 @@ def test_numbers_are_standardised() -> None:
     # below the median of the present: .2 and a third of the bin of .3; above it the rest of that and .1
     np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=1e-6)
     assert np.allclose(p @ halves, 0, atol=1e-6) and np.allclose(p @ halves**2, 1, atol=1e-6)
+    two = Column(name="two", kind="ordinal", categories=(0, 1))
+    columns = (*COLUMNS, two)
+    p2 = [np.full(size, 1 / size) for size in (*SIZES, 2)]
+    binnings = tuple(Binning(np.arange(len(q)), q) for q in p2)
+    bins = Bins(tuple(Grid.from_column(column) for column in columns), binnings, 1000.0)
+    have = [half.any() for half in halves_of(bins, tables_of(bins))]
+    assert have == [True, True, False, True, False]  # of two bins the rank is the half
     rare = np.array([0.999, 0.001])
     (one,) = numbers(Binning(np.arange(2), rare), ordered=False, missing=False).T
     assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-6)  # not 1 / sqrt(.001): bounded
