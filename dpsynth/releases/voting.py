@@ -4,7 +4,8 @@ Where the prior puts q of its draws into a group and the votes say c of n record
 the group should count for. Both are uncertain, and groups are many: departures of c / (n q) from 1 are taken
 to have one variance, which is estimated from how far all counts together depart beyond their noise and their
 sampling (empirical Bayes, Efron and Morris 1973), and each is shrunk accordingly. Where votes tell nothing
-but noise, all weights are 1.
+but noise, all weights are 1. What released Fourier features tell beside them is a smooth factor
+(`dpsynth.releases.fourier_tilting`), which is fitted to draws that have the groups' weights already.
 """
 
 from __future__ import annotations
@@ -14,23 +15,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.releases.fourier_tilting import FourierTilt, fourier_tilt
 from dpsynth.releases.prior import Prior
 from dpsynth.releases.votes import Votes
 from dpsynth.releases.weighting import Weighting
 
 Floats = NDArray[np.float64]
 
-#: Draws of the prior that say what it expects.
-_DRAWS = 60_000
+#: Draws of the prior that say what it expects; and those that waves are fitted to.
+_DRAWS, _FITTED = 60_000, 20_000
 #: Most that a draw counts for: so many are made at most for each one that is kept.
-_MOST = 4.0
+_MOST = 16.0
 _ROUNDS = 20
 #: Of the draws, those whose weight may be above the greatest that counts.
 _ABOVE = 0.001
 
 
 def group_weights(votes: Votes, drawn: Floats, draws: int) -> Floats:
-    """What a draw of each group counts for, shape (groups,): at most 4, and 1 on average over draws.
+    """What a draw of each group counts for, shape (groups,): at most 16, and 1 on average over draws.
 
     Parameters
     ----------
@@ -81,10 +83,23 @@ def weighted(prior: Prior, votes: Votes, rng: np.random.Generator) -> Prior:
     label = votes.groups.labels(draws)
     drawn = np.bincount(label, minlength=votes.groups.size) / len(draws)
     weights = group_weights(votes, drawn, len(draws))
-    columns, missing, of = _kept_marginals(bare, draws, weights[label])
+    counted = weights[label]
+    waves = _waves(votes, draws[:_FITTED], counted[:_FITTED])
+    if waves is not None:
+        counted = counted * waves.of(draws)
+        weights, counted = weights / counted.mean(), counted / counted.mean()
+    columns, missing, of = _kept_marginals(bare, draws, counted)
     most = float(np.clip(np.quantile(of, 1 - _ABOVE), 1.0, _MOST))
-    weighting = Weighting(votes.groups, weights, columns, missing, most, votes.noise_std)
+    weighting = Weighting(votes.groups, weights, columns, missing, most, votes.noise_std, waves)
     return replace(bare, weighting=weighting)
+
+
+def _waves(votes: Votes, draws: NDArray[np.int64], weights: Floats) -> FourierTilt | None:
+    """What the released features tell beside the groups' weights."""
+    if votes.features is None or votes.waves is None or not weights.any():
+        return None
+    n = max(float(votes.counts.sum()), 1.0)
+    return fourier_tilt(votes.features, votes.waves / n, votes.noise_std / n, n, draws, weights)
 
 
 def _kept_marginals(

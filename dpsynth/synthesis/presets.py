@@ -6,7 +6,7 @@ import math
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.gan.settings import TrainingSettings
-from dpsynth.releases.votes import group_count
+from dpsynth.releases.votes import VotesRelease, group_count
 from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
@@ -17,7 +17,7 @@ _MANY_STEPS = 1000
 #: Noise of a moment above which moments of all pairs are not worth their share.
 _MOST_NOISE = 0.2
 #: Groups below which votes tell too little.
-_FEWEST_GROUPS = 50
+_FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
 _MOST_NUMBERS = 300
 
@@ -64,8 +64,8 @@ def buys_votes(n: float | None, epsilon: float | None, delta: float, share: floa
     """Whether votes for groups of draws are bought where nobody says, beside moments.
 
     They are where there are groups enough to tell draws apart, each with more records than noise:
-    n mu sqrt(share) / 8 of at least 50 (`dpsynth.releases.votes.group_count`). Declared studies, which take a
-    part of everything, are not counted in.
+    n mu sqrt(share / 2) / 8 of at least 35 (`dpsynth.releases.votes.group_count`). Declared studies, which
+    take a part of everything, are not counted in.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def buys_votes(n: float | None, epsilon: float | None, delta: float, share: floa
     """
     if epsilon is None or n is None:
         return True
-    return group_count(n, analytic_sigma(epsilon, delta) / math.sqrt(share)) >= _FEWEST_GROUPS
+    noise_std = VotesRelease.l2_sensitivity * analytic_sigma(epsilon, delta) / math.sqrt(share)
+    return group_count(n, noise_std) >= _FEWEST_GROUPS
 
 
 def critic_steps(n: float | None, *, prior: bool, moments: bool) -> int:

@@ -196,7 +196,9 @@ def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.G
             moments = MomentsRelease(noise_multiplier=multiplier or None).of(bins, tilt.features)
             refined = tilted(refined, moments(records, rng), rng)
         if prior.weighting is not None:
-            weighting = prior.weighting
-            votes = VotesRelease(noise_multiplier=weighting.noise_std or None).of(bins, weighting.groups)
+            weighting, waves = prior.weighting, prior.weighting.waves
+            multiplier = weighting.noise_std / VotesRelease.l2_sensitivity
+            release = VotesRelease(noise_multiplier=multiplier or None)
+            votes = release.of(bins, weighting.groups, None if waves is None else waves.features)
             refined = weighted(refined, votes(records, rng), rng)
     return refined

@@ -1,4 +1,4 @@
-"""What a prior's draws are refined by: moments of pairs of columns, and votes for groups of draws.
+"""What a prior's draws are refined by: moments of pairs of columns, and votes for groups of draws with waves.
 
 Both are read, each in one release, with the prior as it was bought; what is made of them afterwards is
 post-processing: the prior is tilted towards the moments, and its draws are weighed by the votes.
@@ -13,6 +13,7 @@ import numpy as np
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import PairFeatures
+from dpsynth.releases.fourier import FourierFeatures
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.moments import Moments
 from dpsynth.releases.prior import Prior
@@ -71,11 +72,12 @@ def release_refinements(
     moments, votes = None, None
     if releases.moments is not None:
         outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
-        features = PairFeatures.of(bins, draws, outcome)
-        moments = ledger.run(releases.moments.of(bins, features), records, rng)
+        products = PairFeatures.of(bins, draws, outcome)
+        moments = ledger.run(releases.moments.of(bins, products), records, rng)
     if releases.votes is not None:
         groups = Groups.of(bins, draws, group_count(bins.n, releases.votes.noise_std), rng)
-        votes = ledger.run(releases.votes.of(bins, groups), records, rng)
+        features = FourierFeatures.of(groups.tables, rng)
+        votes = ledger.run(releases.votes.of(bins, groups, features), records, rng)
     return Refinements(moments, votes)
 
 

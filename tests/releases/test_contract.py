@@ -32,6 +32,7 @@ from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.features import PairFeatures
+from dpsynth.releases.fourier import FourierFeatures
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
@@ -129,7 +130,8 @@ def moments(outcome: int | None) -> MomentsRelease:
 def votes() -> VotesRelease:
     bins, rng = bins_of("tan"), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
-    return VotesRelease(noise_multiplier=Z).of(bins, Groups.of(bins, draws, 12, rng))
+    groups = Groups.of(bins, draws, 12, rng)
+    return VotesRelease(noise_multiplier=Z).of(bins, groups, FourierFeatures.of(groups.tables, rng))
 
 
 def score(kind: str) -> ScoreRelease:
@@ -169,7 +171,7 @@ CASES = {
     "moments": Case(lambda: moments(None), 1.0),
     "moments with the outcome": Case(lambda: moments(3), 1.0),
     "moments with an ordinal outcome": Case(lambda: moments(4), 1.0),
-    "votes": Case(votes, 1.0),
+    "votes": Case(votes, np.sqrt(1 + 1)),  # one group, and waves of length 1
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),

@@ -111,7 +111,8 @@ def test_the_same_noise_gives_the_same_votes(frame, folder, client):
     one, other = (model.model_.prior.weighting for model in (memory, parts))
     assert np.ptp(one.weights) > 0.1
     np.testing.assert_array_equal(one.groups.centres, other.groups.centres)
-    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
+    # votes are whole numbers; waves are sums of floats in another order, and weights follow both
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
     assert [entry.name for entry in parts.ledger_.entries][-1] == "votes"
 
 

@@ -1,0 +1,135 @@
+"""Fit an exponential tilt to released means of random Fourier features: post-processing, free of cost.
+
+What a draw x counts for beside the law of the draws is exp(f(x)), with f(x) = T'(phi(x) - mu), phi the
+features and mu their mean over the draws. Where the entries of T have variance t, f is a Gaussian process
+(Rasmussen and Williams 2006, chapter 2), and the gap g between released means and mu has the covariance
+(C: the features' under the draws; s: the noise of a mean; m: draws)
+
+    t C^2 + s^2 + C (1 / n + 1 / m),
+
+in which all terms have the eigenvectors of C: with eigenvalues c, the likelihood of g is one of independent
+numbers, and t is what maximises it (empirical Bayes). Where that tells no more than noise, there is no tilt.
+T maximises
+
+    T'g - log E_draws[exp(f)] - sum over eigenvectors of (s^2 / c + 1 / n + 1 / m) / t times T^2 / 2,
+
+which for small T is the posterior mean. A convex problem, solved on draws that stand still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.releases.fourier import FourierFeatures
+
+Floats = NDArray[np.float64]
+
+#: Least gain in log likelihood for which there is a tilt.
+_LEAST_GAIN = 2.0
+#: Logarithms of the variance t, among which the likeliest is found.
+_VARIANCES = (-25.0, 25.0)
+#: Eigenvalues are no smaller, compared with the greatest.
+_SMALLEST = 1e-7
+_ITERATIONS = 60
+#: No draw counts for more, or for less than one part in as much.
+_MOST = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class FourierTilt:
+    """The logarithm of what each draw counts for, as a sum of waves.
+
+    Parameters
+    ----------
+    features : FourierFeatures
+    coefficients : float32 array, shape (features.size,)
+        T, cosines first.
+    offset : float
+        T'mu.
+    """
+
+    features: FourierFeatures
+    coefficients: NDArray[np.float32]
+    offset: float
+
+    def of(self, draws: NDArray[np.int64]) -> Floats:
+        """What each draw counts for, shape (m,), from 1/50 to 50."""
+        cosine, sine = np.split(self.coefficients / np.float32(np.sqrt(self.features.size // 2)), 2)
+        # a cos(x) + b sin(x) is one wave: half of the cosines
+        height, lag = np.hypot(cosine, sine), np.arctan2(sine, cosine)
+        parts = [np.cos(angles - lag) @ height for angles in self.features.angles(draws)]
+        tilt = np.concatenate([*parts, np.zeros(0)]) - self.offset
+        return np.exp(np.clip(tilt, -np.log(_MOST), np.log(_MOST)))
+
+
+def fourier_tilt(
+    features: FourierFeatures,
+    mean: Floats,
+    noise_std: float,
+    n: float,
+    draws: NDArray[np.int64],
+    weights: Floats,
+) -> FourierTilt | None:
+    """The tilt that released means ask for, or None where they tell nothing but noise.
+
+    Parameters
+    ----------
+    features : FourierFeatures
+    mean : array, shape (features.size,)
+        Released.
+    noise_std : float
+        Of an entry of ``mean``.
+    n : float
+        Records that it is a mean of.
+    draws : int array, shape (m, columns)
+    weights : array, shape (m,)
+        What draws count for already.
+    """
+    from scipy.optimize import minimize
+
+    weights = weights / weights.sum()
+    spread = 1.0 / n + float(weights @ weights)
+    values = features.values(draws)
+    light = weights.astype(np.float32)
+    center = light @ values
+    values -= center
+    covariance = ((values * light[:, None]).T @ values).astype(np.float64)
+    eigenvalues, basis = np.linalg.eigh(covariance)
+    eigenvalues = np.maximum(eigenvalues, _SMALLEST * eigenvalues[-1])
+    gap = np.asarray(basis.T @ (mean - center), dtype=np.float64)
+    known = noise_std**2 + eigenvalues * spread
+    variance = _likeliest(gap, eigenvalues, known)
+    if variance is None:
+        return None
+    ridge = known / eigenvalues / variance
+    turned = values @ basis.astype(np.float32)
+
+    def loss(tilt: Floats) -> tuple[float, Floats]:
+        exponent = turned @ tilt.astype(np.float32)
+        most = exponent.max()
+        share = light * np.exp(exponent - most)
+        total = float(share.sum(dtype=np.float64))
+        found = (share @ turned).astype(np.float64) / total
+        value = np.log(total) + most - tilt @ gap + tilt @ (ridge * tilt) / 2
+        return float(value), found - gap + ridge * tilt
+
+    options = {"maxiter": _ITERATIONS}
+    tilt = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
+    coefficients = (basis @ tilt).astype(np.float32)
+    return FourierTilt(features, coefficients, float(coefficients @ center))
+
+
+def _likeliest(gap: Floats, eigenvalues: Floats, known: Floats) -> float | None:
+    """The variance t of the tilt's entries, or None where there need be no tilt."""
+    from scipy.optimize import minimize_scalar
+
+    def surprise(log_variance: float) -> float:
+        of = np.exp(log_variance) * eigenvalues**2 + known
+        return float(np.sum(gap**2 / of + np.log(of)) / 2)
+
+    nothing = float(np.sum(gap**2 / known + np.log(known)) / 2)
+    best = minimize_scalar(surprise, bounds=_VARIANCES, method="bounded")
+    return float(np.exp(best.x)) if best.fun < nothing - _LEAST_GAIN else None
