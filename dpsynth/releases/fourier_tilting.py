@@ -33,7 +33,8 @@ _LEAST_GAIN = 2.0
 _VARIANCES = (-25.0, 25.0)
 #: Eigenvalues are no smaller, compared with the greatest.
 _SMALLEST = 1e-7
-_ITERATIONS = 60
+#: Steps, and the gradient, in standard deviations of an entry, at which they end.
+_ITERATIONS, _GRADIENT = 100, 1e-2
 #: No draw counts for more, or for less than one part in as much.
 _MOST = 50.0
 
@@ -105,7 +106,9 @@ def fourier_tilt(
     if variance is None:
         return None
     ridge = known / eigenvalues / variance
-    turned = values @ basis.astype(np.float32)
+    # in units of what is known of them: the curvature at 0 is 1 in all directions
+    units = 1.0 / np.sqrt(n * (eigenvalues + ridge))
+    turned = values @ (basis * units).astype(np.float32)
 
     def loss(tilt: Floats) -> tuple[float, Floats]:
         exponent = turned @ tilt.astype(np.float32)
@@ -113,12 +116,13 @@ def fourier_tilt(
         share = light * np.exp(exponent - most)
         total = float(share.sum(dtype=np.float64))
         found = (share @ turned).astype(np.float64) / total
-        value = np.log(total) + most - tilt @ gap + tilt @ (ridge * tilt) / 2
-        return float(value), found - gap + ridge * tilt
+        pull, back = units * gap, units**2 * ridge * tilt
+        value = np.log(total) + most - tilt @ pull + tilt @ back / 2
+        return float(n * value), n * (found - pull + back)
 
-    options = {"maxiter": _ITERATIONS}
+    options = {"maxiter": _ITERATIONS, "gtol": _GRADIENT}
     tilt = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
-    coefficients = (basis @ tilt).astype(np.float32)
+    coefficients = (basis @ (units * tilt)).astype(np.float32)
     return FourierTilt(features, coefficients, float(coefficients @ center))
 
 
