@@ -85,9 +85,8 @@ def test_products_are_a_gaussian_kernel() -> None:
     distances = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     kernel = np.exp(-(DEVIATION**2) * distances / 2)
     near = (distances < 2) & (distances > 0)
-    products = np.mean(
-        [features(seed).values(draws) @ features(seed).values(draws).T for seed in range(8)], 0
-    )
+    values = [features(seed).values(draws) for seed in range(8)]
+    products = np.mean([vectors @ vectors.T for vectors in values], axis=0)
     np.testing.assert_allclose(products, kernel, atol=0.1)
     assert np.mean(products[near] - kernel[near]) == pytest.approx(0, abs=0.01) and near.sum() > 100
 

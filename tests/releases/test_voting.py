@@ -14,6 +14,7 @@ from dpsynth.releases import prior as prior_module
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import values_of
+from dpsynth.releases.fourier import FourierFeatures
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.panels import choose
 from dpsynth.releases.prior import Prior
@@ -224,6 +225,57 @@ def test_votes_move_no_share_of_a_column() -> None:
     share = np.mean(by.sample(N, RNG(1))[:, 0])
     assert np.mean(records[:, 0]) > 0.85
     assert share == pytest.approx(made.binnings[0].probabilities[1], abs=0.01)
+
+
+def plane() -> Prior:
+    """Two independent, even columns of twelve bins."""
+    even = np.full(12, 1 / 12)
+    binnings = (Binning(np.arange(12), even),) * 2
+    return Prior("tree", 0, binnings, (even, even), (((0,), 1, np.full((12, 12), 1.0)),), noise_std=1.0)
+
+
+def on_a_disc(draws: np.ndarray) -> np.ndarray:
+    """Which records lie in one of two discs, upper left and lower right."""
+    x, y = draws[:, 0] - 5.5, draws[:, 1] - 5.5
+    return np.minimum(np.hypot(x - 3, y - 3), np.hypot(x + 3, y + 3)) < 3
+
+
+def votes_of_discs(made: Prior, *, waves: bool) -> Votes:
+    """Votes of records in two discs, by few groups."""
+    column = Column(name="lab", kind="integer", lower=0, upper=11)
+    bins = Bins((Grid.from_column(column),) * 2, made.binnings, N)
+    of = Groups.of(bins, made.sample(4000, RNG(0)), 6, RNG(1))
+    records = made.sample(4 * N, RNG(2))
+    records = records[on_a_disc(records)]
+    counts = of.counts(records) + RNG(3).normal(0, 5, of.size)
+    features = FourierFeatures.of(of.tables, RNG(4))
+    total = features.total(records) + RNG(5).normal(0, 5, features.size)
+    told = (features, total) if waves else (None, None)
+    return Votes(of, counts, 5.0, float(len(records)), *told)
+
+
+def test_draws_follow_what_groups_are_too_coarse_for() -> None:
+    """Waves that are bought and not used, or used the wrong way round."""
+    made = plane()
+    shares = []
+    for waves in (False, True):
+        by = weighted(made, votes_of_discs(made, waves=waves), RNG(0))
+        assert (by.weighting.waves is not None) is waves
+        shares.append(on_a_disc(by.sample(N, RNG(1))).mean())
+    assert on_a_disc(made.sample(N, RNG(1))).mean() < 0.5
+    assert 0.75 < shares[0] < shares[1] - 0.07
+
+
+def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
+    """A frequency that is lost, or a model of before that is no longer read."""
+    made = plane()
+    for waves in (False, True):
+        by = weighted(made, votes_of_discs(made, waves=waves), RNG(0))
+        meta, arrays = by.weighting.to_state()
+        assert ("frequencies" in arrays) is ("offset" in meta) is waves
+        again, draws = type(by.weighting).from_state(meta, arrays), made.sample(3000, RNG(0))
+        number = made.missing(draws)
+        np.testing.assert_array_equal(again.of(draws, number), by.weighting.of(draws, number))
 
 
 def test_a_weighting_is_kept_on_disk() -> None:

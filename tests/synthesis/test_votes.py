@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 
 import dpsynth
 from dpsynth import Column, Schema
+from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.fourier_tilting import FourierTilt
 from dpsynth.synthesis import redrawn
 
 N = 4000
@@ -117,6 +120,26 @@ def test_votes_are_redrawn_with_their_noise() -> None:
     assert all(votes.noise_std == pytest.approx(own.noise_std) for votes in seen)
     # groups have records enough, so that sampling alone would be far less than noise and sampling
     assert own.noise_std > 2 * np.sqrt(counts.mean())
+
+
+def test_waves_are_redrawn_with_their_noise() -> None:
+    """Tables of many that have lost the waves, or whose waves are those of the model, or without noise."""
+    model = fitted(epsilon=0.25).model_
+    weighting = model.prior.weighting
+    features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
+    flat = FourierTilt(features, np.zeros(features.size, np.float32), 0.0)
+    prior = replace(model.prior, weighting=replace(weighting, waves=flat))
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redrawn, "weighted", lambda prior, votes, rng: seen.append(votes) or prior)
+        for seed in range(8):
+            redrawn.redraw(replace(model, prior=prior), np.random.default_rng(seed))
+    waves = np.array([votes.waves for votes in seen])
+    assert all(votes.features is features for votes in seen)
+    # half a record's square length is sampling in each of as many entries as there are frequencies
+    spread = np.sqrt(weighting.noise_std**2 + N / features.size)
+    assert np.median(waves.std(axis=0, ddof=1)) == pytest.approx(spread, rel=0.1)
+    assert weighting.noise_std > 5 * np.sqrt(N / features.size)
 
 
 def test_redrawn_tables_keep_the_parity() -> None:
