@@ -70,9 +70,9 @@ class DPWGANGP(BaseEstimator):
         that is solved in one shot (:mod:`dpsynth.releases.moments`). ``auto``: where their noise is small
         (:func:`dpsynth.synthesis.presets.buys_moments`).
     votes : bool or "auto"
-        Whether each record votes for the group of draws that it is most like, by which draws are weighed
-        (:mod:`dpsynth.releases.votes`). ``auto``: where moments are bought and there are records enough
-        (:func:`dpsynth.synthesis.presets.buys_votes`).
+        Whether each record votes for the group of draws that it is most like, and adds random Fourier
+        features, by both of which draws are weighed (:mod:`dpsynth.releases.votes`). ``auto``: where moments
+        are bought and there are records enough (:func:`dpsynth.synthesis.presets.buys_votes`).
     training_steps : int or "auto"
         Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
         where they improve the draws (:func:`dpsynth.synthesis.presets.critic_steps`): without a prior, or on

@@ -78,7 +78,9 @@ def _refinement(report: RunReport) -> str | None:
     if moments:
         words.append("Moments of all pairs of columns, bought at once: a critic solved in one shot.")
     if votes:
-        words.append("Votes of the records for groups of draws, which ask about all columns together.")
+        words.append(
+            "Votes of the records for groups of draws, and waves: they ask about all columns together."
+        )
     if steps:
         words.append("Critic steps.")
     if not words:
