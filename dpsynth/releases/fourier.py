@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.releases.features import values_of
 
-#: Frequencies, and their standard deviation: a wave's length is nine deviations of a column.
+#: Frequencies, and their standard deviation: along a column waves are some four of its deviations long.
 FREQUENCIES, DEVIATION = 500, 1 / 0.7
 _BLOCK = 4096
 

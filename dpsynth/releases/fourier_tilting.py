@@ -1,9 +1,10 @@
 """Fit an exponential tilt to released means of random Fourier features: post-processing, free of cost.
 
-What a draw x counts for beside the law of the draws is exp(f(x)), with f(x) = T'(phi(x) - mu), phi the
-features and mu their mean over the draws. Where the entries of T have variance t, f is a Gaussian process
-(Rasmussen and Williams 2006, chapter 2), and the gap g between released means and mu has the covariance
-(C: the features' under the draws; s: the noise of a mean; m: draws)
+What a draw x counts for beside the law of the draws is exp(f(x)) over its mean, with f(x) = T'(phi(x) - mu),
+phi the features and mu their mean over the draws, whose weights are counted in everywhere. Where the entries
+of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006, chapter 2), and the gap g between
+released means and mu has the covariance (C: the features' under the draws; s: the noise of a mean; m: as many
+equal draws as say as much)
 
     t C^2 + s^2 + C (1 / n + 1 / m),
 
@@ -14,6 +15,9 @@ T maximises
     T'g - log E_draws[exp(f)] - sum over eigenvectors of (s^2 / c + 1 / n + 1 / m) / t times T^2 / 2,
 
 which for small T is the posterior mean. A convex problem, solved on draws that stand still.
+
+By how many records the released sum is divided is known with noise, or to a tenth. A wrong number moves all
+means along mu, so that nothing is read off that one direction.
 """
 
 from __future__ import annotations
@@ -33,9 +37,11 @@ _LEAST_GAIN = 2.0
 _VARIANCES = (-25.0, 25.0)
 #: Eigenvalues are no smaller, compared with the greatest.
 _SMALLEST = 1e-7
+#: Least variance in any direction for which draws differ.
+_LEAST_VARIANCE = 1e-6
 #: Steps, and the gradient, in standard deviations of an entry, at which they end.
 _ITERATIONS, _GRADIENT = 100, 1e-2
-#: No draw counts for more, or for less than one part in as much.
+#: No draw counts for more times the mean, or for less than one part in as much.
 _MOST = 50.0
 
 
@@ -49,7 +55,7 @@ class FourierTilt:
     coefficients : float32 array, shape (features.size,)
         T, cosines first.
     offset : float
-        T'mu.
+        T'mu, and the logarithm of the mean of exp(f).
     """
 
     features: FourierFeatures
@@ -57,7 +63,7 @@ class FourierTilt:
     offset: float
 
     def of(self, draws: NDArray[np.int64]) -> Floats:
-        """What each draw counts for, shape (m,), from 1/50 to 50."""
+        """What each draw counts for, shape (m,): from 1/50 to 50, and 1 on average where it was fitted."""
         cosine, sine = np.split(self.coefficients / np.float32(np.sqrt(self.features.size // 2)), 2)
         # a cos(x) + b sin(x) is one wave: half of the cosines
         height, lag = np.hypot(cosine, sine), np.arctan2(sine, cosine)
@@ -97,10 +103,15 @@ def fourier_tilt(
     light = weights.astype(np.float32)
     center = light @ values
     values -= center
+    along = center / np.linalg.norm(center)
+    values -= np.outer(values @ along, along)
     covariance = ((values * light[:, None]).T @ values).astype(np.float64)
     eigenvalues, basis = np.linalg.eigh(covariance)
+    if eigenvalues[-1] < _LEAST_VARIANCE:
+        return None
     eigenvalues = np.maximum(eigenvalues, _SMALLEST * eigenvalues[-1])
-    gap = np.asarray(basis.T @ (mean - center), dtype=np.float64)
+    apart = mean - center
+    gap = np.asarray(basis.T @ (apart - along * (along @ apart)), dtype=np.float64)
     known = noise_std**2 + eigenvalues * spread
     variance = _likeliest(gap, eigenvalues, known)
     if variance is None:
@@ -123,7 +134,10 @@ def fourier_tilt(
     options = {"maxiter": _ITERATIONS, "gtol": _GRADIENT}
     tilt = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
     coefficients = (basis @ (units * tilt)).astype(np.float32)
-    return FourierTilt(features, coefficients, float(coefficients @ center))
+    exponent = values @ coefficients
+    most = float(exponent.max())
+    mean_of = most + float(np.log(light @ np.exp(exponent - most)))
+    return FourierTilt(features, coefficients, float(coefficients @ center) + mean_of)
 
 
 def _likeliest(gap: Floats, eigenvalues: Floats, known: Floats) -> float | None:

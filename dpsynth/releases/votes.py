@@ -62,7 +62,7 @@ class Votes:
     n : float
         Public or released number of records.
     features : FourierFeatures, optional
-        None in models saved before there were any.
+        None where tables are redrawn of a model without waves.
     waves : array, shape (features.size,), optional
         Sum of the records' features, with the same noise.
     """

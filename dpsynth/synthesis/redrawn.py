@@ -64,7 +64,8 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     -------
     GeneratorModel
         Marginals, the prior's tables, moments and votes are redrawn together, from one sample of records;
-        edges, bins, features, groups and a generator's weights are those of ``model``.
+        edges, bins, features, groups and a generator's weights are those of ``model``. Where waves told
+        nothing, the model has none, and neither have its tables.
 
     Raises
     ------
