@@ -15,9 +15,6 @@ T maximises
     T'g - log E_draws[exp(f)] - sum over eigenvectors of (s^2 / c + 1 / n + 1 / m) / t times T^2 / 2,
 
 which for small T is the posterior mean. A convex problem, solved on draws that stand still.
-
-By how many records the released sum is divided is known with noise, or to a tenth. A wrong number moves all
-means along mu, so that nothing is read off that one direction.
 """
 
 from __future__ import annotations
@@ -103,15 +100,12 @@ def fourier_tilt(
     light = weights.astype(np.float32)
     center = light @ values
     values -= center
-    along = center / np.linalg.norm(center)
-    values -= np.outer(values @ along, along)
     covariance = ((values * light[:, None]).T @ values).astype(np.float64)
     eigenvalues, basis = np.linalg.eigh(covariance)
     if eigenvalues[-1] < _LEAST_VARIANCE:
         return None
     eigenvalues = np.maximum(eigenvalues, _SMALLEST * eigenvalues[-1])
-    apart = mean - center
-    gap = np.asarray(basis.T @ (apart - along * (along @ apart)), dtype=np.float64)
+    gap = np.asarray(basis.T @ (mean - center), dtype=np.float64)
     known = noise_std**2 + eigenvalues * spread
     variance = _likeliest(gap, eigenvalues, known)
     if variance is None:

@@ -27,6 +27,8 @@ _DRAWS, _FITTED = 60_000, 20_000
 #: Most that a draw counts for: so many are made at most for each one that is kept.
 _MOST = 16.0
 _ROUNDS = 20
+#: Standard deviations by which a public number of records may miss the votes' sum.
+_DOUBT = 3.0
 #: Of the draws, those whose weight may be above the greatest that counts.
 _ABOVE = 0.001
 
@@ -98,8 +100,18 @@ def _waves(votes: Votes, draws: NDArray[np.int64], weights: Floats) -> FourierTi
     """What the released features tell beside the groups' weights."""
     if votes.features is None or votes.waves is None or not weights.any():
         return None
-    n = max(float(votes.counts.sum()), 1.0)
+    n = _records(votes)
     return fourier_tilt(votes.features, votes.waves / n, votes.noise_std / n, n, draws, weights)
+
+
+def _records(votes: Votes) -> float:
+    """How many records voted: the public or released number, if the votes' own sum does not contradict it.
+
+    That sum has the noise of all groups, and a mean of waves that is a hundredth off is structure.
+    """
+    own = max(float(votes.counts.sum()), 1.0)
+    doubt = _DOUBT * votes.noise_std * np.sqrt(votes.groups.size)
+    return votes.n if abs(own - votes.n) <= doubt else own
 
 
 def _kept_marginals(

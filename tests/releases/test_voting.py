@@ -266,6 +266,29 @@ def test_draws_follow_what_groups_are_too_coarse_for() -> None:
     assert 0.75 < shares[0] < shares[1] - 0.07
 
 
+@pytest.mark.parametrize("share", [0.9, 1.0, 1.1])
+def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
+    """Noise in the number of records, or one that is a tenth off, that is taken for structure; of nine draws.
+
+    Rare values, whose waves' means are far from 0: a sum that is divided by a wrong number is far off.
+    """
+    rng = RNG(0)
+    law = np.array([0.97, 0.03])
+    factors = tuple(((0,), j, np.outer(law, law)) for j in range(1, 8))
+    made = Prior("tree", 0, (Binning(np.arange(2), law),) * 8, (law,) * 8, factors, noise_std=1.0)
+    bins = Bins((Grid.from_column(COLUMNS[0]),) * 8, made.binnings, N)
+    of = Groups.of(bins, made.sample(4000, rng), 60, rng)
+    told = []
+    for seed in range(9):
+        rng, records = RNG(seed), made.sample(4000, RNG(100 + seed))
+        features = FourierFeatures.of(of.tables, rng)
+        counts = of.counts(records) + rng.normal(0, 12, of.size)
+        waves = features.total(records) + rng.normal(0, 12, features.size)
+        by = weighted(made, Votes(of, counts, 12.0, 4000.0 / share, features, waves), rng)
+        told.append(by.weighting.waves is not None)
+    assert sum(told) <= 1
+
+
 def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
     """A frequency that is lost, or a model of before that is no longer read."""
     made = plane()
