@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 
 #: Draws of the prior that say what it expects; and those that waves are fitted to.
 _DRAWS, _FITTED = 60_000, 20_000
-#: Most that a draw counts for: so many are made at most for each one that is kept.
-_MOST = 16.0
+#: Most that a draw counts for, by votes and waves, and for the sake of marginals alone: so many are made at
+#: most for each one that is kept.
+_MOST, _MOST_RAKED = 16.0, 4.0
 _ROUNDS = 20
 #: Standard deviations by which a public number of records may miss the votes' sum.
 _DOUBT = 3.0
@@ -91,7 +92,8 @@ def weighted(prior: Prior, votes: Votes, rng: np.random.Generator) -> Prior:
         counted = counted * waves.of(draws)
         weights, counted = weights / counted.mean(), counted / counted.mean()
     columns, missing, of = _kept_marginals(bare, draws, counted)
-    most = float(np.clip(np.quantile(of, 1 - _ABOVE), 1.0, _MOST))
+    asked, most = (float(np.quantile(by, 1 - _ABOVE)) for by in (counted, of))
+    most = float(np.clip(most, 1.0, np.clip(asked, _MOST_RAKED, _MOST)))
     weighting = Weighting(votes.groups, weights, columns, missing, most, votes.noise_std, waves)
     return replace(bare, weighting=weighting)
 

@@ -266,6 +266,20 @@ def test_draws_follow_what_groups_are_too_coarse_for() -> None:
     assert 0.75 < shares[0] < shares[1] - 0.07
 
 
+def test_few_draws_are_made_for_the_sake_of_marginals_alone() -> None:
+    """Ten draws for each one that is kept, because the prior draws a rare value too seldom."""
+    even, rare = np.array([0.5, 0.5]), np.array([0.97, 0.03])
+    binnings = (Binning(np.arange(2), even), Binning(np.arange(2), rare))
+    table = np.outer(even, [0.998, 0.002])  # what is released of the second column says .03
+    made = Prior("tree", 0, binnings, (even, rare), (((0,), 1, table),), noise_std=1.0)
+    bins = Bins((Grid.from_column(COLUMNS[0]),) * 2, made.binnings, N)
+    of = Groups.of(bins, made.sample(4000, RNG(0)), 4, RNG(1))
+    draws = made.sample(N, RNG(2))
+    records = draws[RNG(3).random(N) < np.where(draws[:, 0] == 1, 0.6, 0.4)]
+    by = weighted(made, Votes(of, of.counts(records), 1.0, float(len(records))), RNG(0))
+    assert 1.05 < by.weighting.most <= 4
+
+
 @pytest.mark.parametrize("share", [0.9, 1.0, 1.1])
 def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
     """Noise in the number of records, or one that is a tenth off, that is taken for structure; of nine draws.
