@@ -93,6 +93,7 @@ def fourier_tilt(
         What draws count for already.
     """
     from scipy.optimize import minimize
+    from scipy.special import logsumexp
 
     weights = weights / weights.sum()
     spread = 1.0 / n + float(weights @ weights)
@@ -128,9 +129,7 @@ def fourier_tilt(
     options = {"maxiter": _ITERATIONS, "gtol": _GRADIENT}
     tilt = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
     coefficients = (basis @ (units * tilt)).astype(np.float32)
-    exponent = values @ coefficients
-    most = float(exponent.max())
-    mean_of = most + float(np.log(light @ np.exp(exponent - most)))
+    mean_of = float(logsumexp(values @ coefficients, b=light))
     return FourierTilt(features, coefficients, float(coefficients @ center) + mean_of)
 
 

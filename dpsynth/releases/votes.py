@@ -74,6 +74,11 @@ class Votes:
     features: FourierFeatures | None = None
     waves: NDArray[np.float64] | None = None
 
+    @property
+    def cast(self) -> float:
+        """How many records voted, at least 1, by the votes' noisy sum: a public number may be a tenth off."""
+        return max(float(self.counts.sum()), 1.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class VotesRelease(GaussianRelease[Votes]):

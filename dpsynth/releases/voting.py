@@ -55,8 +55,7 @@ def group_weights(votes: Votes, drawn: Floats, draws: int) -> Floats:
     >>> group_weights(Votes(groups, np.array([510.0, 490.0]), 30.0, 1000.0), even, 60_000)  # all noise
     array([1., 1.])
     """
-    # the votes' own sum: a public number of records may be a tenth off
-    n = max(float(votes.counts.sum()), 1.0)
+    n = votes.cast
     expected = n * drawn
     gap = votes.counts - expected
     variance = votes.noise_std**2 + expected * (1.0 + n / draws)
@@ -111,8 +110,7 @@ def _records(votes: Votes) -> float:
 
     That sum has the noise of all groups, and a mean of waves that is a hundredth off is structure.
     """
-    own = max(float(votes.counts.sum()), 1.0)
-    doubt = _DOUBT * votes.noise_std * np.sqrt(votes.groups.size)
+    own, doubt = votes.cast, _DOUBT * votes.noise_std * np.sqrt(votes.groups.size)
     return votes.n if abs(own - votes.n) <= doubt else own
 
 
