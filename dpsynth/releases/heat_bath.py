@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.releases.binning import Binning
+from dpsynth.releases.counted import conditional
 from dpsynth.releases.features import OUTCOME_WEIGHT, SHORTEST, values_of
-from dpsynth.releases.panels import missing_values
+from dpsynth.releases.panels import lacking_bins, missing_values
 from dpsynth.releases.tilt import Tilt
 
 Floats = NDArray[np.float32]
@@ -40,6 +41,8 @@ class HeatBath:
         The prior's tables.
     panel : sequence of int
         Columns whose missing values are counted together; none where they are not.
+    still : bool array, shape (panel + 1,), optional
+        Numbers of missing values of records that stay as they are.
     """
 
     def __init__(
@@ -48,15 +51,17 @@ class HeatBath:
         root: int,
         factors: Sequence[tuple[tuple[int, ...], int, NDArray[np.float64]]],
         panel: Sequence[int],
+        still: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.panel = list(panel)
-        self.last = np.array([binning.size - 1 for binning in binnings])
+        self.panel, self.still = list(panel), still
+        #: bin of missing values, of the panel's columns
+        self.last = lacking_bins(binnings)
         #: For each column the tables that hold it: other columns, their sizes, log conditionals, it first.
         self.tables: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in self.last]
         first = np.maximum(binnings[root].probabilities, 1e-12)
         self.tables[root].append(((), (), np.log(first)[:, None].astype(np.float32)))
         for parents, child, table in factors:
-            logs = _log_conditionals(table)
+            logs = np.log(conditional(table)).astype(np.float32)
             family = (*parents, child)
             for place, column in enumerate(family):
                 others = family[:place] + family[place + 1 :]
@@ -79,6 +84,13 @@ class HeatBath:
         rng : numpy Generator
         times : int
         """
+        if self.still is not None and self.still.any():
+            moving = np.flatnonzero(~self.still[self.missing(draws)])
+            if len(moving) < len(draws):
+                swept = np.asfortranarray(draws[moving])
+                self.sweep(swept, tilt, rng, times)
+                draws[moving] = swept
+                return
         starts = range(0, len(draws), _BLOCK)
         seeds = rng.integers(2**63, size=len(starts))
 
@@ -146,7 +158,7 @@ class _Sweeper:
             logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
         if j in self.bath.panel:
             without = self.missing - (self.columns[j] == self.bath.last[j])
-            logits[-1] += tilt.missing[without + 1] - tilt.missing[without]
+            logits[self.bath.last[j]] += tilt.missing[without + 1] - tilt.missing[without]
         new = draw_logits(logits, self.rng)
         if j in self.bath.panel:
             self.missing = without + (new == self.bath.last[j])
@@ -220,13 +232,6 @@ def _linear(terms: Sequence[tuple[Floats, Floats]], rest: Floats) -> Floats:
     tables, slopes = zip(*terms, strict=True)
     one = np.ones((len(tables[0]), 1), dtype=np.float32)
     return np.asarray(np.hstack([*tables, one]) @ np.vstack([*slopes, rest[None]]))
-
-
-def _log_conditionals(table: NDArray[np.float64]) -> Floats:
-    """Log probability of the child's bins; even where the parents' cell is empty, as it is drawn there."""
-    total = table.sum(axis=-1, keepdims=True)
-    shares = np.where(total > 0, table, 1.0) / np.where(total > 0, total, table.shape[-1])
-    return np.log(np.maximum(shares, 1e-12)).astype(np.float32)
 
 
 def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -3,8 +3,8 @@
 Laboratory panels are taken or not taken as a whole. A prior of few tables ties a column's missing values to
 those of one other column only, so that records lack about the same number each, where real ones lack none or
 a whole panel. One more histogram, of the number of missing values a record, says how it is; a record lies in
-exactly one of its cells. When records are drawn, more than needed are made, weighted until they have this
-law and each column's own share of missing values (raking, Deming and Stephan 1940), and chosen by weight.
+exactly one of its cells. Records are drawn with this law and each column's own share of missing values
+(`dpsynth.releases.counted`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.releases.binning import Binning
 from dpsynth.table.grid import Grid
 
 Array = NDArray[np.float64]
 
 #: With fewer columns that may be missing there is no panel to speak of.
 _FEWEST_COLUMNS = 3
-#: Records drawn for each one that is kept.
-CANDIDATES = 2
-_ROUNDS = 50
 
 
 def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
@@ -39,6 +37,19 @@ def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
     return columns if len(columns) >= _FEWEST_COLUMNS else ()
 
 
+def lacking_bins(binnings: Sequence[Binning]) -> NDArray[np.int64]:
+    """The bin of each column's last cell, which is that of missing values where there are any.
+
+    It is not always the last bin: rare categories share one that comes after it.
+
+    Examples
+    --------
+    >>> lacking_bins([Binning(np.array([0, 2, 1]), np.array([0.9, 0.08, 0.02]))])
+    array([1])
+    """
+    return np.array([binning.labels[-1] for binning in binnings])
+
+
 def missing_values(
     draws: NDArray[np.int64], panel: Sequence[int], last: NDArray[np.int64]
 ) -> NDArray[np.int64]:
@@ -51,62 +62,10 @@ def missing_values(
     panel : sequence of int
         Columns.
     last : int array, shape (columns,)
-        Last bin of each column, which is that of missing values in the panel's.
+        Bin of each column's last cell, which is that of missing values in the panel's.
     """
     columns = list(panel)
     return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
-
-
-def rake(missing: NDArray[np.bool_], law: Array, shares: Array) -> Array:
-    """Weights under which records have a law of the number of missing values, and shares column by column.
-
-    Parameters
-    ----------
-    missing : bool array, shape (m, k)
-    law : array, shape (k + 1,)
-        Probabilities of 0, 1, ..., k missing values.
-    shares : array, shape (k,)
-        Probability of each column to be missing. Where law and shares contradict each other, the law holds.
-
-    Returns
-    -------
-    array, shape (m,)
-        Not negative, of mean 1.
-
-    Examples
-    --------
-    >>> both = np.array([[True, True], [True, False], [False, True], [False, False]])
-    >>> rake(both, np.array([0.5, 0.0, 0.5]), np.array([0.5, 0.5]))
-    array([2., 0., 0., 2.])
-    """
-    pattern, kinds, times = _patterns(missing)
-    number = kinds.sum(axis=1)
-    # Records that lack the same values have the same weight throughout.
-    weights = np.ones(len(kinds))
-    for _ in range(_ROUNDS):
-        for absent, share in zip(kinds.T, shares, strict=True):
-            mass = weights * times
-            have = mass[absent].sum() / max(mass.sum(), 1e-300)
-            if 0.0 < have < 1.0:
-                weights *= np.where(absent, share / have, (1.0 - share) / (1.0 - have))
-        level = np.bincount(number, weights=weights * times, minlength=len(law))
-        factor = np.divide(law, level, out=np.zeros_like(law), where=level > 0)
-        before, weights = weights, weights * factor[number]
-        weights *= len(missing) / max((weights * times).sum(), 1e-300)
-        if np.abs(weights - before).max() < 1e-6:
-            break
-    return weights[pattern] if (weights * times).sum() > 0 else np.ones(len(missing))
-
-
-def _patterns(missing: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """Pattern of each record, the different patterns, shape (patterns, k), and how often they occur."""
-    pattern = np.zeros(len(missing), dtype=np.int64)
-    for start in range(0, missing.shape[1], 30):
-        for column in missing[:, start : start + 30].T:
-            pattern = 2 * pattern + column
-        pattern = np.unique(pattern, return_inverse=True)[1].reshape(-1)
-    first, times = np.unique(pattern, return_index=True, return_counts=True)[1:]
-    return pattern, missing[first], times
 
 
 def choose(
@@ -126,3 +85,26 @@ def choose(
     marks = (np.arange(n) + rng.random()) * (ends[-1] / max(n, 1))
     rows = order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)]
     return rows[rng.permutation(n)]
+
+
+def with_mean(law: Array, mean: float) -> Array:
+    """The law of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
+
+    A noisy law's mean adds up the noise of its cells times their number; that of the sum of a panel's missing
+    values is known better from the columns' shares.
+
+    Examples
+    --------
+    >>> with_mean(np.array([0.5, 0.0, 0.1, 0.4]), 1.2).round(3)
+    array([0.571, 0.   , 0.086, 0.343])
+    """
+    held = law > 0
+    while held.sum() > 1:
+        ones = np.stack([np.ones(len(law)), np.arange(len(law))])[:, held]
+        short = np.array([1.0, mean]) - ones @ law[held]
+        near = np.zeros_like(law)
+        near[held] = law[held] + np.linalg.solve(ones @ ones.T, short) @ ones
+        if near.min() >= 0:
+            return near
+        held = near > 0
+    return law

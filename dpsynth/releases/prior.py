@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,9 @@ from dpsynth.errors import ConfigError
 from dpsynth.files.storage import prefixed, under
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
+from dpsynth.releases.counted import CountedTree
 from dpsynth.releases.heat_bath import HeatBath
-from dpsynth.releases.panels import CANDIDATES, choose, missing_values, panel_of, rake
+from dpsynth.releases.panels import choose, lacking_bins, missing_values, panel_of, with_mean
 from dpsynth.releases.projection import fit_margins, norm_sub
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind
@@ -126,8 +128,7 @@ class Prior:
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
-        last = np.array([binning.size - 1 for binning in self.binnings])
-        return missing_values(draws, self._counted, last)
+        return missing_values(draws, self._counted, lacking_bins(self.binnings))
 
     @property
     def _counted(self) -> tuple[int, ...]:
@@ -142,17 +143,23 @@ class Prior:
 
     def heat_bath(self) -> HeatBath:
         """Sweeps over records of these tables."""
-        return HeatBath(self.binnings, self.root, self.factors, self._counted)
+        still = None if self.missing_law is None else self.counted.loose
+        return HeatBath(self.binnings, self.root, self.factors, self._counted, still)
 
     def _with_panel(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.missing_law is None or n == 0:
             return self._draw(n, rng)
-        bins = self._draw(CANDIDATES * n, rng)
-        # A missing value has the last bin of its column to itself.
-        last = np.array([self.binnings[j].labels[-1] for j in self.panel])
-        shares = np.array([self.cells[j][-1] for j in self.panel])
-        weights = rake(bins[:, self.panel] == last, self.missing_law, shares)
-        return self._chosen(bins, weights, n, rng)
+        return self.counted.draw(n, rng)
+
+    @cached_property
+    def counted(self) -> CountedTree:
+        """The tables' law with the released number of missing values, where that was released."""
+        lacking = lacking_bins(self.binnings)
+        panel = {j: int(lacking[j]) for j in self.panel}
+        shares = np.array([self.binnings[j].probabilities[missing] for j, missing in panel.items()])
+        law = with_mean(np.asarray(self.missing_law), float(shares.sum()))
+        first = self.binnings[self.root].probabilities
+        return CountedTree(self.root, first, self.factors, panel, law, shares)
 
     def _chosen(
         self, bins: NDArray[np.int64], weights: NDArray[np.float64], n: int, rng: np.random.Generator

@@ -98,6 +98,11 @@ class _Fit:
         self.pairs = np.zeros(moments.features.products.shape)
         self.columns = [np.zeros(binning.size) for binning in prior.binnings]
         self.missing = np.zeros(len(prior.panel) + 1)
+        if prior.missing_law is not None:
+            # the chains have the released number of missing values, the tables alone another one
+            self.missing += prior.counted.log_number
+            for j, factor in prior.counted.columns.items():
+                self.columns[j][self.bath.last[j]] += np.log(factor)
 
     def start(self, tilt: Tilt) -> None:
         """Go on from another fit's tilt."""
@@ -146,7 +151,7 @@ class _Fit:
             column += rate * _towards(binning.probabilities, have)
         if self.bath.panel:
             have = np.bincount(self.bath.missing(self.chains), minlength=len(self.missing)) / n
-            self.missing += rate * _towards(np.asarray(self.prior.missing_law), have)
+            self.missing += rate * _towards(self.prior.counted.law, have)
 
 
 def _towards(wanted: Floats, have: Floats) -> Floats:

@@ -127,7 +127,7 @@ def _kept_marginals(
         for j, binning in enumerate(prior.binnings):
             weights = weights * _factor(columns[j], draws[:, j], weights, binning.probabilities)
         if prior.missing_law is not None:
-            weights = weights * _factor(missing, number, weights, prior.missing_law)
+            weights = weights * _factor(missing, number, weights, prior.counted.law)
     return tuple(columns), missing, weights
 
 

@@ -5,9 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import fit_prior, read, release_marginals
 
+from dpsynth.accounting import Ledger
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.features import PairFeatures
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.panels import choose, panel_of, rake
+from dpsynth.releases.moments import MomentsRelease
+from dpsynth.releases.panels import choose, panel_of, with_mean
 from dpsynth.releases.prior import Prior
+from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.tilting import tilted
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Column, Schema
@@ -68,6 +74,68 @@ def test_panels_are_missing_together_in_sampled_records():
         assert share == pytest.approx(released.probabilities[j][-1], abs=0.03)
 
 
+@pytest.mark.parametrize("moments", [False, True])
+def test_a_rare_panel_is_missing_as_a_whole(moments):
+    """Records that lack five of six, as two in a hundred do, of which tables or a tilt leave none."""
+    rng = np.random.default_rng(5)
+    frame = table(4000, rng)
+    missing = [*(lab.name for lab in LABS), "site"]
+    there = frame.dropna(subset=missing)
+    frame = there.iloc[rng.integers(len(there), size=4000)].reset_index(drop=True)
+    frame.loc[:79, missing[:5]] = np.nan
+    released = release_marginals(frame, SCHEMA, noise_multiplier=1.0, n=4000, rng=rng)
+    shuffled = pd.DataFrame({name: rng.permutation(frame[name].array) for name in frame})
+    prior = fit_prior(
+        shuffled, SCHEMA, released, kind="tan", noise_multiplier=1.0, selection_epsilon=0.5, rng=rng
+    )
+    if moments:
+        bins = Bins(released.grids, prior.binnings, 4000)
+        features = PairFeatures.of(bins, prior.sample(4000, rng), outcome=prior.root)
+        release = MomentsRelease(noise_multiplier=5.0).of(bins, features)
+        prior = tilted(prior, Ledger().run(release, FrameRecords(frame), rng), rng)
+    draws = prior.sample(20_000, rng)
+    number = np.bincount(prior.missing(draws), minlength=7) / len(draws)
+    np.testing.assert_allclose(number, prior.counted.law, atol=0.003)
+    assert number[5] == pytest.approx(0.02, abs=0.005)
+    if prior.tilt is not None:  # those who lack more than the tables can tell stay as they were drawn
+        before, still = draws.copy(), prior.counted.loose[prior.missing(draws)]
+        prior.heat_bath().sweep(draws, prior.tilt, rng, times=2)
+        same = (draws == before).all(axis=1)
+        assert 300 < still.sum() < 500 and same[still].all() and same[~still].mean() < 0.1
+        draws = before
+    # the sum of columns is known better than the mean of a noisy law
+    last = np.array([binning.size - 1 for binning in prior.binnings])
+    shares = (draws == last)[:, prior.panel].mean(axis=0)
+    np.testing.assert_allclose(shares, [released.probabilities[j][-1] for j in prior.panel], atol=0.003)
+
+
+def test_missing_values_are_not_taken_for_rare_categories():
+    """Rare categories share a bin after that of missing values: who takes the last for it counts those."""
+    rng = np.random.default_rng(6)
+    words = tuple("abcdefgh")
+    columns = tuple(
+        Column(name=f"x{i}", kind="categorical", categories=words, missing=True) for i in range(3)
+    )
+    schema = Schema(columns=(*columns, DIED), outcome="died", n_public=4000)
+    made = {
+        c.name: rng.choice([*"ab", *"cdefgh", None], 4000, p=[0.4, 0.26, *[0.04] * 6, 0.1]) for c in columns
+    }
+    made["x0"] = made["x1"] = np.where(pd.isna(made["x2"]), None, made["x0"])
+    frame = schema.conform(pd.DataFrame({**made, "died": rng.integers(0, 2, 4000)})).frame
+    released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
+    prior = fit_prior(
+        frame, schema, released, kind="tan", noise_multiplier=None, selection_epsilon=None, rng=rng, n_bins=2
+    )
+    assert any(binning.labels[-1] < binning.size - 1 for binning in prior.binnings)
+    bins = prior.sample(4000, rng)
+    cells = prior.cells_of(bins, rng)
+    absent = sum(cells[:, j] == released.grids[j].present for j in prior.panel)
+    np.testing.assert_array_equal(prior.missing(bins), absent)
+    np.testing.assert_array_equal(prior.heat_bath().missing(bins), absent)
+    number = frame[["x0", "x1", "x2"]].isna().sum(axis=1)
+    np.testing.assert_allclose(np.bincount(absent, minlength=4), np.bincount(number, minlength=4), atol=2)
+
+
 def test_the_law_is_saved_with_the_model():
     rng = np.random.default_rng(3)
     frame = table(500, rng)
@@ -90,20 +158,37 @@ def test_without_a_panel_nothing_more_is_released():
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(3, 6), st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_raked_records_have_the_law(k, m, seed):
-    """Weights that are negative or not numbers, or miss the law where every number of values occurs."""
+@given(st.integers(1, 200), st.integers(0, 2**32 - 1))
+def test_rows_are_chosen_evenly(m, seed):
+    """Rows without weight, or shares of a column that are further off than a row."""
     rng = np.random.default_rng(seed)
-    missing = rng.random((m, k)) < rng.random(k)
-    levels = np.tril(np.ones((k + 1, k), dtype=bool), -1)
-    missing = np.vstack([missing, levels])
-    law = rng.dirichlet(np.ones(k + 1))
-    weights = rake(missing, law, rng.random(k))
-    assert np.isfinite(weights).all() and (weights >= 0).all()
-    got = np.bincount(missing.sum(axis=1), weights=weights, minlength=k + 1) / weights.sum()
-    np.testing.assert_allclose(got, law, atol=1e-6)
-    column = rng.integers(0, 3, len(missing))
+    weights = rng.gamma(0.5, size=m) * (rng.random(m) < 0.8)
+    weights[0] = 1.0
+    column = rng.integers(0, 3, m)
     rows = choose(weights, 37, rng, [column])
     share = np.bincount(column, weights=weights, minlength=3) / weights.sum()
     assert np.abs(np.bincount(column[rows], minlength=3) - 37 * share).max() <= 1 + 1e-9  # the draw is even
     assert rows.shape == (37,) and (weights[rows] > 0).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_a_law_is_moved_to_a_mean(size, seed):
+    """A law that is no law, that has another mean, or that quadratic programming finds nearer."""
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet(np.full(size, 0.7))
+    mean = float(rng.dirichlet(np.ones(size)) @ np.arange(size))
+    moved = with_mean(law, mean)
+    assert moved.sum() == pytest.approx(1.0) and moved @ np.arange(size) == pytest.approx(mean)
+    assert moved.min() >= 0.0
+    inner = np.diff(moved, 2) / 2  # what is not cut differs from the law by a straight line
+    both = (moved > 0) & (law > 0)
+    if both.all():
+        assert np.diff(moved - law, 2) == pytest.approx(np.zeros_like(inner), abs=1e-9)
+
+
+def test_a_mean_that_the_law_cannot_have_is_left_alone():
+    """Division by zero: all records lack two values, and the columns' shares say one and a half."""
+    law = np.array([0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(with_mean(law, 1.5), law)
+    np.testing.assert_array_equal(with_mean(np.array([0.5, 0.5, 0.0]), 1.9), [0.5, 0.5, 0.0])

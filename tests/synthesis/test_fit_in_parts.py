@@ -105,7 +105,7 @@ def test_the_same_noise_gives_the_same_votes(frame, folder, client):
     linked = frame.assign(died=np.where(odd, "yes", "no"))
     for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
         linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
-    options = {"epsilon": 20.0, "moments": False, "votes": True}
+    options = {"epsilon": 40.0, "moments": False, "votes": True}
     memory = estimator().set_params(**options).fit(linked, schema=SCHEMA)
     parts = estimator().set_params(**options).fit(opened(folder, client), schema=SCHEMA)
     one, other = (model.model_.prior.weighting for model in (memory, parts))

@@ -1,0 +1,113 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dpsynth.releases.counted import CountedTree
+
+#: bins of a root and of five columns, and which of them is of missing values
+SIZES = (2, 3, 3, 3, 3, 2)
+MISSING = np.array([1, 2, 1, 0, 2, 0])
+TAN = (((0,), 1), ((0, 1), 5), ((0, 1), 2), ((0, 1), 3), ((0, 5), 4))
+TREE = (((0,), 1), ((0,), 5), ((1,), 2), ((5,), 3), ((3,), 4))
+
+
+def made(families, rng):
+    """A root's law and tables."""
+    factors = [(p, c, rng.gamma(0.7, size=[SIZES[j] for j in (*p, c)]) + 0.02) for p, c in families]
+    return rng.dirichlet(np.ones(SIZES[0])), factors
+
+
+def naive(first, factors):
+    """Every record and its probability under the tables: written out."""
+    records = np.array(list(product(*map(range, SIZES))))
+    p = first[records[:, 0]] / first.sum()
+    for parents, child, table in factors:
+        conditional = table / table.sum(axis=-1, keepdims=True)
+        p = p * conditional[tuple(records[:, j] for j in (*parents, child))]
+    return records, p
+
+
+def raked(p, lacks, law, shares):
+    """The nearest law with these margins, by scaling records one margin after the other."""
+    q, number = p.copy(), lacks.sum(axis=1)
+    for _ in range(4000):
+        for lacking, share in zip(lacks.T, shares, strict=True):
+            q = np.where(lacking, q * share / q[lacking].sum(), q * (1 - share) / q[~lacking].sum())
+        q = q * (law / np.bincount(number, weights=q, minlength=len(law)))[number]
+    return q
+
+
+@pytest.mark.parametrize("families", [TAN, TREE], ids=["tan", "tree"])
+@pytest.mark.parametrize("panel", [(1, 2, 3, 4), (0, 2, 4)], ids=["columns", "root"])
+def test_draws_have_the_nearest_law(families, panel):
+    """Messages or draws that are of another law than that of records scaled margin by margin."""
+    rng = np.random.default_rng(len(panel))
+    first, factors = made(families, rng)
+    records, p = naive(first, factors)
+    lacks = records[:, panel] == MISSING[list(panel)]
+    some = p * rng.gamma(2.0, size=len(p))  # margins that some law has
+    some /= some.sum()
+    law, shares = np.bincount(lacks.sum(axis=1), weights=some), lacks.T @ some
+    tree = CountedTree(0, first, factors, {j: MISSING[j] for j in panel}, law, shares)
+    q = p * tree.parts[0].number[lacks.sum(axis=1)]
+    for j, lacking in zip(panel, lacks.T, strict=True):
+        q[lacking] *= tree.columns[j]
+    np.testing.assert_allclose(q, raked(p, lacks, law, shares), atol=2e-5)
+    n = 400_000
+    drawn = tree.draw(n, rng)
+    have = np.bincount(np.ravel_multi_index(tuple(drawn.T), SIZES), minlength=len(p)) / n
+    assert (np.abs(have - q) < 5.5 * np.sqrt(q / n) + 1e-5).all()
+    number = (drawn[:, panel] == MISSING[list(panel)]).sum(axis=1)
+    np.testing.assert_allclose(np.bincount(number, minlength=len(law)) / n, law, atol=4 / n)
+
+
+def test_a_whole_panel_is_missing_where_no_table_lets_it():
+    """Records chosen among draws of the tables, none of a million of which lacks six rare values; or a panel
+    that tells of the root what eight tables say of it one by one: all would have its second value."""
+    columns, rare = 8, 0.004
+    factors = [
+        ((0,), j, np.array([[1 - rare, rare], [1 - 3 * rare, 3 * rare]])) for j in range(1, columns + 1)
+    ]
+    law = np.zeros(columns + 1)
+    law[[0, 1, 6]] = 0.95, 0.04, 0.01
+    shares = np.full(columns, law @ np.arange(columns + 1) / columns)
+    tree = CountedTree(0, np.array([0.7, 0.3]), factors, dict.fromkeys(range(1, columns + 1), 1), law, shares)
+    drawn = tree.draw(10_000, np.random.default_rng(0))
+    lacks = drawn[:, 1:] == 1
+    number = lacks.sum(axis=1)
+    assert np.bincount(number).tolist() == [9500, 400, 0, 0, 0, 0, 100]
+    assert lacks.mean(axis=0) == pytest.approx(shares, abs=0.0015)
+    second = [drawn[number == k, 0].mean() for k in (0, 1, 6)]
+    # one value tells of it, a whole panel no more
+    assert second == pytest.approx([0.294, 0.56, 0.3], abs=0.02)
+
+
+def test_sweeps_start_from_factors_of_every_number():
+    """Sweeps of the heat bath that cannot pass a number of missing values, or stay at one nobody has."""
+    rng, panel = np.random.default_rng(1), (1, 2, 3)
+    first, factors = made(TREE, rng)
+    factors[3][2][:, MISSING[3]] *= 1e-3  # so that three are hardly ever missing together
+    law = np.array([0.5, 0.0, 0.2, 0.3])
+    tree = CountedTree(0, first, factors, {j: MISSING[j] for j in panel}, law, np.array([0.5, 0.4, 0.4]))
+    records, q = naive(first, factors)
+    lacks = records[:, panel] == MISSING[list(panel)]
+    for j, lacking in zip(panel, lacks.T, strict=True):
+        q[lacking] *= tree.columns[j]
+    q *= np.exp(tree.log_number)[lacks.sum(axis=1)]
+    assert tree.loose.tolist() == [False, False, False, True]  # records that sweeps leave alone
+    np.testing.assert_allclose(np.bincount(lacks.sum(axis=1), weights=q), [0.5, 1e-6, 0.2, 1e-6], rtol=1e-6)
+
+
+def test_margins_that_contradict_each_other_end_in_the_law():
+    """A fit that ends in NaN where columns lack more values than records do, or never."""
+    rng = np.random.default_rng(2)
+    first, factors = made(TAN, rng)
+    law = np.array([0.9, 0.0, 0.1, 0.0, 0.0])
+    panel = dict(enumerate(MISSING[:5]))
+    del panel[0]
+    drawn = CountedTree(0, first, factors, panel, law, np.array([0.0, 0.9, 1.0, 0.2])).draw(1000, rng)
+    number = (drawn[:, 1:5] == MISSING[1:5]).sum(axis=1)
+    assert np.bincount(number).tolist() == [900, 0, 100]
+    one = CountedTree(0, first, factors, {1: 2}, np.array([0.5, 0.5]), np.array([0.5]))
+    assert one.draw(0, rng).shape == (0, 6)
