@@ -190,6 +190,7 @@ def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> 
     made = prior()
     by = weighted(made, votes(made, real(made), 4.0), RNG(0))
     assert 1.5 < by.weighting.most <= 16
+    by = replace(by, weighting=replace(by.weighting, most=1.2))  # so that many draws count for more
     chosen = []
 
     def remember(*args: object) -> np.ndarray:
