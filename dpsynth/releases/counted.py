@@ -10,8 +10,8 @@ missing values, the one nearest to the tables' law p is
 with k the number of missing values (Csiszar 1975, "I-divergence geometry"). Given the class (the bin of the
 root, where it is a parent of all) the tables are a forest, on which k is a sum over branches: messages up the
 tree hold its law, draws go down, for each column first how many values its branch lacks and then its bin.
-That is exact, where weights for draws of p are of no use if no draw lacks ten. The factors are fitted by
-iterative scaling of exact probabilities.
+That is exact, where weights for draws of p are of no use if no draw lacks ten. The factors are the
+minimum of a convex function, whose gradient the same messages give.
 
 What the tables say of each missing value multiplies over ten of them, errors too, though the panel is one
 event: all who lack it would be of one sex and dead. A number of missing values that the law has more than ten
@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from dpsynth.table.draws import draw_conditional
 
@@ -33,7 +34,8 @@ Ints = NDArray[np.int64]
 #: Parent columns, child column and the table of their bins.
 Factor = tuple[tuple[int, ...], int, Floats]
 
-_ROUNDS, _DAMPING, _NEAR = 200, 0.5, 1e-4
+#: Most steps of the fit, and how near each share comes, in standard deviations of one record.
+_STEPS, _NEAR = 200, 1e-4
 #: Least probability of a bin given others.
 _LEAST = 1e-12
 #: A column's factor, either way.
@@ -65,14 +67,20 @@ class CountedTree:
     law : array, shape (panel + 1,)
         Probabilities of 0, 1, ... of them.
     shares : array, shape (panel,)
-        Probability of each to be missing. Where law and shares contradict each other, the law holds.
+        Probability of each to be missing. Where law and shares contradict each other, the law holds; the
+        factors stay within a million of each other then, and the fit ends after 200 steps at the latest.
 
     Attributes
     ----------
     loose : bool array, shape (panel + 1,)
         Numbers of missing values that are far more frequent than the tables have them.
     columns : dict of int to float
-        v_j.
+        v_j, whose geometric mean is 1.
+
+    Notes
+    -----
+    Nothing is raised. Numbers of missing values that the tables have with a probability below 1e-290 are
+    left out, and the others are as much more frequent.
     """
 
     def __init__(
@@ -88,7 +96,7 @@ class CountedTree:
         wanted = dict(zip(panel, np.clip(shares, 1e-9, 1 - 1e-9), strict=True))
         tables = _Forest(root, first, factors, panel)
         tables.up(law, self.columns)
-        self.loose = law > _FAR * tables.total
+        self.loose = np.log(np.maximum(law, _NOTHING)) > np.log(_FAR) + tables.log_total
         self.parts = [tables]
         if self.loose.any():
             independent = [
@@ -96,16 +104,33 @@ class CountedTree:
                 for parents, j, table in factors
             ]
             self.parts.append(_Forest(root, first, independent, panel))
-        self._up()
-        for _ in range(_ROUNDS):
-            have = [part.shares() for part in self.parts]
-            moves = {j: _odds(share) / _odds(sum(of[j] for of in have)) for j, share in wanted.items()}
-            if max(abs(np.log(move)) for move in moves.values()) < _NEAR:
-                break
-            for j, move in moves.items():
-                factor = self.columns[j] * move**_DAMPING
-                self.columns[j] = float(np.clip(factor, 1 / _LARGEST, _LARGEST))
+        self._fit(wanted)
+
+    def _fit(self, wanted: Mapping[int, float]) -> None:
+        """Minimum over log v of the sum of law(k) log(weight of k under v) less that of shares times log v.
+
+        Its gradient is how much more often than wanted each column is missing. A factor that all v have in
+        common is g's, so that only their differences are fitted.
+        """
+        shares = np.array(list(wanted.values()))
+        scale = np.sqrt(shares * (1 - shares))
+
+        def dual(scaled: Floats) -> tuple[float, Floats]:
+            log = scaled / scale
+            log -= log.mean()
+            self.columns = dict(zip(wanted, np.exp(log).tolist(), strict=True))
             self._up()
+            have = [part.shares() for part in self.parts]
+            gap = np.array([sum(of[j] for of in have) for j in wanted]) - shares
+            value = sum(part.log_weight for part in self.parts) - shares @ log
+            return float(value), (gap - gap.mean()) / scale
+
+        far = [(-bound, bound) for bound in np.log(_LARGEST) * scale]
+        options = {"maxiter": _STEPS, "gtol": _NEAR, "ftol": 0.0}
+        found = minimize(
+            dual, np.zeros(len(shares)), jac=True, bounds=far, method="L-BFGS-B", options=options
+        )
+        dual(found.x)
 
     def _up(self) -> None:
         for part, own in zip(self.parts, (~self.loose, self.loose), strict=False):
@@ -114,10 +139,9 @@ class CountedTree:
     @property
     def log_number(self) -> Floats:
         """log g for sweeps, which can pass through numbers that the law does not have, shape (panel + 1,)."""
-        total = self.parts[0].total
-        own = np.where(self.loose, 0.0, self.law)
-        seldom = np.maximum(own, _SELDOM) / np.maximum(total, _NOTHING)
-        return np.where(total > _NOTHING, np.log(seldom), np.log(_SELDOM))
+        log_total = self.parts[0].log_total
+        seldom = np.log(np.maximum(np.where(self.loose, 0.0, self.law), _SELDOM))
+        return np.where(np.isfinite(log_total), seldom - log_total, np.log(_SELDOM))
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:
         """Bins of n records, shape (n, columns)."""
@@ -134,7 +158,7 @@ class _Forest:
 
     def __init__(self, root: int, first: Floats, factors: Sequence[Factor], panel: Mapping[int, int]) -> None:
         self.panel, self.width = panel, 1 + len(factors)
-        own = (first / first.sum())[None, None]
+        own = conditional(first)[None, None]
         #: root of the classes, or None where there is one class and the root a column like others
         self.root = root if any(len(parents) > 1 for parents, _, _ in factors) else None
         self.classes = own[0, 0] if self.root is not None else np.ones(1)
@@ -160,8 +184,10 @@ class _Forest:
 
         ``lots``, shapes (classes, bins, numbers): given its own bin. ``messages``, shapes (classes, parent's
         bins, numbers): given its parent's. ``rests``: of what hangs below a column, of the first branch and
-        all after it, of all after the first, and so on.
+        all after it, of all after the first, and so on. Each column's are relative to the largest, so that
+        products of many columns stay within what numbers hold.
         """
+        log_scale = 0.0
         self.lots: dict[int, Floats] = {}
         self.messages: dict[int, Floats] = {}
         self.rests: dict[int, list[Floats]] = {}
@@ -176,6 +202,8 @@ class _Forest:
                 lot[:, missing, 1:] = below[:, missing] * columns[column]
             else:
                 lot = below
+            largest = lot.max() or 1.0
+            log_scale, lot = log_scale + np.log(largest), lot / largest
             self.lots[column], self.messages[column] = lot, given @ lot
         #: weight of each class and number of missing values, shape (classes, panel + 1)
         self.joint = np.zeros((len(self.classes), len(law)))
@@ -183,12 +211,13 @@ class _Forest:
         for place, lacking in enumerate(self.lacking):
             factor = columns[self.root] if lacking else 1.0  # type: ignore[index]
             self.joint[place, lacking : lacking + top.shape[1]] = self.classes[place] * factor * top[place]
-        #: of each number of missing values, before the law, shape (panel + 1,)
-        self.total = self.joint.sum(axis=0)
-        reached = (self.total > _NOTHING) & (law > 0)
-        #: g
-        self.number = np.divide(law, self.total, out=np.zeros_like(self.total), where=reached)
-        self.joint = self.joint * self.number
+        total = self.joint.sum(axis=0)
+        reached = total > _NOTHING
+        #: logarithm of the weight of each number of missing values, before the law, shape (panel + 1,)
+        self.log_total = np.where(reached, np.log(np.maximum(total, _NOTHING)) + log_scale, -np.inf)
+        #: its mean under the law
+        self.log_weight = float(law[reached] @ self.log_total[reached])
+        self.joint = self.joint * np.divide(law, total, out=np.zeros_like(total), where=reached)
 
     def _rests(self, column: int, bins: int) -> Floats:
         rests = [np.ones((len(self.classes), bins, 1))]
@@ -280,7 +309,7 @@ def _independent(table: Floats, missing: int, share: float) -> Floats:
     """A table whose child is missing as often whatever its parents are."""
     law = conditional(table)
     law[..., missing] = 0.0
-    law *= (1 - share) / law.sum(axis=-1, keepdims=True)
+    law *= (1 - share) / np.maximum(law.sum(axis=-1, keepdims=True), _LEAST)
     law[..., missing] = share
     return law
 
@@ -291,11 +320,6 @@ def _added(a: Floats, b: Floats) -> Floats:
     for k in range(a.shape[-1]):
         out[..., k : k + b.shape[-1]] += a[..., k : k + 1] * b
     return out
-
-
-def _odds(share: float) -> float:
-    share = min(max(share, 1e-12), 1 - 1e-12)
-    return share / (1 - share)
 
 
 def _groups(keys: tuple[Ints, ...], sizes: tuple[int, ...]) -> tuple[tuple[Ints, ...], Ints]:

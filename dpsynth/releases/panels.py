@@ -13,8 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from dpsynth.releases.binning import Binning
+from dpsynth.releases.projection import norm_sub
 from dpsynth.table.grid import Grid
 
 Array = NDArray[np.float64]
@@ -91,20 +93,37 @@ def with_mean(law: Array, mean: float) -> Array:
     """The law of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
 
     A noisy law's mean adds up the noise of its cells times their number; that of the sum of a panel's missing
-    values is known better from the columns' shares.
+    values is known better from the columns' shares. Numbers that the law does not have stay without
+    probability, unless the mean lies outside of those that it has.
+
+    Parameters
+    ----------
+    law : array, shape (numbers,)
+        Not negative, with sum 1.
+    mean : float
+        Brought within the numbers.
 
     Examples
     --------
     >>> with_mean(np.array([0.5, 0.0, 0.1, 0.4]), 1.2).round(3)
     array([0.571, 0.   , 0.086, 0.343])
+    >>> with_mean(np.array([0.97, 0.03, 0.0]), 0.0)
+    array([1., 0., 0.])
     """
-    held = law > 0
-    while held.sum() > 1:
-        ones = np.stack([np.ones(len(law)), np.arange(len(law))])[:, held]
-        short = np.array([1.0, mean]) - ones @ law[held]
-        near = np.zeros_like(law)
-        near[held] = law[held] + np.linalg.solve(ones @ ones.T, short) @ ones
-        if near.min() >= 0:
-            return near
-        held = near > 0
-    return law
+    numbers = np.flatnonzero(law)
+    if not numbers[0] <= mean <= numbers[-1]:
+        numbers = np.arange(len(law))
+    mean = min(max(mean, numbers[0]), numbers[-1])
+    near = np.zeros_like(law)
+    if len(numbers) == 1:
+        near[numbers] = 1.0
+        return near
+
+    def tilted(slope: float) -> Array:
+        """The nearest law of those with its own mean: a straight line is added, and cut at zero."""
+        return norm_sub(law[numbers] + slope * numbers, 1.0)
+
+    # from a slope of 2 on, either way, the first or the last number takes all
+    slope = brentq(lambda slope: float(tilted(slope) @ numbers) - mean, -2.0, 2.0, xtol=1e-15)
+    near[numbers] = tilted(slope)
+    return near

@@ -50,7 +50,7 @@ def test_draws_have_the_nearest_law(families, panel):
     some /= some.sum()
     law, shares = np.bincount(lacks.sum(axis=1), weights=some), lacks.T @ some
     tree = CountedTree(0, first, factors, {j: MISSING[j] for j in panel}, law, shares)
-    q = p * tree.parts[0].number[lacks.sum(axis=1)]
+    q = p * (law / np.exp(tree.parts[0].log_total))[lacks.sum(axis=1)]
     for j, lacking in zip(panel, lacks.T, strict=True):
         q[lacking] *= tree.columns[j]
     np.testing.assert_allclose(q, raked(p, lacks, law, shares), atol=2e-5)
@@ -97,6 +97,61 @@ def test_sweeps_start_from_factors_of_every_number():
     q *= np.exp(tree.log_number)[lacks.sum(axis=1)]
     assert tree.loose.tolist() == [False, False, False, True]  # records that sweeps leave alone
     np.testing.assert_allclose(np.bincount(lacks.sum(axis=1), weights=q), [0.5, 1e-6, 0.2, 1e-6], rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", [2, 8, 28])
+@pytest.mark.parametrize("wrong", [1.0, 1.2])
+def test_two_panels_keep_their_own_shares(width, wrong):
+    """Factors of columns that are missing together, moved one by one: each asks for the whole gap, and
+    the fit swings between the panels, or ends beyond what numbers hold."""
+    often, seldom, apart = 0.15, 0.08, 0.01
+    factors = []
+    for start, share in ((1, often * wrong), (1 + width, seldom * wrong)):
+        factors.append(((0,), start, np.tile([1 - share, share], (2, 1))))
+        follow = np.tile([[1 - apart, apart], [apart, 1 - apart]], (2, 1, 1))
+        factors += [((0, j - 1), j, follow) for j in range(start + 1, start + width)]
+    law = np.zeros(2 * width + 1)
+    law[width] = often + seldom - 2 * often * seldom
+    law[[0, 2 * width]] = (1 - often) * (1 - seldom), often * seldom
+    shares = np.repeat([often, seldom], width)
+    panel = dict.fromkeys(range(1, 2 * width + 1), 1)
+    tree = CountedTree(0, np.array([0.6, 0.4]), factors, panel, law, shares)
+    have = [part.shares() for part in tree.parts]
+    np.testing.assert_allclose([sum(of[j] for of in have) for j in panel], shares, atol=1e-4)
+    lacks = tree.draw(20_000, np.random.default_rng(0))[:, 1:] == 1
+    assert np.unique(lacks.sum(axis=1)).tolist() == [0, width, 2 * width]
+    np.testing.assert_allclose(lacks.mean(axis=0), shares, atol=0.009)  # 3.5 standard deviations
+
+
+@pytest.mark.parametrize("law", ["none", "at most one", "any"])
+def test_a_hundred_columns_may_be_missing(law):
+    """Products of a hundred factors beyond what numbers hold, of records that lack fewer than columns do."""
+    rng, m = np.random.default_rng(0), 100
+    factors = [((0,), 1, rng.dirichlet([5, 5, 1], 2))]
+    factors += [((0, j - 1), j, rng.dirichlet([5, 5, 1], (2, 3))) for j in range(2, m + 1)]
+    number = {
+        "none": np.eye(m + 1)[0],
+        "at most one": np.full(m + 1, 0.0),
+        "any": rng.dirichlet(np.ones(m + 1)),
+    }
+    number["at most one"][:2] = 0.5
+    shares = np.full(m, 0.9 if law == "at most one" else 0.08)
+    tree = CountedTree(
+        0, np.array([0.5, 0.5]), factors, dict.fromkeys(range(1, m + 1), 2), number[law], shares
+    )
+    lacking = (tree.draw(4000, rng)[:, 1:] == 2).sum(axis=1)
+    have = np.bincount(lacking, minlength=m + 1) / 4000
+    np.testing.assert_allclose(have, number[law], atol=2.01 / 4000)
+    assert np.isfinite(tree.log_number).all() and np.isfinite(list(tree.columns.values())).all()
+
+
+def test_what_the_tables_hardly_have_is_drawn_as_often_as_the_law_says():
+    """A bin of the root without probability, whose records the law has: they would be lost."""
+    factors = [((0,), j, np.array([[1.0, 0.0], [0.0, 1.0]])) for j in (1, 2, 3)]
+    panel, law = dict.fromkeys((1, 2, 3), 1), np.array([0.7, 0.0, 0.0, 0.3])
+    tree = CountedTree(0, np.array([1.0, 0.0]), factors, panel, law, np.full(3, 0.3))
+    number = (tree.draw(1000, np.random.default_rng(0))[:, 1:] == 1).sum(axis=1)
+    assert np.bincount(number).tolist() == [700, 0, 0, 300]
 
 
 def test_margins_that_contradict_each_other_end_in_the_law():
