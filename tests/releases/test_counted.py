@@ -146,12 +146,18 @@ def test_a_hundred_columns_may_be_missing(law):
 
 
 def test_what_the_tables_hardly_have_is_drawn_as_often_as_the_law_says():
-    """A bin of the root without probability, whose records the law has: they would be lost."""
-    factors = [((0,), j, np.array([[1.0, 0.0], [0.0, 1.0]])) for j in (1, 2, 3)]
-    panel, law = dict.fromkeys((1, 2, 3), 1), np.array([0.7, 0.0, 0.0, 0.3])
-    tree = CountedTree(0, np.array([1.0, 0.0]), factors, panel, law, np.full(3, 0.3))
+    """A bin of the root without probability, which alone lacks all that the law has: they would be lost."""
+    m = 30
+    factors = [((0,), j, np.array([[1.0, 0.0], [0.0, 1.0]])) for j in range(1, m + 1)]
+    law = np.zeros(m + 1)
+    law[[0, m]] = 0.7, 0.3
+    root, panel = np.array([1.0, 0.0]), dict.fromkeys(range(1, m + 1), 1)
+    tree = CountedTree(0, root, factors, panel, law, np.full(m, 0.3))
+    tree.loose[:] = False  # what is loose depends on the root no more
+    tree.parts = tree.parts[:1]
+    tree._up()
     number = (tree.draw(1000, np.random.default_rng(0))[:, 1:] == 1).sum(axis=1)
-    assert np.bincount(number).tolist() == [700, 0, 0, 300]
+    assert np.bincount(number).tolist() == [700, *[0] * (m - 1), 300]
 
 
 def test_margins_that_contradict_each_other_end_in_the_law():
