@@ -139,10 +139,12 @@ def test_a_hundred_columns_may_be_missing(law):
     tree = CountedTree(
         0, np.array([0.5, 0.5]), factors, dict.fromkeys(range(1, m + 1), 2), number[law], shares
     )
+    assert np.isfinite(tree.log_number).all() and np.isfinite(list(tree.columns.values())).all()
+    reached = sum(part.joint.sum(axis=0) for part in tree.parts)
+    np.testing.assert_allclose(reached, number[law], atol=1e-9)
     lacking = (tree.draw(4000, rng)[:, 1:] == 2).sum(axis=1)
     have = np.bincount(lacking, minlength=m + 1) / 4000
     np.testing.assert_allclose(have, number[law], atol=2.01 / 4000)
-    assert np.isfinite(tree.log_number).all() and np.isfinite(list(tree.columns.values())).all()
 
 
 def test_what_the_tables_hardly_have_is_drawn_as_often_as_the_law_says():
