@@ -18,7 +18,7 @@ from dpsynth.table.grid import Grid
 #: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
 _RARE = 0.25
 #: Expected absolute noise of a table of two ordered columns, as a part of the records.
-_NOISE = 0.2
+_NOISE = 0.23
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
     A discriminator finds the blur of wide bins, and noise it can hardly tell from sampling
     (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
-    cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at a fifth of the
+    cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at 23 hundredths of the
     records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
     `dpsynth.releases.features` asks in which half a value lies. Where that were 2, noise drowns halves, and
     there are 3.
@@ -136,7 +136,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
     Examples
     --------
-    >>> default_bins(4500, 8.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
+    >>> default_bins(4500, 10.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
     (8, 6, 24)
     """
     finest = np.sqrt(_NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0)))

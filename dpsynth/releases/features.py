@@ -104,6 +104,19 @@ class PairFeatures:
         return np.hstack([different, *(different & block for block in blocks)])
 
     @cached_property
+    def kinds(self) -> NDArray[np.int64]:
+        """What each product is of, of the shape of ``products``.
+
+        0: two columns, 1: a column and the outcome, 2: two columns, times the outcome.
+        """
+        kinds = np.full(self.products.shape, 2)
+        kinds[:, : self.size] = 0
+        if self.outcome is not None:
+            number = self.ends[self.outcome]
+            kinds[number, : self.size] = kinds[:, number] = 1
+        return kinds
+
+    @cached_property
     def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows and columns of the products, each once, as a vector has them."""
         row, column = np.indices(self.products.shape)

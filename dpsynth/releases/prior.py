@@ -6,14 +6,14 @@ network bought with part of the budget: ``tree`` ties every column to one parent
 column as parents, which keeps what classifiers need when the outcome has many weak causes.
 
 It reads private records twice: edges are chosen by exponential mechanisms on scores of sensitivity 1
-(`dpsynth.releases.structure`), and the chosen tables are counted (`dpsynth.releases.tables`). Norm-sub, the
-fit to the released one-way marginals and all sampling are post-processing.
+(`dpsynth.releases.structure`), and the chosen tables are counted (`dpsynth.releases.tables`). What is made of
+them (`dpsynth.releases.factors`) and all sampling are post-processing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,9 @@ from dpsynth.files.storage import prefixed, under
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.counted import CountedTree
+from dpsynth.releases.factors import Factor, fit_factors
 from dpsynth.releases.heat_bath import HeatBath
 from dpsynth.releases.panels import choose, lacking_bins, missing_values, panel_of, with_mean
-from dpsynth.releases.projection import fit_margins, norm_sub
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind
 from dpsynth.releases.tables import TablesRelease
@@ -44,8 +44,6 @@ from dpsynth.table.schema import Schema
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
-#: Every cell of a table keeps this fraction of an even share, so that fits and draws stay defined.
-_LEAST_CELL = 1e-4
 #: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
 _SORTED = 6
 #: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, moments of 40,000
@@ -70,31 +68,33 @@ class Prior:
     cells : tuple of arrays, shapes (grid.size,)
         Released probabilities of the fine cells, which spread a bin over its cells.
     factors : tuple of (parents, child, table)
-        In the order of drawing: parent columns, child column and the table of counts whose axes are the
-        parents' bins and then the child's.
+        In the order of drawing; see `dpsynth.releases.factors.Factor`.
     panel : tuple of int
         Columns whose missing values are drawn together.
     missing_law : array, shape (len(panel) + 1,), or None
         Released probabilities of the number of missing values among them.
     noise_std : float or None
-        Standard deviation of the noise in a cell of the tables, 0 without noise; None in models saved before
-        it was kept.
+        Standard deviation of the noise in a cell of their tables, 0 without noise; None in models saved
+        before it was kept.
     tilt : Tilt or None
         What released moments multiply the tables' law by (`dpsynth.releases.tilting`).
     weighting : Weighting or None
         What released votes multiply that by (`dpsynth.releases.voting`).
+    outcome_counted : bool
+        Whether the outcome was also counted with each column alone; not in models saved before that was done.
     """
 
     kind: str
     root: int
     binnings: tuple[Binning, ...]
     cells: tuple[NDArray[np.float64], ...]
-    factors: tuple[tuple[tuple[int, ...], int, NDArray[np.float64]], ...]
+    factors: tuple[Factor, ...]
     panel: tuple[int, ...] = ()
     missing_law: NDArray[np.float64] | None = None
     noise_std: float | None = None
     tilt: Tilt | None = None
     weighting: Weighting | None = None
+    outcome_counted: bool = False
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -213,6 +213,7 @@ class Prior:
             "root": self.root,
             "noise_std": self.noise_std,
             "factors": [[list(parents), child] for parents, child, _ in self.factors],
+            "outcome_counted": self.outcome_counted,
         }
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
         arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
@@ -246,7 +247,17 @@ class Prior:
             else None
         )
         return cls(
-            meta["kind"], int(meta["root"]), binnings, cells, factors, panel, law, noise, tilt, weighting
+            meta["kind"],
+            int(meta["root"]),
+            binnings,
+            cells,
+            factors,
+            panel,
+            law,
+            noise,
+            tilt,
+            weighting,
+            bool(meta.get("outcome_counted", False)),
         )
 
 
@@ -290,7 +301,9 @@ class PriorReleases:
         ConfigError
             If ``kind`` is unknown or needs an outcome, or a number is out of range.
         """
-        tables = TablesRelease(count=len(schema) - 1, noise_multiplier=noise_multiplier, stage=stage)
+        tables = TablesRelease.plan(
+            len(schema) - 1, three_way=kind == "tan", noise_multiplier=noise_multiplier, stage=stage
+        )
         edges = EdgesRelease(
             schema=schema, kind=kind, epsilon=epsilon, table_std=tables.noise_std, stage=stage
         )
@@ -343,33 +356,15 @@ class PriorReleases:
         )
         families = ledger.run(edges.of(bins), records, rng) if edges.choices else edges.only()
         tables = self.tables.of(bins, families)
-        noisy = ledger.run(tables, records, rng) if tables.count else []
+        counts = ledger.run(tables, records, rng) if tables.count else {}
         return Prior(
             kind=edges.kind,
             root=edges.root,
             binnings=bins.binnings,
             cells=marginals.probabilities,
-            factors=fit_factors(families, noisy, bins),
+            factors=fit_factors(families, counts, bins, self.tables.noise_std),
             panel=panel_of(bins.grids),
             missing_law=marginals.missing_law,
             noise_std=self.tables.noise_std,
+            outcome_counted=self.tables.with_outcome > 0,
         )
-
-
-def fit_factors(
-    families: Sequence[Family], noisy: Sequence[NDArray[np.float64]], bins: Bins
-) -> tuple[tuple[tuple[int, ...], int, NDArray[np.float64]], ...]:
-    """Noisy tables as factors of a prior: made non-negative and fitted to the released one-way marginals."""
-    return tuple(
-        (family[:-1], family[-1], _clean(table, family, bins.binnings, bins.n))
-        for family, table in zip(families, noisy, strict=True)
-    )
-
-
-def _clean(
-    noisy: NDArray[np.float64], family: Sequence[int], binnings: Sequence[Binning], n: float
-) -> NDArray[np.float64]:
-    """Project a noisy table on the simplex and fit it to the released one-way marginals."""
-    table = norm_sub(noisy.ravel(), n).reshape(noisy.shape)
-    table = np.maximum(table, _LEAST_CELL * n / table.size)
-    return fit_margins(table, [((axis,), n * binnings[j].probabilities) for axis, j in enumerate(family)])

@@ -1,75 +1,133 @@
-"""The prior's tables: counts of the columns that it ties together, with Gaussian noise."""
+"""The prior's tables: counts of the columns that it ties together, with Gaussian noise.
+
+Where the outcome is a parent of all, it is also counted with each other column alone. A classifier lives on
+those two-way tables, and the sum of a three-way one over its third column adds up the noise of all its cells.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Family
 
+#: Square of what a record counts for in a table of the outcome and one column, where it is 1 in the others:
+#: of many columns these tables have a quarter of mu^2.
+OUTCOME_SHARE = 1.0 / 3.0
+
 
 @dataclass(frozen=True, kw_only=True)
-class TablesRelease(GaussianRelease[list[Array]]):
-    """One table for every family of columns.
+class TablesRelease(GaussianRelease[dict[Family, Array]]):
+    """One table for every family of columns; make it with `TablesRelease.plan`.
 
-    A record lies in one cell of each table, so all of them together have L2 sensitivity sqrt(number of
-    tables) under add/remove of one record. The number of tables is public; which columns they have is
-    released before them, and given with :meth:`of`.
+    A record lies in one cell of each table, so all of them together have L2 sensitivity sqrt(count +
+    with_outcome / 3) under add/remove of one record. The number of tables is public; which columns they have
+    is released before them, and given with :meth:`of`.
 
     Parameters
     ----------
     count : int
-        Number of tables.
+        Number of tables in which a record counts for 1; ``noise_std`` is that of their cells.
+    with_outcome : int
+        Number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
     bins : Bins, optional
     families : tuple of tuples of int, optional
-        Columns of each table, the child last.
+        Columns of each table, the child last; those of the outcome and one column first.
     """
 
     count: int
+    with_outcome: int = 0
     bins: Bins | None = None
     families: tuple[Family, ...] = ()
     name = "prior tables"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bins is not None and len(self.families) != self.count:
+        if self.bins is not None and len(self.families) != len(self.weights):
             raise PrivacyError(
-                f"{len(self.families)} tables are to be released, but {self.count} were planned"
+                f"{len(self.families)} tables are to be released, but {len(self.weights)} were planned"
             )
 
+    @classmethod
+    def plan(
+        cls,
+        columns: int,
+        *,
+        three_way: bool,
+        noise_multiplier: float | None,
+        stage: Stage | None = None,
+    ) -> TablesRelease:
+        """The tables of a prior of so many columns.
+
+        Parameters
+        ----------
+        columns : int
+            But for the root.
+        three_way : bool
+            Whether the root is a parent of all; of two columns there is one table all the same.
+        noise_multiplier : float or None
+            Over their sensitivity together; None: exact, **not private**.
+        stage : Stage, optional
+        """
+        three_way = three_way and columns > 1
+        return cls(
+            count=columns - three_way,
+            with_outcome=columns if three_way else 0,
+            noise_multiplier=noise_multiplier,
+            stage=stage,
+        )
+
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
-        """The release of these tables; its cost is the same.
+        """The release for these families of a prior; its cost is the same.
 
         Raises
         ------
         PrivacyError
-            If they are not as many as were planned.
+            If its tables are not as many as were planned.
         """
-        return replace(self, bins=bins, families=tuple(families))
+        counted = tuple(families)
+        if self.with_outcome:
+            alone = tuple((family[0], family[-1]) for family in families)
+            counted = (*alone, *(family for family in families if len(family) > 2))
+        return replace(self, bins=bins, families=counted)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """What a record counts for in each table."""
+        return (math.sqrt(OUTCOME_SHARE),) * self.with_outcome + (1.0,) * self.count
 
     @property
     def l2_sensitivity(self) -> float:
-        """Square root of the number of tables."""
-        return float(np.sqrt(self.count))
+        """Square root of the number of tables, those of the outcome and one column a third each."""
+        return float(np.linalg.norm(self.weights))
 
     @property
     def sensitivity(self) -> str:
         """In words, for the ledger."""
-        return f"sqrt({self.count}) for {self.count} tables together"
+        if not self.with_outcome:
+            return f"sqrt({self.count}) for {self.count} tables together"
+        return (
+            f"sqrt({self.count} + {self.with_outcome}/3) for {self.count} tables, and {self.with_outcome} of "
+            "the outcome and one column in which a record counts for sqrt(1/3)"
+        )
 
     def query(self, records: Records) -> list[Array]:
-        """Exact tables of all families, shapes by their columns' bins."""
+        """Exact tables of all families, shapes by their columns' bins, each times its weight."""
         if self.bins is None:
             raise PrivacyError("tables are counted in bins, which are released before and given with of()")
         axes = self.bins.axes
-        return records.counts([tuple(axes[j] for j in family) for family in self.families])
+        exact = records.counts([tuple(axes[j] for j in family) for family in self.families])
+        return [weight * counts for weight, counts in zip(self.weights, exact, strict=True)]
 
-    def finish(self, noisy: Sequence[Array]) -> list[Array]:
-        """The noisy tables as they are."""
-        return list(noisy)
+    def finish(self, noisy: Sequence[Array]) -> dict[Family, Array]:
+        """The noisy counts of each family."""
+        counts = (table / weight for table, weight in zip(noisy, self.weights, strict=True))
+        return dict(zip(self.families, counts, strict=True))

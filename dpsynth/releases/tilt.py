@@ -40,8 +40,9 @@ class Tilt:
         m, by the number of missing values.
     noise_std : float
         Of an entry of the moments that it was fitted to.
-    weight : float
-        How many records the prior counted for beside them.
+    weights : tuple of float
+        How many records the prior counted for beside them, by the kind of a product (`PairFeatures.kinds`);
+        one for all in models saved before there were kinds.
     """
 
     features: PairFeatures
@@ -49,7 +50,7 @@ class Tilt:
     columns: tuple[Floats, ...]
     missing: Floats
     noise_std: float
-    weight: float
+    weights: tuple[float, ...]
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""
@@ -57,7 +58,7 @@ class Tilt:
             "cap": self.features.cap,
             "outcome": self.features.outcome,
             "noise_std": self.noise_std,
-            "weight": self.weight,
+            "weights": list(self.weights),
         }
         arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing}
         of = self.features
@@ -84,5 +85,5 @@ class Tilt:
             columns,
             np.asarray(arrays["missing"]),
             float(meta["noise_std"]),
-            float(meta["weight"]),
+            tuple(meta["weights"]) if "weights" in meta else (float(meta["weight"]),),
         )

@@ -3,11 +3,13 @@
 With released means m, noise of variance s^2 in each and sampling noise of variance C / n (C: a feature's
 variance), the tilt maximises
 
-    T . m  -  log E_prior[exp(T . features)]  -  w / 2 sum of (s^2 + C / n) T^2,
+    T . m  -  log E_prior[exp(T . features)]  -  1 / 2 sum of w (s^2 + C / n) T^2,
 
 a convex problem whose penalty is a Gaussian prior on what the tree lacks: the prior counts for as much as w
 records. w is not chosen but estimated: the gap between released and prior means has variance C / w + s^2 +
 C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is taken.
+Kinds of products have a w each, for the prior does not know all alike: it has counted every column with the
+outcome, but of the others few pairs, and of most it does not know how they go together in each class.
 
 The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
 approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
@@ -39,12 +41,14 @@ _LONGEST = 0.3
 _AVERAGED = 1 / 3
 #: Shares of bins are compared with this much added to each.
 _SHARE = 1e-4
+#: Least sum of variances of a kind of products.
+_LEAST = 1e-12
 #: Draws of the prior that its own means are taken from.
 _DRAWS = 40_000
 
 
-def weight_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> float:
-    """For how many records the prior counts beside released moments; infinite where they only tell noise.
+def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> Floats:
+    """For how many records the prior counts beside released moments, at most n: where they only tell noise.
 
     Parameters
     ----------
@@ -53,11 +57,18 @@ def weight_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> f
         Of the features under the prior.
     draws : int
         From how many draws they are.
+
+    Returns
+    -------
+    array, shape (3,)
+        By the kind of a product (`PairFeatures.kinds`).
     """
-    pairs = moments.features.places
+    kinds, pairs = moments.features.kinds[moments.features.places], moments.features.places
     gap, spread = (moments.mean - mean)[pairs], variance[pairs]
-    beyond = gap @ gap - len(gap) * moments.noise_std**2 - spread.sum() * (1.0 / moments.n + 1.0 / draws)
-    return float(spread.sum() / beyond) if beyond > 0 else np.inf
+    beyond = gap**2 - moments.noise_std**2 - spread * (1.0 / moments.n + 1.0 / draws)
+    known = np.bincount(kinds, weights=spread, minlength=3)
+    unknown = np.bincount(kinds, weights=beyond, minlength=3)
+    return np.asarray(known / np.maximum(unknown, np.maximum(known, _LEAST) / moments.n))
 
 
 def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
@@ -73,10 +84,10 @@ def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
     """
     bare = replace(prior, tilt=None)
     mean, variance = moments.features.moments(bare.sample(_DRAWS, rng))
-    weight = min(weight_of(moments, mean, variance, _DRAWS), moments.n)
+    weights = weights_of(moments, mean, variance, _DRAWS)
     most = _PRODUCTS // moments.features.products.size
     chains = prior.sample(int(np.clip(min(moments.n, most), *_CHAINS)), rng)
-    fit = _Fit(bare, moments, weight, chains, rng)
+    fit = _Fit(bare, moments, weights, chains, rng)
     if prior.tilt is not None:
         fit.start(prior.tilt)
     return replace(bare, tilt=fit.run(_STEPS if prior.tilt is None else _STEPS // 3))
@@ -89,11 +100,13 @@ class _Fit:
         self,
         prior: Prior,
         moments: Moments,
-        weight: float,
+        weights: Floats,
         chains: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        self.prior, self.moments, self.weight, self.chains, self.rng = prior, moments, weight, chains, rng
+        self.prior, self.moments, self.weights, self.chains, self.rng = prior, moments, weights, chains, rng
+        #: of each product
+        self.weight = weights[moments.features.kinds]
         self.bath = prior.heat_bath()
         self.pairs = np.zeros(moments.features.products.shape)
         self.columns = [np.zeros(binning.size) for binning in prior.binnings]
@@ -135,7 +148,7 @@ class _Fit:
             tuple(column.astype(np.float32) for column in self.columns),
             self.missing.astype(np.float32),
             self.moments.noise_std,
-            self.weight,
+            tuple(self.weights.tolist()),
         )
 
     def step(self, rate: float) -> None:

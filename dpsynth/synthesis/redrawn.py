@@ -29,10 +29,11 @@ from dpsynth.errors import InputError
 from dpsynth.regression.outcomes import redrawn
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
+from dpsynth.releases.factors import fit_factors
 from dpsynth.releases.fitted_study import FittedStudy
 from dpsynth.releases.marginals import MarginalsRelease, Method
 from dpsynth.releases.moments import MomentsRelease
-from dpsynth.releases.prior import Prior, fit_factors
+from dpsynth.releases.prior import Prior
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.releases.tilting import tilted
@@ -174,17 +175,18 @@ def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.G
         for binning, p in zip(prior.binnings, again.probabilities, strict=True)
     )
     bins = Bins(again.grids, binnings, again.n)
-    tables = TablesRelease(count=len(prior.factors), noise_multiplier=None).of(bins, prior.families)
+    std, columns = prior.noise_std or 0.0, len(prior.factors)
+    plan = partial(TablesRelease.plan, columns, three_way=prior.outcome_counted)
+    sensitivity = plan(noise_multiplier=None).l2_sensitivity
+    tables = plan(noise_multiplier=std / sensitivity if std else None).of(bins, prior.families)
     records = FrameRecords(frame)
     with records.opened():
-        exact = tables.query(records) if prior.factors else []
-    std = prior.noise_std or 0.0
-    noisy = [counts + std * rng.standard_normal(counts.shape) for counts in exact]
+        counts = tables(records, rng) if columns else {}
     tables_again = dataclasses.replace(
         prior,
         binnings=binnings,
         cells=again.probabilities,
-        factors=fit_factors(prior.families, noisy, bins),
+        factors=fit_factors(prior.families, counts, bins, std),
         missing_law=again.missing_law,
         weighting=None,
     )

@@ -144,9 +144,10 @@ def test_exact_prior_reproduces_its_tables(kind):
     sizes = [b.size for b in prior.binnings]
     for parents, child, _ in prior.factors:
         family = (*parents, child)
-        gap = count_table(bins, family, sizes) / 4000 - count_table(drawn, family, sizes) / 40_000
-        # Three-way families of a two-way parent chain meet their tables exactly only where the chain does.
-        assert np.abs(gap).sum() < (0.02 if kind == "tree" else 0.1)
+        for pair in itertools.combinations(family, 2):
+            gap = count_table(bins, pair, sizes) / 4000 - count_table(drawn, pair, sizes) / 40_000
+            # Two columns meet their table as far as the chain does, beside those of each with the outcome.
+            assert np.abs(gap).sum() < (0.02 if kind == "tree" or OUTCOME in pair else 0.1)
     assert np.abs(np.bincount(drawn[:, OUTCOME]) - 40_000 * released.probabilities[OUTCOME]).max() <= 1
 
 
@@ -237,7 +238,7 @@ def test_default_bins():
     for n, std, classes in ((4000, 6.4, 2), (20_000, 9.0, 3), (500, 2.0, 1)):
         k = default_bins(n, std, classes)
         noise = [std * np.sqrt(2 / np.pi) * classes * bins**2 / n for bins in (k - 1, k + 1)]
-        assert noise[0] <= 0.2 <= noise[1] and k % 2 == 0  # the nearest even number
+        assert noise[0] <= 0.23 <= noise[1] and k % 2 == 0  # the nearest even number
 
 
 def test_state_round_trip():

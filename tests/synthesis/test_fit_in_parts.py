@@ -92,7 +92,7 @@ def test_the_same_noise_gives_the_same_moments(frame, folder, client):
     parts = estimator(moments=True).fit(opened(folder, client), schema=SCHEMA)
     tilts = [model.model_.prior.tilt for model in (memory, parts)]
     # sums of floats in another order
-    assert tilts[0].weight == pytest.approx(tilts[1].weight, rel=1e-7)
+    assert tilts[0].weights == pytest.approx(tilts[1].weights, rel=1e-7)
     np.testing.assert_allclose(tilts[0].pairs, tilts[1].pairs, atol=0.05)
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
     assert [entry.name for entry in parts.ledger_.entries][-1] == "pair moments"

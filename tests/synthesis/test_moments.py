@@ -109,7 +109,7 @@ def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
     again = dpsynth.load(tmp_path / "model")
     pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert record["model"]["prior"]["tilt"]["weight"] == model.model_.prior.tilt.weight
+    assert record["model"]["prior"]["tilt"]["weights"] == list(model.model_.prior.tilt.weights)
 
 
 def test_moments_are_redrawn_with_their_noise() -> None:
