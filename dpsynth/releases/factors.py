@@ -5,8 +5,9 @@ and two columns is more: its two-way tables with the outcome are known better, f
 from sums of all that hold the column, weighed by their precision. What is left to it is how the two columns
 go together, which is nearly the same in each class: most of what a three-way table says beyond its two-way
 ones (Bishop, Fienberg and Holland 1975, "Discrete multivariate analysis", section 3.5: the model without
-three-factor interaction) is noise, and is believed as far as it exceeds that (the positive-part rule of James
-and Stein 1961).
+three-factor interaction) is noise, and is believed as far as its sum of squares exceeds what noise and the
+sampling of independent columns make of it (the positive-part rule of James and Stein 1961). That is a rule of
+thumb: noise of the two-way tables adds up to half as much again where the outcome is rare.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Array = NDArray[np.float64]
 #: Parent columns, child column and the table of counts whose axes are the parents' bins and then the child's.
 Factor = tuple[tuple[int, ...], int, Array]
 
-#: Every cell of a table keeps this fraction of an even share, so that fits and draws stay defined.
+#: Before it is fitted every cell of a table keeps this fraction of an even share, so that fits and draws stay
+#: defined.
 _LEAST_CELL = 1e-4
 
 
@@ -97,7 +99,8 @@ def _three_way(
     beyond = gap
     for axis in range(3):
         beyond = beyond - beyond.mean(axis=axis, keepdims=True)
-    expected = np.prod([size - 1 for size in noisy.shape]) * (noise_std**2 + bins.n / noisy.size)
+    sampled = bins.n * np.prod([1.0 - (bins.binnings[j].probabilities ** 2).sum() for j in family])
+    expected = np.prod([size - 1 for size in noisy.shape]) * noise_std**2 + sampled
     square = float((beyond**2).sum())
     believed = 1.0 - expected / square if square > expected else 0.0
     return fit_margins(_projected(without + believed * gap, bins.n), with_root)

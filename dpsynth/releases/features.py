@@ -107,7 +107,8 @@ class PairFeatures:
     def kinds(self) -> NDArray[np.int64]:
         """What each product is of, of the shape of ``products``.
 
-        0: two columns, 1: a column and the outcome, 2: two columns, times the outcome.
+        0: two columns, 1: a column and the outcome, 2: two columns, times the outcome. All are of two columns
+        where the outcome has not one number.
         """
         kinds = np.full(self.products.shape, 2)
         kinds[:, : self.size] = 0

@@ -74,8 +74,8 @@ class Prior:
     missing_law : array, shape (len(panel) + 1,), or None
         Released probabilities of the number of missing values among them.
     noise_std : float or None
-        Standard deviation of the noise in a cell of their tables, 0 without noise; None in models saved
-        before it was kept.
+        Standard deviation of the noise in a cell of their tables (those of the outcome and one column have
+        more, `dpsynth.releases.tables`), 0 without noise; None in models saved before it was kept.
     tilt : Tilt or None
         What released moments multiply the tables' law by (`dpsynth.releases.tilting`).
     weighting : Weighting or None

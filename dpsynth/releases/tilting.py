@@ -8,8 +8,8 @@ variance), the tilt maximises
 a convex problem whose penalty is a Gaussian prior on what the tree lacks: the prior counts for as much as w
 records. w is not chosen but estimated: the gap between released and prior means has variance C / w + s^2 +
 C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is taken.
-Kinds of products have a w each, for the prior does not know all alike: it has counted every column with the
-outcome, but of the others few pairs, and of most it does not know how they go together in each class.
+Kinds of products have a w each, for the prior does not know all alike: a TAN has counted every column with
+the outcome, but of the others few pairs, and of most it does not know how they go together in each class.
 
 The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
 approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
@@ -48,7 +48,7 @@ _DRAWS = 40_000
 
 
 def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> Floats:
-    """For how many records the prior counts beside released moments, at most n: where they only tell noise.
+    """For how many records the prior counts beside released moments; n where these only tell noise.
 
     Parameters
     ----------
@@ -66,9 +66,12 @@ def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> 
     kinds, pairs = moments.features.kinds[moments.features.places], moments.features.places
     gap, spread = (moments.mean - mean)[pairs], variance[pairs]
     beyond = gap**2 - moments.noise_std**2 - spread * (1.0 / moments.n + 1.0 / draws)
+    of_all = np.bincount(kinds, minlength=3) * moments.noise_std**2
     known = np.bincount(kinds, weights=spread, minlength=3)
     unknown = np.bincount(kinds, weights=beyond, minlength=3)
-    return np.asarray(known / np.maximum(unknown, np.maximum(known, _LEAST) / moments.n))
+    weights = known / np.maximum(unknown, np.maximum(known, _LEAST) / moments.n)
+    # of a column that hardly varies moments tell noise, whatever their gap
+    return np.where(known > np.maximum(of_all, _LEAST), weights, moments.n)
 
 
 def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:

@@ -293,6 +293,26 @@ def test_each_kind_of_product_has_a_weight_of_its_own(kind) -> None:
     assert all(np.all(of == weights[j]) for j, of in steps.items())
 
 
+def test_a_column_that_does_not_vary_tells_nothing() -> None:
+    """A weight of 0, by which rounding is believed, where products have no variance."""
+    made = replace(prior(), missing_law=None, panel=())
+    own = moments_of(made, law(made, None), 300.0, noise_std=0.05)
+    mean, variance = own.features.moments(made.sample(40_000, np.random.default_rng(0)))
+    still = np.where(own.features.kinds == 0, variance, 1e-17)
+    assert weights_of(own, mean, still, 40_000)[1:].tolist() == [300, 300]
+    alone = replace(own.features, outcome=None)
+    size = alone.size
+    of_pairs = replace(own, features=alone, mean=own.mean[:, :size], noise_std=0.0)
+    assert weights_of(of_pairs, mean[:, :size], variance[:, :size], 40_000)[1:].tolist() == [300, 300]
+
+
+def test_a_tilt_of_before_there_were_kinds_is_loaded() -> None:
+    """A model saved by an earlier version, with one weight for all products, that is refused."""
+    meta, arrays = tilt(prior()).to_state()
+    (weight,) = meta.pop("weights")
+    assert Tilt.from_state({**meta, "weight": weight}, arrays).weights == (50.0,)
+
+
 def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
     """A saved model that draws from the tables alone, or from another tilt."""
     from dpsynth.table.schema import Schema

@@ -13,6 +13,7 @@ from releases import fit_prior, release_marginals
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
+from dpsynth.releases.factors import fit_factors
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.redrawn import redraw, redrawn_tables
 from dpsynth.table.encoder import Encoder
@@ -96,6 +97,36 @@ def test_an_odds_ratio_varies_as_theory_says(noise):
     variance = (1 / table).sum() + (noise or 0.0) ** 2 * spread
     assert np.mean(draws) == pytest.approx(log_odds(table), abs=0.06)
     assert np.var(draws) == pytest.approx(variance, rel=0.25)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(counted, monkeypatch):
+    """Noise of another scale in the tables of many columns, or tables that are not redrawn."""
+    rng = np.random.default_rng(4)
+    model = model_of(cohort(), SCHEMA, noise=3.0, rng=rng, kind="tan")
+    std = model.prior.noise_std
+    assert std == pytest.approx(3.0 * np.sqrt(2 + 3 / 3))
+    if not counted:  # as models saved before that was done
+        prior = dataclasses.replace(model.prior, outcome_counted=False)
+        model = dataclasses.replace(model, prior=prior)
+    seen = []
+
+    def watched(families, counts, bins, noise_std):
+        seen.append((counts, noise_std))
+        return fit_factors(families, counts, bins, noise_std)
+
+    def measured(release, records, rng):
+        return [np.full(exact.shape, release.noise_std) for exact in release.query(records)]
+
+    monkeypatch.setattr("dpsynth.synthesis.redrawn.fit_factors", watched)
+    monkeypatch.setattr("dpsynth.releases.tables.TablesRelease.measure", measured)
+    again = redraw(model, rng)
+    ((counts, noise_std),) = seen
+    assert noise_std == std and again.prior.noise_std == std and again.prior.outcome_counted == counted
+    assert {len(family) for family in counts} == {2, 3} and len(counts) == (5 if counted else 3)
+    for family, noise in counts.items():
+        more = np.sqrt(3.0) if counted and len(family) == 2 else 1.0
+        np.testing.assert_allclose(noise, more * std)
 
 
 def test_marginals_and_tables_come_from_one_sample():
