@@ -9,7 +9,8 @@ a convex problem whose penalty is a Gaussian prior on what the tree lacks: the p
 records. w is not chosen but estimated: the gap between released and prior means has variance C / w + s^2 +
 C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is taken.
 Kinds of products have a w each, for the prior does not know all alike: a TAN has counted every column with
-the outcome, but of the others few pairs, and of most it does not know how they go together in each class.
+the outcome, but of the others few pairs, and of most it does not know how they go together in each class. A
+product that stands out of its kind, as one interaction among many pairs without any, has one of its own.
 
 The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
 approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
@@ -41,13 +42,15 @@ _LONGEST = 0.3
 _AVERAGED = 1 / 3
 #: Shares of bins are compared with this much added to each.
 _SHARE = 1e-4
+#: A product is believed by itself from so many standard deviations of noise and of its kind on.
+_OUTSTANDING = 4.0
 #: Least sum of variances of a kind of products.
 _LEAST = 1e-12
 #: Draws of the prior that its own means are taken from.
 _DRAWS = 40_000
 
 
-def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> Floats:
+def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> tuple[Floats, Floats]:
     """For how many records the prior counts beside released moments; n where these only tell noise.
 
     Parameters
@@ -62,16 +65,29 @@ def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> 
     -------
     array, shape (3,)
         By the kind of a product (`PairFeatures.kinds`).
+    array, of the shape of ``features.products``
+        Of each product: that of its kind, or, where it stands out of its kind and of noise, its own.
     """
-    kinds, pairs = moments.features.kinds[moments.features.places], moments.features.places
-    gap, spread = (moments.mean - mean)[pairs], variance[pairs]
-    beyond = gap**2 - moments.noise_std**2 - spread * (1.0 / moments.n + 1.0 / draws)
-    of_all = np.bincount(kinds, minlength=3) * moments.noise_std**2
-    known = np.bincount(kinds, weights=spread, minlength=3)
-    unknown = np.bincount(kinds, weights=beyond, minlength=3)
-    weights = known / np.maximum(unknown, np.maximum(known, _LEAST) / moments.n)
-    # of a column that hardly varies moments tell noise, whatever their gap
-    return np.where(known > np.maximum(of_all, _LEAST), weights, moments.n)
+    kinds, square = moments.features.kinds, (moments.mean - mean) ** 2
+    noise = moments.noise_std**2 + variance * (1.0 / moments.n + 1.0 / draws)
+    pairs = np.zeros(kinds.shape, dtype=bool)
+    pairs[moments.features.places] = True
+    outstanding = np.zeros_like(pairs)
+    for _ in range(2):  # the second time without those of the first
+        rest = pairs & ~outstanding
+
+        def sums(of: Floats, among: NDArray[np.bool_] = rest) -> Floats:
+            return np.bincount(kinds[among], weights=of[among], minlength=3).astype(np.float64)
+
+        known = sums(variance)
+        weights = known / np.maximum(sums(square - noise), np.maximum(known, _LEAST) / moments.n)
+        # of a column that hardly varies moments tell noise, whatever their gap
+        tells = known > np.maximum(sums(np.full_like(square, moments.noise_std**2)), _LEAST)
+        weights = np.where(tells, weights, moments.n)
+        of_each = weights[kinds]
+        outstanding = (square > _OUTSTANDING**2 * (noise + variance / of_each)) & tells[kinds]
+    own = variance / np.maximum(square, _LEAST)
+    return weights, np.where(outstanding, np.minimum(own, of_each), of_each)
 
 
 def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
@@ -87,10 +103,10 @@ def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
     """
     bare = replace(prior, tilt=None)
     mean, variance = moments.features.moments(bare.sample(_DRAWS, rng))
-    weights = weights_of(moments, mean, variance, _DRAWS)
+    weights, of_each = weights_of(moments, mean, variance, _DRAWS)
     most = _PRODUCTS // moments.features.products.size
     chains = prior.sample(int(np.clip(min(moments.n, most), *_CHAINS)), rng)
-    fit = _Fit(bare, moments, weights, chains, rng)
+    fit = _Fit(bare, moments, weights, of_each, chains, rng)
     if prior.tilt is not None:
         fit.start(prior.tilt)
     return replace(bare, tilt=fit.run(_STEPS if prior.tilt is None else _STEPS // 3))
@@ -104,12 +120,13 @@ class _Fit:
         prior: Prior,
         moments: Moments,
         weights: Floats,
+        of_each: Floats,
         chains: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        self.prior, self.moments, self.weights, self.chains, self.rng = prior, moments, weights, chains, rng
-        #: of each product
-        self.weight = weights[moments.features.kinds]
+        self.prior, self.moments, self.chains, self.rng = prior, moments, chains, rng
+        #: of each kind, and of each product
+        self.weights, self.weight = weights, of_each
         self.bath = prior.heat_bath()
         self.pairs = np.zeros(moments.features.products.shape)
         self.columns = [np.zeros(binning.size) for binning in prior.binnings]

@@ -261,9 +261,9 @@ def test_noise_tilts_nothing() -> None:
     of = moments_of(bare, own, 300.0).features
     mean, variance = of.moments(bare.sample(40_000, np.random.default_rng(0)))
     noisy = [moments_of(bare, own, 300.0, noise_std=0.1, seed=seed) for seed in range(3, 12)]
-    weights = [weights_of(released, mean, variance, 40_000) for released in noisy]
+    weights = [weights_of(released, mean, variance, 40_000)[0] for released in noisy]
     other = moments_of(bare, law(bare, tilt(bare, 5, size=0.4)), 300.0, 0.1)
-    assert weights_of(other, mean, variance, 40_000).min() < 40 < np.median(weights)
+    assert weights_of(other, mean, variance, 40_000)[1].min() < 40 < np.median(weights)
     assert np.max(weights) <= 300
     # a kind has seven products here, of which chance alone makes some look like more than noise
     kept = []
@@ -277,20 +277,39 @@ def test_noise_tilts_nothing() -> None:
 @pytest.mark.parametrize("kind", range(3))
 def test_each_kind_of_product_has_a_weight_of_its_own(kind) -> None:
     """One weight for all: what two columns lack would make noise of products with the outcome believed."""
+    rng = np.random.default_rng(0)
     bare = replace(prior(), missing_law=None, panel=())
     own = moments_of(bare, law(bare, None), 300.0, noise_std=0.05)
     mean, variance = own.features.moments(bare.sample(40_000, np.random.default_rng(0)))
     moved = replace(own, mean=mean + 0.5 * (own.features.products & (own.features.kinds == kind)))
-    weights = weights_of(moved, mean, variance, 40_000)
+    weights, of_each = weights_of(moved, mean, variance, 40_000)
     assert weights[kind] < 10 and np.all(np.delete(weights, kind) == 300)
-    steps = {
-        j: fit.weight[own.features.products & (own.features.kinds == j)]
-        for fit in [
-            _Fit(bare, moved, weights, bare.sample(10, np.random.default_rng(0)), np.random.default_rng(0))
-        ]
-        for j in range(3)
-    }
-    assert all(np.all(of == weights[j]) for j, of in steps.items())
+    for j in range(3):
+        assert np.all(of_each[own.features.products & (own.features.kinds == j)] <= weights[j])
+    fit = _Fit(bare, moved, weights, of_each, bare.sample(10, np.random.default_rng(0)), rng)
+    assert fit.weight is of_each and fit.tilt().weights == tuple(weights)
+
+
+def test_one_product_may_stand_out_of_its_kind() -> None:
+    """One interaction among many pairs without any that is believed no more than these; noise that is."""
+    bare = replace(prior(), missing_law=None, panel=())
+    own = moments_of(bare, law(bare, None), 300.0, noise_std=0.05)
+    mean, variance = own.features.moments(bare.sample(40_000, np.random.default_rng(0)))
+    rows, columns = own.features.places
+    (place, *_) = np.flatnonzero(own.features.kinds[rows, columns] == 2)
+    gap = np.zeros(len(rows))
+    gap[place] = 0.5
+    moved = replace(own, mean=mean + own.features.matrix(gap))
+    weights, of_each = weights_of(moved, mean, variance, 40_000)
+    place = rows[place], columns[place]
+    assert weights.tolist() == [300, 300, 300]
+    assert of_each[place] == pytest.approx(variance[place] / 0.25) and of_each[place] < 30
+    others = own.features.products & (np.abs(moved.mean - mean) < 0.1)
+    assert np.all(of_each[others] == 300)
+    noise = np.random.default_rng(0).normal(size=len(rows)) * 0.05
+    assert np.all(
+        weights_of(replace(own, mean=mean + own.features.matrix(noise)), mean, variance, 40_000)[1] > 30
+    )
 
 
 def test_a_column_that_does_not_vary_tells_nothing() -> None:
@@ -299,11 +318,11 @@ def test_a_column_that_does_not_vary_tells_nothing() -> None:
     own = moments_of(made, law(made, None), 300.0, noise_std=0.05)
     mean, variance = own.features.moments(made.sample(40_000, np.random.default_rng(0)))
     still = np.where(own.features.kinds == 0, variance, 1e-17)
-    assert weights_of(own, mean, still, 40_000)[1:].tolist() == [300, 300]
+    assert weights_of(own, mean, still, 40_000)[0][1:].tolist() == [300, 300]
     alone = replace(own.features, outcome=None)
     size = alone.size
     of_pairs = replace(own, features=alone, mean=own.mean[:, :size], noise_std=0.0)
-    assert weights_of(of_pairs, mean[:, :size], variance[:, :size], 40_000)[1:].tolist() == [300, 300]
+    assert weights_of(of_pairs, mean[:, :size], variance[:, :size], 40_000)[0][1:].tolist() == [300, 300]
 
 
 def test_a_tilt_of_before_there_were_kinds_is_loaded() -> None:
