@@ -47,22 +47,22 @@ def fit_factors(
     noise_std : float
         Standard deviation of the noise in a cell of a three-way table.
     """
-    if not any(len(family) > 2 for family in families):
-        tables = {family: _clean(counts[family], family, bins) for family in families}
-    elif all((family[0], family[-1]) in counts for family in families):
+    three_way = any(len(family) > 2 for family in families)
+    pairs: dict[int, Array] = {}
+    if three_way and all((family[0], family[-1]) in counts for family in families):
         pairs = {
             child: _clean(_with_outcome(root, child, counts), (root, child), bins)
             for root, *_, child in families
         }
-        tables = {
-            family: _three_way(counts[family], family, pairs, bins, noise_std)
-            if len(family) > 2
-            else pairs[family[-1]]
-            for family in families
-        }
-    else:
-        tables = {family: _clean(counts[family], family, bins) for family in families}
-    return tuple((family[:-1], family[-1], tables[family]) for family in families)
+
+    def fitted(family: Family) -> Array:
+        if not pairs:
+            return _clean(counts[family], family, bins)
+        if len(family) == 2:
+            return pairs[family[1]]
+        return _three_way(counts[family], family, pairs, bins, noise_std)
+
+    return tuple((family[:-1], family[-1], fitted(family)) for family in families)
 
 
 def _clean(noisy: Array, family: Sequence[int], bins: Bins) -> Array:
