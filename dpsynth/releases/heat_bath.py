@@ -8,9 +8,9 @@ mild. Post-processing: everything here is a function of released numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from os import cpu_count
 
 import numpy as np
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.counted import conditional
-from dpsynth.releases.features import OUTCOME_WEIGHT, SHORTEST, values_of
+from dpsynth.releases.features import OUTCOME_WEIGHT, values_of
 from dpsynth.releases.panels import lacking_bins, missing_values
 from dpsynth.releases.tilt import Tilt
 
 Floats = NDArray[np.float32]
 
-#: Records that are swept together, so that their arrays stay in cache.
-_BLOCK = 4096
+#: Records that are swept together at most, so that their arrays stay in cache, and number of such blocks that
+#: are equally long, for as many cores.
+_BLOCK, _ALIKE = 8192, 2
 
 
 class HeatBath:
@@ -91,11 +92,13 @@ class HeatBath:
                 self.sweep(swept, tilt, rng, times)
                 draws[moving] = swept
                 return
-        starts = range(0, len(draws), _BLOCK)
+        blocks = _ALIKE * max(math.ceil(len(draws) / (_ALIKE * _BLOCK)), 1)
+        size = max(math.ceil(len(draws) / blocks), 1)
+        starts = range(0, len(draws), size)
         seeds = rng.integers(2**63, size=len(starts))
 
         def work(start: int, seed: int) -> None:
-            part = draws[start : start + _BLOCK]
+            part = draws[start : start + size]
             _Sweeper(self, tilt, part, np.random.Generator(np.random.SFC64(seed))).run(times)
 
         with ThreadPoolExecutor(max_workers=min(cpu_count() or 1, max(len(starts), 1))) as pool:
@@ -205,9 +208,9 @@ class _Sweeper:
             weighted = weight * outcome * total
             slopes = [(square, (total[0] + outcome + weighted[0])[None]), (half, weighted[1:])]
             scale = _linear(slopes, products[0] + outcome * by_outcome)
-        np.maximum(scale, np.float32(SHORTEST**2), out=scale)
-        np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
-        return np.minimum(scale, np.float32(1.0), out=scale)
+        # a vector no longer than the cap stays as it is
+        np.maximum(scale, np.float32(features.cap**2), out=scale)
+        return np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
 
     def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
         """Where each record lies among the cells of other columns."""
@@ -244,10 +247,12 @@ def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
-    for last, entry in pairwise(logits):
-        entry += last
-    marks = rng.random(logits.shape[1], dtype=np.float32) * logits[-1]
-    drawn = np.zeros(len(marks), dtype=np.int64)
-    for end in logits[:-1]:
-        drawn += marks >= end
-    return drawn
+    left = rng.random(logits.shape[1], dtype=np.float32) * logits.sum(axis=0)
+    # sums of bytes, which are several times faster
+    drawn, byte = np.zeros(len(left), dtype=np.int64), np.zeros(len(left), dtype=np.uint8)
+    for number, entry in enumerate(logits[:-1], start=1):
+        left -= entry
+        byte += (left >= 0).view(np.uint8)
+        if number % 255 == 0:
+            drawn, byte = drawn + byte, np.zeros_like(byte)
+    return drawn + byte

@@ -195,7 +195,7 @@ def test_the_priors_path_is_one_mechanism():
     schema = SCHEMA.with_n_public(300)
     options = FitOptions(epsilon=3.0, delta=DELTA, training_steps=0)
     # with 400 trials the lower limit is asleep by about one seed in eight
-    result = audit_path(schema, options, trials=1600, rng=np.random.default_rng(4))
+    result = audit_path(schema, options, trials=800, rng=np.random.default_rng(4))
     assert not result.failed and result.tv.lower >= AWAKE * result.expected_tv > 0.05
     assert result.declared["epsilon"] == pytest.approx(3.0, abs=0.02)
     assert abs(result.tv.value - result.declared["tv"]) < 0.1

@@ -94,13 +94,15 @@ class Records:
     """The demo's tables, and what was measured of a stay in its first day."""
 
     def __init__(self, demo: Path) -> None:
-        self.items, self.limits = definition("items"), definition("limits").set_index("concept")
+        items, self.limits = definition("items"), definition("limits").set_index("concept")
+        self.chosen = {key: of.set_index("itemid") for key, of in items.groupby(["source", "concept"])}
+        self.none = items[:0].set_index("itemid")
 
         def read(name: str, *times: str, ending: str = "csv") -> pd.DataFrame:
             return pd.read_csv(demo / f"{name}.{ending}", parse_dates=list(times), low_memory=False)
 
         self.chart = read("CHARTEVENTS", "charttime", ending="csv.gz")
-        self.chart = self.chart[self.chart["itemid"].isin(self.items["itemid"])]
+        self.chart = self.chart[self.chart["itemid"].isin(items["itemid"])]
         self.labs, self.out = read("LABEVENTS", "charttime"), read("OUTPUTEVENTS", "charttime")
         self.care, self.meta = (
             read("INPUTEVENTS_CV", "charttime"),
@@ -115,7 +117,7 @@ class Records:
         ).set_index("icustay_id")
 
     def of(self, frame: pd.DataFrame, source: str, concept: str) -> pd.DataFrame:
-        chosen = self.items.query("source == @source and concept == @concept").set_index("itemid")
+        chosen = self.chosen.get((source, concept), self.none)
         rows = frame[frame["itemid"].isin(chosen.index)]
         return rows.assign(
             factor=rows["itemid"].map(chosen["factor"]), plus=rows["itemid"].map(chosen["summand"])
@@ -140,14 +142,14 @@ class Records:
             ]
             v[concept] = [float(x) for found in rows for x in found["v"]]
         v["gcs"] = []
-        for _, at in chart.groupby("charttime"):
-            parts = [
-                self.inside(self.of(at, "chartevents", f"gcs_{p}"), f"gcs_{p}")
-                for p in ("eye", "motor", "verbal")
-            ]
-            tube = parts[2]["value"].isin(["1.0 ET/Trach", "No Response-ETT"])
-            if all(len(part) for part in parts) and not tube.any():
-                v["gcs"].append(sum(part["v"].min() for part in parts))
+        parts = [
+            self.inside(self.of(chart, "chartevents", f"gcs_{p}"), f"gcs_{p}")
+            for p in ("eye", "motor", "verbal")
+        ]
+        for time in set.intersection(*(set(part["charttime"]) for part in parts)):
+            at = [part[part["charttime"] == time] for part in parts]
+            if not at[2]["value"].isin(["1.0 ET/Trach", "No Response-ETT"]).any():
+                v["gcs"].append(sum(part["v"].min() for part in at))
         out = self.out[(self.out["icustay_id"] == stay) & self.out["charttime"].between(begin, end)]
         out = self.of(out, "outputevents", "urine").dropna(subset="value")
         v["urine_sum"] = [max(float((out["value"] * out["factor"]).sum()), 0.0)] if len(out) else []

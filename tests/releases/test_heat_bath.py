@@ -203,6 +203,20 @@ def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: 
     assert len(seen) == 12
 
 
+@pytest.mark.parametrize("bins", [2, 255, 256, 257, 700])
+def test_every_bin_of_many_is_drawn_as_often_as_it_should(bins: int) -> None:
+    """Catches a count of bins in bytes that overflows, a last or a first bin that is left out."""
+    rng = np.random.default_rng(bins)
+    p = rng.dirichlet(np.ones(bins))
+    logits = np.repeat(np.log(p).astype(np.float32)[:, None] + 50, 40_000, axis=1)
+    drawn = np.bincount(heat_bath.draw_logits(logits, rng), minlength=bins)
+    assert len(drawn) == bins and kstest_of(drawn, p) < 1.95 / np.sqrt(drawn.sum())  # one in a thousand
+
+
+def kstest_of(drawn: np.ndarray, p: np.ndarray) -> float:
+    return float(np.abs(np.cumsum(drawn / drawn.sum() - p)).max())
+
+
 def test_a_sweep_is_the_same_for_a_seed() -> None:
     """Threads whose order changes what is drawn."""
     made, by = prior(), tilt(prior())
@@ -212,6 +226,24 @@ def test_a_sweep_is_the_same_for_a_seed() -> None:
         made.heat_bath().sweep(draws, by, np.random.default_rng(4), 2)
         runs.append(draws)
     np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 8193])
+def test_every_record_is_swept_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches blocks that leave out a record, or that no records cannot be split into."""
+    seen = []
+    start = heat_bath._Sweeper.__init__
+
+    def spy(self, bath, by, draws, rng) -> None:
+        start(self, bath, by, draws, rng)
+        seen.append(len(draws))
+
+    monkeypatch.setattr(heat_bath._Sweeper, "__init__", spy)
+    made = prior()
+    draws = made._with_panel(n, np.random.default_rng(3))
+    still = made.counted.loose[made.missing(draws)]
+    made.heat_bath().sweep(draws, tilt(made), np.random.default_rng(4))
+    assert sum(seen) == n - still.sum() and draws.shape == (n, len(SIZES))
 
 
 def moments_of(made: Prior, weights: np.ndarray, n: float, noise_std: float = 0.0, seed: int = 0) -> Moments:
