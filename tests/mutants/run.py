@@ -32,8 +32,8 @@ import pytest
 from catalogue import HERE, Mutant, Stale, read_rooms
 
 ROOT = HERE.parents[1]
-#: seconds after which a run is given up
-LIMIT = 300
+#: seconds after which a run is given up, and one of all tests without a fault
+LIMIT, LIMIT_OF_ALL = 300, 1200
 # Imported once, before forking; what is absent is left to the tests.
 HEAVY = (
     "distributed",
@@ -174,6 +174,10 @@ class Job:
                 os._exit(code)
         return pid
 
+    def late(self) -> bool:
+        """Whether it has run for longer than it may."""
+        return time.perf_counter() - self.started > (LIMIT_OF_ALL if self.mutant is None else LIMIT)
+
     def _child(self, package: Path, root: Path) -> int:
         os.setpgid(0, 0)
         log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT)
@@ -246,7 +250,7 @@ def run_all(jobs: Sequence[Job], package: Path, root: Path, workers: int) -> lis
                     place = waiting.pop(0)
                     running[jobs[place].start(clean, root, Path(scratch) / str(place))] = place
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
-                late = [p for p, i in running.items() if time.perf_counter() - jobs[i].started > LIMIT]
+                late = [p for p, i in running.items() if jobs[i].late()]
                 if pid == 0 and late:
                     pid, status = late[0], None
                     os.killpg(pid, signal.SIGKILL)
