@@ -248,11 +248,9 @@ def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
     left = rng.random(logits.shape[1], dtype=np.float32) * logits.sum(axis=0)
-    # sums of bytes, which are several times faster
-    drawn, byte = np.zeros(len(left), dtype=np.int64), np.zeros(len(left), dtype=np.uint8)
-    for number, entry in enumerate(logits[:-1], start=1):
+    # bins are counted in bytes where they can be, which is several times faster
+    drawn = np.zeros(len(left), dtype=np.uint8 if len(logits) <= 256 else np.int64)
+    for entry in logits[:-1]:
         left -= entry
-        byte += (left >= 0).view(np.uint8)
-        if number % 255 == 0:
-            drawn, byte = drawn + byte, np.zeros_like(byte)
-    return drawn + byte
+        np.add(drawn, (left >= 0).view(np.uint8), out=drawn)
+    return drawn.astype(np.int64)
