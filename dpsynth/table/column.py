@@ -77,6 +77,9 @@ class Column(BaseModel):
     unit, description : str, optional
     missing : bool
         Whether a value may be absent.
+    special : tuple of float
+        Codes of a numeric column that are no numbers, such as -1 or 999, outside its bounds. Each has a count
+        of its own and is left out of means and regressions.
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
@@ -113,6 +116,7 @@ class Column(BaseModel):
     unit: str | None = None
     description: str | None = None
     missing: StrictBool = False
+    special: tuple[float, ...] = ()
     derived: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
 
@@ -169,6 +173,7 @@ class Column(BaseModel):
                     )
             if self.decimals:
                 raise ValueError(f"decimals must be 0 for kind 'integer', got {self.decimals}")
+        self._check_special()
         resolution = self.resolution
         if self.scale == "log" and self.lower == 0 and resolution is None:
             raise ValueError(
@@ -183,7 +188,22 @@ class Column(BaseModel):
                     f"got {self.lower:g} and {self.upper:g}"
                 )
 
+    def _check_special(self) -> None:
+        assert self.lower is not None and self.upper is not None
+        for code in self.special:
+            if self.lower <= code <= self.upper:
+                raise ValueError(
+                    f"special holds {code:g}, which lies within lower and upper ({self.lower:g} to "
+                    f"{self.upper:g}); give bounds that leave the codes out"
+                )
+            if self.kind == "integer" and code != math.floor(code):
+                raise ValueError(f"special must hold whole numbers for kind 'integer', got {code:g}")
+        if len(set(self.special)) < len(self.special):
+            raise ValueError("special holds a code twice")
+
     def _check_categories(self) -> None:
+        if self.special:
+            raise ValueError(f"special is not allowed for kind {self.kind!r}; name the codes as categories")
         for field in ("lower", "upper", "step", "decimals", "cells"):
             if getattr(self, field) is not None:
                 raise ValueError(f"{field} is not allowed for kind {self.kind!r}")

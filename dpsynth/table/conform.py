@@ -89,11 +89,12 @@ def conform_frame(
         if column.is_numeric:
             numbers = checked[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
             # comparisons with NaN are false: a missing value is never clipped
-            clipped[column.name] = int(((numbers < column.lower) | (numbers > column.upper)).sum())
+            outside = (numbers < column.lower) | (numbers > column.upper)
+            outside &= ~is_special(column, numbers)
+            clipped[column.name] = int(outside.sum())
             if clipped[column.name]:
-                checked[column.name] = cast(
-                    column, np.clip(numbers, column.lower, column.upper), checked.index
-                )
+                within = np.where(outside, numbers.clip(column.lower, column.upper), numbers)
+                checked[column.name] = cast(column, within, checked.index)
     return Conformed(checked, clipped)
 
 
@@ -106,11 +107,22 @@ def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     for column in columns:
         if column.is_numeric and column.resolution is not None:
             numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
-            absent = np.isnan(numbers)
-            filled = np.where(absent, float(column.lower or 0.0), numbers)
+            apart = np.isnan(numbers) | is_special(column, numbers)
+            filled = np.where(apart, float(column.lower or 0.0), numbers)
             on_steps = step_values(column, step_numbers(column, filled))
-            rounded[column.name] = cast(column, np.where(absent, np.nan, on_steps), frame.index)
+            rounded[column.name] = cast(column, np.where(apart, numbers, on_steps), frame.index)
     return frame.assign(**rounded)
+
+
+def is_special(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers are special codes of the column, shape (n,)."""
+    return np.isin(numbers, column.special)
+
+
+def measured(column: Column, series: pd.Series) -> NDArray[np.float64]:
+    """The numbers that a numeric column measures, shape (n,): NaN for missing values and special codes."""
+    numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(is_special(column, numbers), np.nan, numbers) if column.special else numbers
 
 
 def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
