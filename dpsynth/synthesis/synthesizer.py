@@ -87,7 +87,7 @@ class DPWGANGP(BaseEstimator):
         Numeric columns through their private CDF, or by their public bounds.
     categorical : {"onehot", "sdv"}
         One coordinate a category, or the Synthetic Data Vault's intervals.
-    marginals : {"histogram", "hierarchical", "none"}
+    marginals : {"histogram", "none"}
         How one-way marginals are released.
     match_marginals : bool
         Whether samples are made to agree with the released marginals (post-processing, free of cost).
@@ -301,8 +301,8 @@ class DPWGANGP(BaseEstimator):
         confess(ledger, schema, options, rng, unreviewed)
 
         try:
-            self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
-            blueprint = fitting.draw_up(schema.modelled, self.n_, options)
+            self.n_, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
+            blueprint = fitting.draw_up(schema.modelled, self.n_, options, n_std)
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
             check_widening(options.studies, releases.studies, schema, self.n_)

@@ -274,6 +274,8 @@ class Schema(BaseModel):
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
             columns.append({key: _plain(value) for key, value in kept.items()})
+            if "special" in kept:
+                columns[-1]["special"] = [_plain(code) for code in kept["special"]]
         order = ("name", "description", "unit", "n_public", "outcome", "ignored", "missing_words")
         kept = {key: head[key] for key in order if key in head}
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
