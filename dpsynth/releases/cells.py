@@ -126,7 +126,9 @@ class Cells:
         parts = parts.clip(1.0, many).astype(np.int64)
         first = np.repeat(public[:-1], parts)
         within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-        starts = np.append(first + within * np.repeat(np.diff(public), parts) // np.repeat(parts, parts), public[-1])
+        starts = np.append(
+            first + within * np.repeat(np.diff(public), parts) // np.repeat(parts, parts), public[-1]
+        )
         owner = np.repeat(np.arange(len(parts)), parts)
         size = np.diff(starts) - np.add.reduceat(heavy, starts[:-1], dtype=np.int64)
         share = size / np.maximum(many - out, 1.0)[owner]
@@ -137,7 +139,7 @@ class Cells:
 
     @property
     def ends(self) -> Array:
-        """Ends of the cells on the column's own scale, half a step below the first value; shape (cells + 1,)."""
+        """Ends of the cells on the column's own scale, half a step below each first value, (cells + 1,)."""
         column = self.grid.column
         if self.grid.edges is not None:
             return np.log(self.grid.edges) if column.scale == "log" else self.grid.edges

@@ -1,4 +1,4 @@
-"""The distribution of a numeric column, estimated from its noisy counts: post-processing, free of privacy cost.
+"""The distribution of a numeric column, estimated from its noisy counts (post-processing, free of cost).
 
 A column with few declared values is counted value by value, one with more twice: in intervals, and value by
 value. From either come
@@ -135,7 +135,9 @@ class _Column:
         if self.values is not None:
             self.factor = _habit(cells, fitted.means, self.values, self.std)
             if len(self.factor) > 1:
-                design = dataclasses.replace(design, offset=design.offset + np.log(cells.average(self.factor)))
+                design = dataclasses.replace(
+                    design, offset=design.offset + np.log(cells.average(self.factor))
+                )
         for around in (np.array([0.1, 0.3, 1.0, 3.0, 10.0]), np.ones(1)):
             dispersion = _dispersion(cells.counts, fitted.means, cells.variance)
             variance = cells.variance + fitted.means + dispersion * fitted.means**2
@@ -203,26 +205,32 @@ def _reach(size: int) -> float:
 def _habit(cells: Cells, means: Array, values: Array, std: float) -> Array:
     """Factors of the residues of the values' numbers, for the period of greatest evidence; one if none has.
 
-    The factor of residue r is estimated by least squares, sum(mu y) / sum(mu^2) over its values, and drawn
-    towards 1 by the variance that the factors of all residues show.
+    Either each residue has a factor, or those of the same greatest common divisor with the period have one:
+    multiples of ten, of five, of two, and the rest. It is estimated by least squares, sum(mu y) / sum(mu^2)
+    over its values, and drawn towards 1 by the variance that all factors show.
     """
     mu = cells.by_value(means)
     mu = np.where(cells.heavy, 0.0, mu)
-    noise = std**2 + mu
+    noise = np.maximum(std**2 + mu, 1e-12)
     best, bar = np.ones(1), _HABIT_EVIDENCE
-    for period in _PERIODS:
+    divisors = {
+        period: np.unique(np.gcd(np.arange(period), period), return_inverse=True)[1] for period in _PERIODS
+    }
+    for period, kind in [*divisors.items(), *((period, np.arange(period)) for period in _PERIODS)]:
         if len(mu) < 4 * period:
-            break
-        residue = cells.numbers % period
-        precision = np.bincount(residue, mu**2 / noise, period)
+            continue
+        kinds = kind[cells.numbers % period]
+        precision = np.bincount(kinds, mu**2 / noise)
         if precision.min() <= 0:
             continue
-        gap = np.bincount(residue, mu * (values - mu) / noise, period) / precision
+        gap = np.bincount(kinds, mu * (values - mu) / noise) / precision
         spread = max(float((gap**2).mean() - (1.0 / precision).mean()), 0.0)
         kept = spread * precision / (1.0 + spread * precision)
         evidence = float((precision * gap**2 * kept - np.log1p(spread * precision)).sum()) / 2
         if evidence > bar:
-            best, bar = np.maximum(1.0 + kept * gap, _LEAST_FACTOR), evidence
+            factor = np.maximum(1.0 + kept * gap, _LEAST_FACTOR)
+            whole = np.bincount(kinds, mu)
+            best, bar = (factor * (whole.sum() / (whole @ factor)))[kind], evidence
     # The habit's residues count from the column's first value.
     return np.roll(best, -int(cells.numbers[0] % len(best))) if len(best) > 1 else best
 

@@ -1,10 +1,10 @@
 """Smooth densities from noisy counts: a penalised spline of the logarithm, weighted by the evidence.
 
 Cell i of a histogram has a count of mean ``mu_i = exp((X b)_i + offset_i)`` and is seen with variance v_i; X
-holds cubic B-splines of the cell's place (Eilers and Marx 1996). The penalty on third differences of the spline's coefficients
-(Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places from 0 to 1, where
-no cell stands out of the noise, the logarithm goes on as a straight line: an exponential tail, which an
-asymmetric penalty (Eilers 2005) keeps from rising.
+holds cubic B-splines of the cell's place (Eilers and Marx 1996). The penalty on third differences of the
+spline's coefficients (Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places
+from 0 to 1, where no cell stands out of the noise, the logarithm goes on as a straight line: an exponential
+tail, which an asymmetric penalty (Eilers 2005) keeps from rising.
 
 References
 ----------

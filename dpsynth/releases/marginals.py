@@ -6,8 +6,8 @@ Gaussian noise is added. Counts of categories are projected on the simplex scale
 
 Where three columns or more may be missing, the number of missing values a record is one more histogram
 (`dpsynth.releases.panels`). Adjacency is add/remove one record throughout. A record lies in exactly one cell
-of each histogram, so that all counts together have L2 sensitivity ``sqrt(histograms)``; one Gaussian mechanism
-releases them.
+of each histogram, so that all counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian
+mechanism releases them.
 
 Each histogram's sum is one more measurement of the number of records. Where that is not public, it is
 estimated from all of them, so that its error falls on all values in proportion.
@@ -97,7 +97,7 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         return make_grids(self.schema, self.counting)
 
     @cached_property
-    def values(self) -> tuple[Grid | None, ...]:
+    def by_value(self) -> tuple[Grid | None, ...]:
         """Every value of each column that is counted twice."""
         return tuple(
             Grid(column, np.arange((column.n_values or 0) + 1), None)
@@ -124,7 +124,7 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         >>> release.sensitivity_squared
         3
         """
-        return len(self.schema) + sum(grid is not None for grid in self.values) + bool(self.panel)
+        return len(self.schema) + sum(grid is not None for grid in self.by_value) + bool(self.panel)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -135,7 +135,7 @@ class MarginalsRelease(GaussianRelease[Marginals]):
     def sensitivity(self) -> str:
         """In words, for the ledger."""
         parts = [f"one count in each of {len(self.schema)} columns"]
-        twice = sum(grid is not None for grid in self.values)
+        twice = sum(grid is not None for grid in self.by_value)
         parts += [f"one more in {twice} with many values"] if twice else []
         parts += ["one in the number of missing values"] if self.panel else []
         return f"sqrt({self.sensitivity_squared}) ({' and '.join(parts)})"
@@ -160,7 +160,7 @@ class MarginalsRelease(GaussianRelease[Marginals]):
             For each column the counts of its cells; then the counts of the values of those that are counted
             twice; last the records with 0, 1, ... missing values, where there is a panel.
         """
-        axes = [(GridAxis(grid),) for grid in (*self.grids, *self.values) if grid is not None]
+        axes = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
         names = tuple(self.schema.names[j] for j in self.panel)
         return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))
 
@@ -168,10 +168,10 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         """Distributions of each column, which belong to one number of records."""
         n = self._records(noisy)
         law = norm_sub(noisy[-1], n) / n if self.panel else None
-        of_values = iter(noisy[len(self.grids) :])
+        by_value = iter(noisy[len(self.grids) :])
         grids, probabilities = [], []
-        for j, (grid, fine) in enumerate(zip(self.grids, self.values, strict=True)):
-            values = None if fine is None else next(of_values)
+        for j, (grid, fine) in enumerate(zip(self.grids, self.by_value, strict=True)):
+            values = None if fine is None else next(by_value)
             found, counts = denoise(grid, noisy[j], self.noise_std, n, values)
             if self.onto is not None:
                 found, counts = self.onto[j], found.summed(counts, self.onto[j])

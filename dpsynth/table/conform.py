@@ -93,7 +93,7 @@ def conform_frame(
             outside &= ~is_special(column, numbers)
             clipped[column.name] = int(outside.sum())
             if clipped[column.name]:
-                within = np.where(outside, numbers.clip(column.lower, column.upper), numbers)
+                within = np.where(outside, np.clip(numbers, column.lower, column.upper), numbers)
                 checked[column.name] = cast(column, within, checked.index)
     return Conformed(checked, clipped)
 

@@ -226,7 +226,7 @@ class Encoder:
         if self.marginals is None:
             raise ConfigError("marginals were not released, so there is no distribution to match")
         # As they were released: intervals have room for cells of no mass, which nobody may get here.
-        mass = self.marginals.probabilities[j][: self.grids[j].present]
+        mass = self.marginals.probabilities[j][: self._ordered(j)]
         mass = mass if mass.sum() > 0 else np.ones(len(mass))
         filled = np.flatnonzero(mass)
         below = np.concatenate([[0.0], np.cumsum(mass[filled])])
@@ -284,10 +284,14 @@ class Encoder:
 
     def _interval_ends(self, j: int, released: bool) -> NDArray[np.float32]:
         """Ends of the intervals of column j's cells, by released probabilities or all alike."""
-        grid = self.grids[j]
-        cells = grid.present if grid.ordered else grid.size
+        cells, grid = self._ordered(j), self.grids[j]
         known = self.marginals.probabilities[j] if released and self.marginals is not None else np.ones(cells)
         return interval_ends(known[:cells], grid.values_per_cell[:cells])
+
+    def _ordered(self, j: int) -> int:
+        """Number of column j's cells that have a place on its coordinate."""
+        grid = self.grids[j]
+        return grid.present if grid.ordered else grid.size
 
     def _scaled(self, j: int, code: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float32]:
         """Coordinate of an ordered column's present records."""

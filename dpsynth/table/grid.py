@@ -23,7 +23,6 @@ from dpsynth.errors import ConfigError, DataError
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast, step_numbers, step_values
 
-
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
 _FINEST = 1e-5
 
@@ -234,15 +233,13 @@ class Grid:
 
         A cell that lies across several others is shared out as its values are.
         """
-        ends, others = (g.starts if g.starts is not None else g.edges for g in (self, onto))
-        assert ends is not None and others is not None
-        cell = (np.searchsorted(ends, others, side="right") - 1).clip(0, self.present - 1)
-        if self.starts is not None:
-            first, last = self.cumulative(self.starts[cell]), self.cumulative(self.starts[cell + 1])
-            part = (self.cumulative(others) - first) / (last - first)
+        if self.starts is not None and onto.starts is not None:
+            ends, others = self.cumulative(self.starts), self.cumulative(onto.starts)
         else:
-            left, right = self._real_edges(cell)
-            part = (self._warp(others) - left) / (right - left)
+            assert self.edges is not None and onto.edges is not None
+            ends, others = self._warp(self.edges), self._warp(onto.edges)
+        cell = (np.searchsorted(ends, others, side="right") - 1).clip(0, self.present - 1)
+        part = (others - ends[cell]) / (ends[cell + 1] - ends[cell])
         below = np.concatenate([[0.0], np.cumsum(counts[: self.present])])
         reached = below[cell] + part.clip(0.0, 1.0) * counts[cell]
         return np.concatenate([np.maximum(np.diff(reached), 0.0), counts[self.present :]])

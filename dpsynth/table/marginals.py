@@ -35,7 +35,7 @@ class Counting:
     cells : int
         Intervals of a column of many values.
     values : int
-        Most values that get a cell each instead; on a logarithmic scale at most twice ``cells``.
+        Most values that get a cell each instead.
     twice : bool
         Whether a column of more values, up to a million, is counted value by value as well.
     """
@@ -60,17 +60,14 @@ class Counting:
     def counts_twice(self, column: Column) -> bool:
         """Whether a column is counted in intervals and value by value."""
         values = column.n_values if column.is_numeric and not column.cells else None
-        return self.twice and values is not None and self._own(column) < values <= MOST_TWICE
+        return self.twice and values is not None and self.values < values <= MOST_TWICE
 
     def grid(self, column: Column) -> Grid:
         """Public cells of a column."""
         values = column.n_values
-        if not column.is_numeric or column.cells or (values is not None and values <= self._own(column)):
-            return Grid.from_column(column, self._own(column), self.cells)
+        if not column.is_numeric or column.cells or (values is not None and values <= self.values):
+            return Grid.from_column(column, self.values, self.cells)
         return intervals(column, self.cells)
-
-    def _own(self, column: Column) -> int:
-        return self.values if column.scale == "linear" else min(self.values, 2 * self.cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +111,8 @@ class Marginals:
         }
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
         for i, grid in enumerate(self.grids):
-            parts = {"starts": grid.starts, "edges": grid.edges, "habit": grid.habit}
-            arrays |= {f"{name}_{i}": part for name, part in parts.items() if part is not None}
+            parts = (("starts", grid.starts), ("edges", grid.edges), ("habit", grid.habit))
+            arrays |= {f"{name}_{i}": np.asarray(part) for name, part in parts if part is not None}
         if self.missing_law is not None:
             arrays["missing_law"] = self.missing_law
         return meta, arrays

@@ -84,17 +84,18 @@ def marginal_model(schema: Schema, *probabilities: list[float], seed: int = 0) -
         np.array(given[j]) if j in given else rng.dirichlet(np.full(grid.size, 2.0))
         for j, grid in enumerate(grids)
     )
-    encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, None, 64))
+    encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, None, Counting()))
     return GeneratorModel(schema, encoder, None, None, latent=1, latent_law="normal")
 
 
 def distances(model: GeneratorModel, frame: pd.DataFrame) -> list[float]:
-    """Total variation distance of each modelled column from its released marginal."""
+    """Total variation distance of each modelled column from its released marginal, in at most 200 cells."""
     assert model.encoder.marginals is not None
     found = []
     for grid, p in zip(model.encoder.grids, model.encoder.marginals.probabilities, strict=True):
         share = np.bincount(grid.encode(frame[grid.column.name]), minlength=grid.size) / len(frame)
-        found.append(0.5 * float(np.abs(share - p).sum()))
+        starts = np.unique(np.linspace(0, grid.size, 200, endpoint=False).astype(int))
+        found.append(0.5 * float(np.abs(np.add.reduceat(share - p, starts)).sum()))
     return found
 
 

@@ -56,7 +56,7 @@ def check_is_valid(frame):
     "options",
     [
         {"prior": "tan", "training_steps": 0},
-        {"prior": "tree", "training_steps": 0, "marginals": "hierarchical"},
+        {"prior": "tree", "training_steps": 0},
         {"prior": "tan", "training_steps": 20},
         pytest.param({"prior": "none", "training_steps": 20}, marks=pytest.mark.slow),
         pytest.param(
@@ -504,7 +504,7 @@ def test_numpy_arguments_can_be_saved(tmp_path):
 )
 def test_large_budgets_are_planned(epsilon, q):
     """Catches accounting that fails on the way down to very little noise."""
-    needs = Needs(SCHEMA, 400, "histogram", "tan", Plan(q, 100.0, 20, None))
+    needs = Needs(SCHEMA, 400, True, "tan", Plan(q, 100.0, 20, None))
     releases = plan_releases(needs, epsilon=epsilon, delta=1e-5, shares=Shares())
     assert 0 < releases.plan.noise_multiplier < 2
 
