@@ -177,14 +177,23 @@ class MarginalsRelease(GaussianRelease[Marginals]):
                 found, counts = self.onto[j], found.summed(counts, self.onto[j])
             grids.append(found)
             probabilities.append(counts / counts.sum())
+        shown = zip(self.grids, grids, probabilities, strict=True)
+        flat = (found.column.name for grid, found, p in shown if self._flattened(grid, n * p))
         return Marginals(
             grids=tuple(grids),
             probabilities=tuple(probabilities),
+            flattened=tuple(flat),
             n=n,
             noise_multiplier=self.noise_multiplier,
             counting=self.counting,
             missing_law=law,
         )
+
+    def _flattened(self, grid: Grid, counts: Array) -> bool:
+        """Whether noise of two deviations hides most categories' records, or a quarter of the numbers."""
+        if grid.ordered:
+            return bool(counts.sum() / 4 < 2 * self.noise_std * np.sqrt(grid.present / 4))
+        return bool(counts[counts > 2 * self.noise_std].sum() < counts.sum() / 2)
 
     def _records(self, noisy: Sequence[Array]) -> float:
         """The number of records, from its own count and the sums of all histograms, by their precision."""

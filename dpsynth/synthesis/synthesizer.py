@@ -28,7 +28,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
-from dpsynth.synthesis.intake import confess, conformed, records_of
+from dpsynth.synthesis.intake import confess, conformed, records_of, warn_of_flattened
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
@@ -279,7 +279,7 @@ class DPWGANGP(BaseEstimator):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.intake.check_n_public`.
+            :func:`dpsynth.synthesis.intake.check_n_public`; and if noise has left little of some columns.
         """
         options = self.validate()
         if not isinstance(schema, Schema):
@@ -320,6 +320,7 @@ class DPWGANGP(BaseEstimator):
         except BaseException:
             ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
             raise
+        warn_of_flattened(model.encoder.marginals)
         return self._finish(model, history)
 
     @classmethod

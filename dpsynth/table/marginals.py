@@ -88,6 +88,8 @@ class Marginals:
     missing_law : array, shape (k + 1,), or None
         Released probabilities of 0 to k missing values among the k columns that may be missing; None where
         they are fewer than three.
+    flattened : tuple of str
+        Columns of which noise has left little; from public and released numbers.
     """
 
     grids: tuple[Grid, ...]
@@ -96,6 +98,7 @@ class Marginals:
     noise_multiplier: float | None
     counting: Counting
     missing_law: NDArray[np.float64] | None = None
+    flattened: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,6 +111,7 @@ class Marginals:
             "n": self.n,
             "noise_multiplier": self.noise_multiplier,
             "counting": dataclasses.asdict(self.counting),
+            "flattened": list(self.flattened),
         }
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
         for i, grid in enumerate(self.grids):
@@ -137,6 +141,7 @@ class Marginals:
             meta["noise_multiplier"],
             Counting(**meta["counting"]),
             arrays.get("missing_law"),
+            tuple(meta["flattened"]),
         )
 
 

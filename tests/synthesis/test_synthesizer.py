@@ -538,3 +538,19 @@ def test_rows_picked_by_the_seed_of_their_sample_are_like_all(seed):
         ):
             deviation = np.sqrt(p * (1 - p) / few)
             assert abs(values[picked].mean() - p) < 4.5 * deviation
+
+
+def test_columns_that_noise_has_flattened_are_named():
+    """Catches an owner who is not told that a column came out as noise, or is told so of all columns."""
+    schema = Schema(
+        columns=(
+            Column(name="site", kind="categorical", categories=tuple(range(300))),
+            Column(name="sex", kind="binary", categories=("F", "M")),
+        ),
+        n_public=600,
+    )
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": rng.integers(0, 300, 600), "sex": rng.choice(["F", "M"], 600)})
+    with pytest.warns(OwnerWarning, match=r"little of the column\(s\) 'site': declare"):
+        model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
+    assert model.model_.encoder.marginals.flattened == ("site",)
