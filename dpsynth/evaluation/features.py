@@ -44,7 +44,7 @@ class Features:
 
 
 def unit_values(column: Column, series: pd.Series) -> Floats:
-    """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where missing."""
+    """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where there is none."""
     if column.is_numeric:
         lower, upper = _bounds(column)
         return (numeric_values(column, series) - lower) / (upper - lower)
@@ -74,7 +74,7 @@ def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
             unit = unit_values(column, frame[column.name])
             absent = np.isnan(unit)
             block, labels = np.where(absent, 0.5, unit)[:, None], [column.name]
-            if column.missing:
+            if column.incomplete:
                 pair = np.stack([~absent, absent], axis=1) / np.sqrt(2.0)
                 block, labels = np.hstack([block, pair]), [*labels, *_pair_names(column)]
         blocks.append(block)
@@ -139,7 +139,7 @@ class ClassifierEncoding:
             elif impute:
                 unit = np.where(absent, median, unit)
             blocks.append(unit[:, None])
-            if impute and column.missing:
+            if impute and column.incomplete:
                 blocks.append(absent[:, None].astype(np.float64))
         return np.hstack(blocks)
 

@@ -119,7 +119,7 @@ def _number(
 
 def _numbers(column: Column, frame: pd.DataFrame, complete: NDArray[np.bool_], values: Floats) -> pd.Series:
     """A numeric column with other values in some records, inside its bounds and on its steps."""
-    numbers = numeric_values(column, frame[column.name]).copy()
+    numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan).copy()
     numbers[complete] = np.clip(values, column.lower, column.upper)
     return round_frame((column,), pd.DataFrame({column.name: cast(column, numbers, frame.index)}))[
         column.name

@@ -264,6 +264,11 @@ class Column(BaseModel):
         return 1.0 if self.kind == "integer" else None
 
     @property
+    def incomplete(self) -> bool:
+        """Whether a record may have no number or category: a missing value, or a special code."""
+        return self.missing or bool(self.special)
+
+    @property
     def has_zero_cell(self) -> bool:
         """Whether zeros have a histogram cell of their own below a logarithmic scale."""
         return self.scale == "log" and self.lower == 0

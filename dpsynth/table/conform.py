@@ -119,12 +119,6 @@ def is_special(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.bool_
     return np.isin(numbers, column.special)
 
 
-def measured(column: Column, series: pd.Series) -> NDArray[np.float64]:
-    """The numbers that a numeric column measures, shape (n,): NaN for missing values and special codes."""
-    numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.where(is_special(column, numbers), np.nan, numbers) if column.special else numbers
-
-
 def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     """How many declared steps above the lower bound each number lies, shape (n,), rounded; none missing.
 

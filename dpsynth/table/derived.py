@@ -21,7 +21,7 @@ from dpsynth.errors import DataError
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast
 from dpsynth.table.formula import Formula, parse_formula
-from dpsynth.table.values import category_codes
+from dpsynth.table.values import category_codes, numeric_values
 
 Floats = NDArray[np.float64]
 
@@ -151,9 +151,11 @@ def _holds_text(column: Column) -> bool:
 
 def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column]) -> None:
     label = f"column {column.name!r}: derived {formula.text!r}"
-    absent = [name for name in formula.inputs if known[name].missing]
+    absent = [name for name in formula.inputs if known[name].incomplete]
     if absent and not column.missing:
-        raise ValueError(f"{label}: {absent[0]!r} may be missing, so declare missing: true here too")
+        raise ValueError(
+            f"{label}: {absent[0]!r} may be missing or a special code, so declare missing: true here too"
+        )
     assert column.lower is not None and column.upper is not None
     try:
         low, high = formula.bounds({name: _range(known[name]) for name in formula.inputs})
@@ -187,6 +189,6 @@ def _category_numbers(column: Column) -> list[float]:
 def _numbers(column: Column, series: pd.Series) -> Floats:
     """Values of a column of numbers or categories that are numbers, positions of text; NaN where missing."""
     if column.is_numeric:
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return numeric_values(column, series)
     numbers = np.array([*_category_numbers(column), np.nan])
     return numbers[category_codes(column, series)]

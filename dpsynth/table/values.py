@@ -18,7 +18,9 @@ def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
 
 
 def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
-    """Numbers of a numeric column, positions among the categories of any other; NaN where missing.
+    """Numbers of a numeric column, positions among the categories of any other.
+
+    NaN where a value is missing or a special code: a code is no number.
 
     Examples
     --------
@@ -27,6 +29,7 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
     [1.0, nan]
     """
     if column.is_numeric:
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.where(np.isin(numbers, column.special), np.nan, numbers) if column.special else numbers
     codes = category_codes(column, series)
     return np.where(codes < 0, np.nan, codes.astype(np.float64))

@@ -48,7 +48,7 @@ def record_distance(schema: Schema) -> Metric:
             unit = unit_values(column, frame[column.name])
             absent = np.isnan(unit)
             values.append(np.where(absent, 0.5, unit))
-            if column.missing:
+            if column.incomplete:
                 codes.append(absent.astype(np.float64))
         return np.stack([*values, *codes], axis=1)
 

@@ -95,7 +95,7 @@ def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
             blocks.append(one_hot(column, frame[column.name])[0])
         else:
             unit = unit_values(column, frame[column.name])
-            if column.missing:
+            if column.incomplete:
                 absent = np.isnan(unit)
                 value = np.where(absent, 0.0, unit)
                 blocks.append(np.stack([value, np.where(absent, 0.0, 1.0 - unit), absent], axis=1))
@@ -120,6 +120,8 @@ def _codes(column: Column, series: pd.Series) -> Floats:
     if column.resolution is None:
         return np.where(np.isnan(values), np.nextafter(column.lower, -np.inf), values)
     steps = np.rint((values - column.lower) / column.resolution)
+    for code, number in enumerate(column.special):
+        steps[values == number] = -2.0 - code
     return np.where(np.isnan(steps), -1.0, steps)
 
 

@@ -135,7 +135,8 @@ def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArra
     """Numeric columns of a table as it came, NaN where there is no number; a derived one may be absent."""
     for column in schema.columns:
         if column.is_numeric and column.name in raw:
-            yield column, np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
+            numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
+            yield column, np.where(np.isin(numbers, column.special), np.nan, numbers)
 
 
 def _conformity(series: pd.Series, column: Column) -> Conformity:
@@ -150,7 +151,7 @@ def _conformity(series: pd.Series, column: Column) -> Conformity:
         return Conformity(column.name, undeclared=undeclared, missing=missing)
     numbers = np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64)
     undeclared = int(np.isnan(numbers).sum())
-    numbers = numbers[~np.isnan(numbers)]
+    numbers = numbers[~np.isnan(numbers) & ~np.isin(numbers, column.special)]
     assert column.lower is not None and column.upper is not None
     outside = int(((numbers < column.lower) | (numbers > column.upper)).sum())
     off_step = _off_step(numbers, column) if column.resolution is not None else 0

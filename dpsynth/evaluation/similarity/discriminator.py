@@ -222,5 +222,8 @@ def _tree_features(frame: pd.DataFrame, schema: Schema) -> Floats:
             blocks.append(np.where(codes < 0, len(column.categories), codes).astype(np.float64))
         else:
             unit = unit_values(column, frame[column.name])
-            blocks.append(np.where(np.isnan(unit), -1.0, unit))
+            unit = np.where(np.isnan(unit), -1.0, unit)
+            for code, number in enumerate(column.special):
+                unit[(frame[column.name] == number).to_numpy(dtype=bool, na_value=False)] = -2.0 - code
+            blocks.append(unit)
     return np.column_stack(blocks)

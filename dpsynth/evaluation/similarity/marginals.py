@@ -49,7 +49,7 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
         data |= {"type": "categories", "labels": [str(category) for category in column.categories]}
     data |= {
         "share": shares[: grid.present],
-        "missing": shares[-1] if column.missing else None,
+        "missing": sum(shares[grid.present :]) if column.incomplete else None,
         "unit": column.unit,
         "log": column.scale == "log",
         "zero": column.has_zero_cell,
