@@ -40,6 +40,13 @@ def stands_out(values: Array, level: Array, std: float) -> NDArray[np.bool_]:
     return np.asarray(values - level > np.maximum(reach * np.sqrt(std**2 + level + 1.0), level))
 
 
+def _slower(beyond: Array, edge: float) -> Array:
+    """Distances beyond an edge, away from zero, as their square root grows: of the same slope at the edge."""
+    if edge <= 0:
+        return beyond
+    return np.sign(beyond) * 2.0 * edge * (np.sqrt(1.0 + np.abs(beyond) / edge) - 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Cells of one column; make them with `Cells.of`.
@@ -232,6 +239,9 @@ class Cells:
                 scale = np.arcsinh(ends.clip(low, high) / around)
                 at_low, at_high = 1.0 / np.hypot(np.array([low, high]), around)
             start, whole = scale[0], scale[-1] - scale[0]
-            scale = scale + at_low * np.minimum(ends - low, 0.0) + at_high * np.maximum(ends - high, 0.0)
+            below, above = np.minimum(ends - low, 0.0), np.maximum(ends - high, 0.0)
+            if np.isfinite(around):
+                below, above = _slower(below, -low), _slower(above, high)
+            scale = scale + at_low * below + at_high * above
             scale = (scale - start) / whole
             yield (scale[1:] + scale[:-1]) / 2
