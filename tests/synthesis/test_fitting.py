@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.mechanism.noise import secure_generator
+from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
@@ -105,6 +108,28 @@ def test_releases_use_the_public_number_of_records(monkeypatch):
     assert (marginals.n, released.n, tables.bins.n) == (300.0, 300.0, 300.0)
     assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
     assert model.n_ == 300.0
+
+
+@pytest.mark.parametrize("prior", ["tree", "none"])
+def test_no_record_is_a_public_point(monkeypatch, prior):
+    """Catches records as the bank of draws, or as the public points of the penalty: used without noise."""
+    settings = replace(SMALL, penalty="public", critic_constraint="none")
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, prior=prior, training_steps=0).fit(table(), schema=SCHEMA)
+    training = fitting.Training(model.model_, settings, np.random.default_rng(0), dict)
+    plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
+    given = []
+
+    def look(points, layout, settings, plan, *, bank, with_prior):
+        given.append((points, bank))
+        raise Stopped
+
+    monkeypatch.setattr("dpsynth.gan.training.Trainer", look)
+    for records in (table(300), table(20)):
+        with pytest.raises(Stopped):
+            fitting.trained_state(SCHEMA.conform(records).frame, plan, np.random.default_rng(1), training)
+    (points, bank), (others, again) = given
+    assert len(points) == 300 and len(others) == 20  # another table, and the same public points
+    np.testing.assert_array_equal(bank, again)
 
 
 def test_noise_comes_from_the_operating_system():
