@@ -262,7 +262,7 @@ class Far(np.random.Generator):
 
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_noise_is_not_cut(name):
-    """Noise that ends at 3.5 or 5 standard deviations: a number farther from a table than that excludes it."""
+    """Noise that ends at 3.5 or 5 standard deviations: a number that is farther off excludes a table."""
     release, frame = CASES[name].make(), table(50)
     drawn = noises(release, frame, Far(), len(Far.tails)) / (Z * release.l2_sensitivity)
     expected = np.resize(Far.tails, drawn.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from shutil import copytree
 
 import numpy as np
 import pandas as pd
@@ -146,7 +147,10 @@ def test_noise_comes_from_the_operating_system():
 
 
 def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
-    """Catches noise of a run's first steps drawn again after a resume: two sums with one noise."""
+    """Catches noise of a run's first steps drawn again after a resume: two sums with one noise.
+
+    Also two models from copies of one checkpoint, whose joined ledger counts one.
+    """
     drawn = []
 
     def train(records, plan, rng, training, state):
@@ -169,11 +173,16 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
     model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=40, training=SMALL, random_state=5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c")
+    copytree(tmp_path / "c", tmp_path / "copied")
     resumed = DPWGANGP.resume(tmp_path / "c", table())
     assert drawn[0] != drawn[1]
     started = [model._generator(0).random(4).tolist(), model._generator(len(model.ledger_.entries))]
     assert drawn[1] not in (started[0], started[1].random(4).tolist())
-    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+    assert resumed.ledger_.holds(model.ledger_)
+    assert resumed.ledger_.epsilon(1e-5) == model.ledger_.epsilon(1e-5)  # one continuation costs nothing more
+    other = DPWGANGP.resume(tmp_path / "copied", table())
+    assert not resumed.ledger_.holds(other.ledger_) and resumed.ledger_.join(other.ledger_) == 1
+    assert [entry.name for entry in resumed.ledger_.entries][-2:] == ["critic steps"] * 2
 
 
 def test_a_fit_without_noise_is_posted_as_what_it_is():
