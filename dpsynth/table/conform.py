@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.formulas import unescape
 
@@ -327,7 +327,7 @@ def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | 
     line = csv_line(path, row) if path is not None else None
     if line is not None:
         place = f"{place} ({path}, line {line})"
-    return DataError(f"column {column.name!r}, {place}: {shown} {why}")
+    return of_records(f"column {column.name!r}, {place}: {shown} {why}")
 
 
 def csv_line(path: str | Path, row: int) -> int | None:

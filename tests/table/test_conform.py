@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from dpsynth.errors import DataError
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
+from dpsynth.table.derived import add_derived
 from dpsynth.table.grid import Grid
+from dpsynth.table.io import read_table
 from dpsynth.table.schema import Schema
 
 COLUMNS = (
@@ -145,3 +147,34 @@ def test_a_record_is_read_alike_in_whatever_company(column, cells, missing, word
     expected = None if None in alone else [one for row in alone for one in row]
     assert conformed(schema, cells, dtype) == expected
     assert conformed(schema, cells[::-1], dtype) == (expected and expected[::-1])
+
+
+BAD = {
+    "no number": (COLUMNS[1], [40.0, "forty"], "'forty' is not a number"),
+    "infinite": (COLUMNS[1], [40.0, np.inf], "is infinite"),
+    "not whole": (COLUMNS[2], [10.0, 10.5], "10.5 is not a whole number"),
+    "missing": (COLUMNS[1], [40.0, None], "is missing"),
+    "category": (Column(name="sex", kind="binary", categories=("F", "M")), ["F", "X"], "'X' is not one of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_an_error_about_a_cell_is_for_the_owner(case):
+    """Catches a private value or row that is shown without the mark of what may not be shared."""
+    column, cells, words = BAD[case]
+    with pytest.raises(DataError) as refusal:
+        Schema(columns=(column,)).conform(pd.DataFrame({column.name: cells}))
+    said = str(refusal.value)
+    assert words in said and "row 2" in said and said.endswith("(internal: not for release)")
+
+
+def test_an_error_about_a_line_or_a_derived_value_is_for_the_owner(tmp_path):
+    """Catches the same in files, and where a formula has no value for a record."""
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
+    with pytest.raises(DataError, match=r"line 3: 3 cells.*\(internal: not for release\)$"):
+        read_table(tmp_path / "a.csv")
+    numbers = [Column(name=name, kind="continuous", lower=1, upper=9) for name in "ab"]
+    ratio = Column(name="c", kind="continuous", lower=0, upper=9, derived="a / b")
+    schema = Schema(columns=(*numbers, ratio))
+    with pytest.raises(DataError, match=r"row 1: a / b has no value.*\(internal: not for release\)$"):
+        add_derived(pd.DataFrame({"a": [1.0], "b": [np.nan]}), schema.formulas, schema.columns)
