@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.events.events import event_from_dict, event_to_dict
@@ -44,7 +44,7 @@ class Entry:
     adjacency: str = ADD_REMOVE
     detail: str = ""
     stage: int = 1
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = field(default=(), repr=False)
 
     def with_key(self) -> Entry:
         """The entry with one more random key."""
