@@ -15,6 +15,9 @@
 
 from __future__ import annotations
 
+#: The mark of what was computed from private records without payment, in messages, tables and reports.
+INTERNAL = "internal: not for release"
+
 
 class DpsynthError(Exception):
     """Base of all exceptions raised by dpsynth."""
@@ -54,3 +57,14 @@ class RunError(DpsynthError):
 
 class RejectionError(RunError):
     """A rule refuses nearly every record that the model draws; the message names it."""
+
+
+def of_records(message: str) -> DataError:
+    """Give the error of a message that quotes a value, a row or a number of private records, and mark it so.
+
+    Examples
+    --------
+    >>> of_records("column 'age', row 3: 'x' is not a number")
+    DataError("column 'age', row 3: 'x' is not a number (internal: not for release)")
+    """
+    return DataError(f"{message} ({INTERNAL})")

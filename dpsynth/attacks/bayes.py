@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import inside, one_of
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, share
 
 Floats = NDArray[np.float64]
@@ -250,7 +250,7 @@ def tpr_at_fpr(members: ArrayLike, non_members: ArrayLike, fpr: float, level: fl
     if not len(ours):
         raise InputError("members must hold at least one score")
     if fpr < lowest_fpr(len(others)):
-        raise InputError(
+        raise of_records(
             f"fpr must be at least {lowest_fpr(len(others)):g} with {len(others)} non-members, not {fpr:g}: "
             "a lower rate rests on fewer than 10 false positives"
         )

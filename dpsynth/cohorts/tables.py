@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import DataError, InputError, of_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -203,11 +203,11 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
         try:
             yield connection
         except duckdb.InvalidInputException as problem:
-            raise DataError(_of_a_row(str(problem), folder)) from None
+            raise of_records(_of_a_row(str(problem), folder)) from None
         except duckdb.OutOfMemoryException as problem:
             raise DataError(f"{folder}: the queries need more memory or disk ({_line(problem)})") from None
         except (duckdb.IOException, duckdb.DataError) as problem:
-            raise DataError(f"{folder}: cannot be read ({_line(problem)})") from None
+            raise of_records(f"{folder}: cannot be read ({_line(problem)})") from None
         except RuntimeError as problem:  # what DuckDB makes of Ctrl-C while a query runs
             if "interrupted" in str(problem).lower():
                 raise KeyboardInterrupt from None

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.datasets.table import Table
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.table.schema import Schema
 
 
@@ -58,7 +58,7 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
     uniform = np.array([int.from_bytes(d, "big") for d in digests], dtype=np.float64) / 2.0**64
     in_test = uniform < test_fraction
     if in_test.all() or not in_test.any():
-        raise DataError(
+        raise of_records(
             f"a table of {len(in_test)} rows cannot be split with test_fraction {test_fraction!r}"
         )
     return _parts(table, in_test, test_fraction)
@@ -105,7 +105,7 @@ def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple
     n = len(table.frame)
     n_test = _test_size(n, test_fraction)
     if not 0 < n_test < n:
-        raise DataError(f"a table of {n} rows cannot be split with test_fraction {test_fraction!r}")
+        raise of_records(f"a table of {n} rows cannot be split with test_fraction {test_fraction!r}")
     rng = np.random.default_rng(seed)
     if table.outcome is None:
         strata = np.zeros(n, dtype=np.intp)

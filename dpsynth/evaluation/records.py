@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dpsynth.errors import InputError
+from dpsynth.errors import INTERNAL, InputError
 from dpsynth.files.markdown import inert
 
 #: what stands beside an internal number wherever it is printed
-INTERNAL = "internal: not for release"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, of_records
 from dpsynth.regression.estimates import Estimates
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
@@ -76,7 +76,7 @@ class Tables:
 
 def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     if len(frame) < 2:
-        raise DataError(f"the {name} table must have at least 2 records, got {len(frame)}")
+        raise of_records(f"the {name} table must have at least 2 records, got {len(frame)}")
     try:
         return round_frame(schema.columns, schema.conform(frame).frame)
     except DataError as problem:

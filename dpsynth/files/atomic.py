@@ -13,9 +13,10 @@ from typing import Any
 from dpsynth.errors import DataError
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a UTF-8 text file, wholly or not at all."""
+def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:
+    """Write a UTF-8 text file, wholly or not at all; a private one can be read by its owner alone."""
     with replaced(path) as temporary:
+        temporary.touch(0o600 if private else 0o666)
         temporary.write_text(text, encoding="utf-8")
 
 

@@ -5,7 +5,8 @@ deviations, and that mismatch of supports can cost up to 1e-4 of delta by itself
 of a training step's time, so a background thread draws the next chunk while the current one is used (NumPy
 releases the interpreter lock while it draws).
 
-Attacks on the rounding of floating-point noise (Mironov 2012) are not covered.
+Attacks on the rounding of floating-point noise (Mironov 2012) are not covered, but for a private number of
+records, which is released as a whole number.
 """
 
 from __future__ import annotations

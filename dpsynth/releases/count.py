@@ -13,7 +13,7 @@ from dpsynth.releases.records import Records
 
 @dataclass(frozen=True, kw_only=True)
 class CountRelease(GaussianRelease[float]):
-    """The number of records, at least 1; sensitivity 1 under add/remove.
+    """The number of records, whole and at least 1; sensitivity 1 under add/remove.
 
     Parameters
     ----------
@@ -40,5 +40,8 @@ class CountRelease(GaussianRelease[float]):
         return [np.array(float(records.size()))]
 
     def finish(self, noisy: Sequence[Array]) -> float:
-        """A number of records that can be: at least 1."""
-        return max(1.0, float(noisy[0]))
+        """A number of records that can be: whole and at least 1.
+
+        The last digits of a double show which exact numbers can have led to it (Mironov 2012).
+        """
+        return max(1.0, float(np.rint(noisy[0])))

@@ -201,4 +201,4 @@ class MarginalsRelease(GaussianRelease[Marginals]):
             return float(self.n)
         precisions = [self.n_std**-2.0, *(1.0 / (len(counts) * self.noise_std**2) for counts in noisy)]
         sums = [self.n, *(float(counts.sum()) for counts in noisy)]
-        return max(1.0, float(np.average(sums, weights=precisions)))
+        return max(1.0, float(np.rint(np.average(sums, weights=precisions))))

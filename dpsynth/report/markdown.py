@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, round_up
 from dpsynth.accounting.ledger.summary import Summary
-from dpsynth.evaluation.records import INTERNAL
+from dpsynth.errors import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped, levels

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsynth.evaluation.records import INTERNAL
+from dpsynth.errors import INTERNAL
 from dpsynth.files.markdown import inert
 from dpsynth.regression.digits import effect_texts, interval_texts
 from dpsynth.report.details import Effect

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.formulas import unescape
 
@@ -179,7 +179,7 @@ def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Seri
     if not absent:
         return values
     numbers = {number for word in absent if (number := _as_number(word)) is not None}
-    codes, uniques = pd.factorize(values.astype(object))
+    codes, uniques = _distinct(values)
     said = [
         (value.strip() if isinstance(value, str) else _spoken(value)) in absent
         or (column.is_numeric and _as_number(value) in numbers)
@@ -252,17 +252,39 @@ def _numbers(column: Column, values: pd.Series, present: np.ndarray, path: str |
 
 def _categories(column: Column, values: pd.Series, path: str | Path | None) -> np.ndarray:
     """Return the column as an object array of declared categories, None where missing."""
-    codes, uniques = pd.factorize(values.astype(object))
-    matched = np.empty(len(uniques) + 1, dtype=object)
-    matched[-1] = None  # factorize's code of a missing value is -1
-    for code, value in enumerate(uniques):
-        category = _match(column, value)
-        if category is None:
-            row = int(np.argmax(codes == code))
-            declared = _listed(column.categories)
-            raise _problem(column, row, value, f"is not one of the declared categories {declared}", path)
-        matched[code] = category
-    return matched[codes]
+    codes, uniques = _distinct(values)
+    matched = np.array([*(_match(column, value) for value in uniques), None], dtype=object)[codes]
+    unknown = (codes >= 0) & pd.isna(matched)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        why = f"is not one of the declared categories {_listed(column.categories)}"
+        raise _problem(column, row, uniques[codes[row]], why, path)
+    return matched
+
+
+# of these, equal values of one type read alike; of others (decimals, times) those that are written alike do
+_PLAIN = (str, int, float, np.generic)
+
+
+def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
+    """Distinct cells, and the place of each row's among them; -1 for a missing value.
+
+    Cells of different types are told apart: ``True == 1``, and one must not decide how the other is read.
+    """
+    cells = values.astype(object).to_numpy()
+    uniques: list[Any] = []
+    codes = np.full(len(cells), -1, dtype=np.intp)
+    present = np.flatnonzero(pd.notna(cells))
+    types = [type(cell) for cell in cells[present]]
+    kinds = dict.fromkeys(types)
+    for kind in kinds:
+        rows = present if len(kinds) == 1 else present[[other is kind for other in types]]
+        part = cells[rows]
+        keys = part if issubclass(kind, _PLAIN) else np.array([repr(cell) for cell in part], dtype=object)
+        found, _ = pd.factorize(keys)
+        codes[rows] = found + len(uniques)
+        uniques += list(part[np.unique(found, return_index=True)[1]])
+    return codes, uniques
 
 
 def _match(column: Column, value: Any) -> Any:
@@ -311,7 +333,7 @@ def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | 
     line = csv_line(path, row) if path is not None else None
     if line is not None:
         place = f"{place} ({path}, line {line})"
-    return DataError(f"column {column.name!r}, {place}: {shown} {why}")
+    return of_records(f"column {column.name!r}, {place}: {shown} {why}")
 
 
 def csv_line(path: str | Path, row: int) -> int | None:

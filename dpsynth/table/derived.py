@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import DataError
+from dpsynth.errors import of_records
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast
 from dpsynth.table.formula import Formula, parse_formula
@@ -84,7 +84,9 @@ def add_derived(
         if not column.missing and np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
             given = ", ".join(f"{name} = {series[name].iloc[row]}" for name in formula.inputs)
-            raise DataError(f"column {column.name!r}, row {row + 1}: {formula.text} has no value for {given}")
+            raise of_records(
+                f"column {column.name!r}, row {row + 1}: {formula.text} has no value for {given}"
+            )
         series[column.name] = cast(column, values, frame.index)
     return pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
 

@@ -102,7 +102,7 @@ class Draft:
         return [_said(kind, text, remarks) for (kind, text), remarks in groups.items()]
 
     def to_yaml(self, path: str | Path | None = None) -> str:
-        """Return the schema as YAML, remarks as comments, and write it to ``path`` if one is given."""
+        """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
         declared = set(self.schema.names)
         about = [remark for remark in self.remarks if remark.column not in declared]
         lines = _comment(_HEAD)
@@ -120,7 +120,7 @@ class Draft:
             lines.append(line)
         text = "\n".join(lines) + "\n"
         if path is not None:
-            write_text(path, text)
+            write_text(path, text, private=True)
         return text
 
 

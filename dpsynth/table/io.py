@@ -17,7 +17,7 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import replaced
 from dpsynth.table.cells import ABSENT
 from dpsynth.table.column import Column
@@ -98,19 +98,19 @@ def _csv_cells(path: Path) -> tuple[list[str], list[list[str]]]:
                 if len(row) == len(names):
                     rows.append(row)
                 elif row:  # a blank line is no record
-                    raise DataError(
+                    raise of_records(
                         f"{path}, line {reader.line_num}: {len(row)} cells where the header has {len(names)}"
                         " (a cell that holds a comma must stand in double quotes)"
                     )
         except csv.Error as problem:
-            raise DataError(f"{path}, line {reader.line_num}: not CSV: {problem}") from None
+            raise of_records(f"{path}, line {reader.line_num}: not CSV: {problem}") from None
     return names, rows
 
 
 def _lines(file: IO[str], path: Path) -> Iterator[str]:
     for number, line in enumerate(file, start=1):
         if "\0" in line:
-            raise DataError(
+            raise of_records(
                 f"{path}, line {number}: a NUL byte: the file is damaged or not UTF-8 text; save it anew"
             )
         yield line

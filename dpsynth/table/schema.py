@@ -301,10 +301,13 @@ class Schema(BaseModel):
         return cls(**{**data, "columns": tuple(columns)})
 
     def to_yaml(self, path: str | Path | None = None) -> str:
-        """Return the schema as YAML text, and write it to ``path`` if one is given."""
+        """Return the schema as YAML text, and write it to ``path`` if one is given.
+
+        While it has unreviewed fields, which were read off records, only its owner can read the file.
+        """
         text = dump_yaml(self.to_dict())
         if path is not None:
-            write_text(path, text)
+            write_text(path, text, private=bool(self.unreviewed))
         return text
 
     @classmethod

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, of_records
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
@@ -103,13 +103,13 @@ def draft(
             columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
         except LeftOut as why:
             if column == outcome:
-                raise DataError(f"the outcome {column!r} cannot be used: {why}") from None
+                raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
             if column in keep:
-                raise DataError(f"column {column!r} cannot be kept: {why}") from None
+                raise of_records(f"column {column!r} cannot be kept: {why}") from None
             said.left_out(why)
         remarks += said.remarks
     if not columns:
-        raise DataError(f"a schema cannot be drafted: no column is left ({'; '.join(map(str, remarks))})")
+        raise of_records(f"a schema cannot be drafted: no column is left ({'; '.join(map(str, remarks))})")
     left = tuple(n for n in names if n not in {column.name for column in columns})
     return Draft(
         Schema(
@@ -126,7 +126,7 @@ def draft(
 
 def _names(frame: pd.DataFrame) -> list[str]:
     if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise DataError(f"a schema cannot be drafted from {frame.shape[0]} rows and {frame.shape[1]} columns")
+        raise DataError("a schema cannot be drafted from a table without rows or columns")
     names = [str(label) for label in frame.columns]
     twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
     if twice is not None:

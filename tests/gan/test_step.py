@@ -83,21 +83,38 @@ def test_one_record_moves_the_release_by_at_most_the_sensitivity(case):
     trainer, settings, plan = trainer_of(case, critic_learning_rate=0.5)
     rng = np.random.default_rng(3)
     arrays = updated(trainer, rng)
+    moved = moves(trainer, settings, plan, arrays, trainer.step.draws.draw(rng))
+    assert 1e-3 < moved.max() <= 1.0 + 5e-4
+
+
+def moves(trainer, settings, plan, arrays, chunk):
+    """How far each of the first twelve sampled records moves the release, in units of its stds."""
     weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
     _, stds = noise_scales(LAYOUT, settings, plan)(weights)
-    chunk = trainer.step.draws.draw(rng)
     with_all, _ = one_critic_gradient(trainer, arrays, chunk)
-    largest = 0.0
-    members = np.flatnonzero(chunk["records"][0, 0] >= 0)
-    for place in members[:12]:
+    lengths = []
+    for place in np.flatnonzero(chunk["records"][0, 0] >= 0)[:12]:
         without = {name: a.copy() for name, a in chunk.items()}
         without["records"][0, 0, place] = -1
         less, _ = one_critic_gradient(trainer, arrays, without)
         moved = [trainer.step.expected_batch * (a - b) for a, b in zip(with_all, less, strict=True)]
-        largest = max(
-            largest, sum(float(((m / s.numpy()) ** 2).sum()) for m, s in zip(moved, stds, strict=True))
-        )
-    assert 1e-6 < largest <= 1.0 + 1e-3
+        squares = [float(((m / s.numpy()) ** 2).sum()) for m, s in zip(moved, stds, strict=True)]
+        lengths.append(np.sqrt(sum(squares)))
+    return np.array(lengths)
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.4, 0.9, 1.5])
+def test_a_clipped_record_has_the_length_it_is_clipped_to(clip):
+    """Catches clipping by the square of a length, which cuts too little between the clip norm and 1."""
+    lengths = []
+    for norm in (clip, 1e3):
+        trainer, settings, plan = trainer_of("clipping", clip_norm=norm)
+        rng = np.random.default_rng(3)
+        arrays = started(trainer, rng)
+        arrays["critic"] = [0.6 * a for a in arrays["critic"]]
+        lengths.append(norm * moves(trainer, settings, plan, arrays, trainer.step.draws.draw(rng)))
+    assert lengths[1].min() < 1 < lengths[1].max()
+    np.testing.assert_allclose(lengths[0], np.minimum(lengths[1], clip), rtol=5e-3)
 
 
 @pytest.mark.parametrize("case", ["spectral", "maxmin"])

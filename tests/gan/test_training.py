@@ -35,10 +35,10 @@ def points(n=80):
     return x
 
 
-def make(steps=40, multiplier=1.0, n=80, **options):
+def make(steps=40, multiplier=1.0, n=80, in_graph=None, **options):
     settings = TrainingSettings(**(SMALL | options))
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
-    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False)
+    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=in_graph)
 
 
 @pytest.mark.slow
@@ -91,6 +91,18 @@ def test_no_noise_comes_twice(monkeypatch):
         draws.noise(chunk, i, j) for chunk, limit, _ in watched(trainer) for i in range(limit) for j in (0, 1)
     ]
     assert len(noise) == 40 and len(np.unique(np.stack(noise))) > 0.999 * np.stack(noise).size
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_no_sample_comes_twice(monkeypatch, in_graph):
+    """Catches one Poisson sample for all critic steps of an iteration, for several iterations or chunks."""
+    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    taken = [
+        tuple(batch)
+        for chunk, limit, _ in watched(make(steps=40, in_graph=in_graph))
+        for batch in chunk["records"][:limit].reshape(-1, chunk["records"].shape[-1])
+    ]
+    assert len(taken) == 40 and len({batch[:15] for batch in taken}) == 40
 
 
 def test_a_run_is_what_its_plan_says(monkeypatch):
@@ -187,6 +199,18 @@ def test_draws_inside_the_program_are_made_in_float64():
     program = tf.function(lambda j: draws.noise({"noise_seed": seeds}, 0, j)).get_concrete_function(0)
     made = [op for op in program.graph.get_operations() if "RandomNormal" in op.type]
     assert made and all(op.get_attr("dtype") == tf.float64 for op in made)
+
+
+def test_every_bit_of_a_seed_inside_the_program_is_random():
+    """Catches seeds of 16 bits, all of which an attacker can try.
+
+    No bit stays as it is, none goes with another (as those of a sign do), and no seed of many comes twice.
+    """
+    draws = GraphDraws(DrawShapes(1024, 1, 10, 10, 0.5, 8, 0), TrainingSettings(critic_steps=2), noisy=True)
+    seeds = draws.draw(np.random.default_rng(0))["noise_seed"].reshape(-1, 2)
+    assert len(np.unique(seeds)) == seeds.size == 4096
+    bits = np.unpackbits(seeds.view(np.uint8), axis=1)
+    assert np.abs(np.corrcoef(bits.T) - np.eye(128)).max() < 0.2
 
 
 @pytest.mark.slow

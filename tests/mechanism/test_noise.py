@@ -60,6 +60,14 @@ def test_secure_generators_are_cryptographic_and_differ():
     assert stats.kstest(standard_normals(first, 2000), "norm").pvalue > 1e-6
 
 
+def test_every_bit_of_a_key_is_random():
+    """Catches a key of 16 bits, all of which an attacker can try: 64 keys leave no bit as it is."""
+    keys = [int(word) for _ in range(64) for word in secure_generator().bit_generator.state["s"]["seed"][:2]]
+    for words in (keys[::2], keys[1::2]):
+        assert np.bitwise_or.reduce(np.array(words, np.uint64)) == 2**64 - 1
+        assert np.bitwise_and.reduce(np.array(words, np.uint64)) == 0
+
+
 def test_it_is_aes_in_counter_mode():
     """Catches a generator of that name that is something else: its bits are those of the standard's cipher.
 

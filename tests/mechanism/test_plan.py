@@ -4,6 +4,8 @@ import sys
 
 import dp_accounting
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError
 from dpsynth.mechanism.plan import Plan
@@ -17,6 +19,12 @@ def test_event_is_what_the_fields_say():
     sampled = dp_accounting.PoissonSampledDpEvent(0.1, gaussian)
     assert Plan(**FIELDS).event == dp_accounting.SelfComposedDpEvent(sampled, 20)
     assert Plan(**FIELDS | {"sampling_prob": 1.0, "steps": 1}).event == gaussian
+
+
+@given(st.floats(1e-9, 1.0, exclude_max=True))
+def test_the_probability_is_posted_as_it_is(q):
+    """Catches a probability that is rounded on its way to the ledger: rounded down, records come in free."""
+    assert Plan(**FIELDS | {"sampling_prob": q}).event.event.sampling_probability == q
 
 
 def test_no_noise_is_no_privacy():

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.errors import InputError
+from dpsynth.mechanism import sampling
 from dpsynth.mechanism.sampling import poisson_batches
 
 
@@ -69,6 +70,14 @@ def test_records_and_pairs_are_independent():
     assert np.abs((pairs - steps * q) / np.sqrt(steps * q * (1 - q))).max() < 4.5
     lagged = (mask[1:] * mask[:-1]).sum(axis=0)
     assert np.abs((lagged - steps * q) / np.sqrt(steps * q * (1 - q))).max() < 4.5
+
+
+def test_blocks_are_drawn_afresh(monkeypatch):
+    """Catches steps whose sample is that of a step in another block: random numbers are drawn by blocks."""
+    monkeypatch.setattr(sampling, "_BLOCK", 400)
+    mask = membership(poisson_batches(np.random.default_rng(3), 100, 0.5, 30, 64), 100)
+    assert len(np.unique(mask, axis=0)) == 30
+    assert (mask[:, None] != mask).sum(axis=2)[np.triu_indices(30, 1)].min() > 20  # 50 on average
 
 
 @pytest.mark.parametrize("units", [0.25, 1.0, 1.75])

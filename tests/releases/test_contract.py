@@ -250,6 +250,28 @@ def test_noise_is_the_generators_own_in_float64(name):
     np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-11)
 
 
+class Far(np.random.Generator):
+    """A generator whose normals lie where a table of a few hundred cells hardly ever has one."""
+
+    tails = (3.6, -3.6, 5.2, -5.2, 9.0, -9.0)
+
+    def __init__(self):
+        super().__init__(np.random.PCG64(0))
+        self.next = itertools.cycle(self.tails)
+
+    def standard_normal(self, size=None, dtype=np.float64, out=None):
+        return np.array([next(self.next) for _ in range(int(np.prod(size)))]).reshape(size)
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_noise_is_not_cut(name):
+    """Noise that ends at 3.5 or 5 standard deviations: a number that is farther off excludes a table."""
+    release, frame = CASES[name].make(), table(50)
+    drawn = noises(release, frame, Far(), len(Far.tails)) / (Z * release.l2_sensitivity)
+    expected = np.resize(Far.tails, drawn.shape)
+    np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_what_is_released_is_made_of_noisy_counts(name, monkeypatch):
     """A release that looks at the records once more, or that is made of counts without noise."""

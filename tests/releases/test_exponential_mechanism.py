@@ -38,3 +38,28 @@ def test_bad_arguments():
         choose([1.0], 0.0, rng)
     with pytest.raises(ConfigError, match="no candidate"):
         choose([], 1.0, rng)
+
+
+class Far(np.random.Generator):
+    """Gumbel noise that lifts the first candidate so many times its scale above all others."""
+
+    def __init__(self, height):
+        super().__init__(np.random.PCG64(0))
+        self.height = height
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None):
+        noise = np.zeros(size)
+        noise[0] = self.height * scale
+        return noise
+
+
+@pytest.mark.parametrize("height", [4.0, 8.0, 16.0, 36.0])
+def test_gumbel_noise_is_not_cut(height):
+    """Noise that ends somewhere: a candidate that scores far below the best is then never chosen.
+
+    36 is where uniform numbers of 53 bits end.
+    """
+    epsilon = 0.3
+    lead = height * 2.0 / epsilon
+    assert choose([0.0, 0.99 * lead, 0.0], epsilon, Far(height)) == 0
+    assert choose([0.0, 1.01 * lead, 0.0], epsilon, Far(height)) == 1

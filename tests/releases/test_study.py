@@ -48,6 +48,56 @@ def run(
     return releases.run(Ledger(), FrameRecords(frame), study, SCHEMA, draws, len(frame), rng)
 
 
+class Spied(FrameRecords):
+    """Records that remember in which ways they were read."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        super().__init__(frame)
+        self.read: list[str] = []
+
+    def __getattribute__(self, name: str):
+        if name in {"_size", "_counts", "_sums", "_frame", "_records"}:
+            object.__getattribute__(self, "read").append(name)
+        return super().__getattribute__(name)
+
+
+class Watched(Ledger):
+    """A ledger that remembers what drew the noise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: list[np.random.Generator] = []
+
+    def run(self, release, records, rng):
+        self.drawn.append(rng)
+        return super().run(release, records, rng)
+
+
+READ = {
+    "logistic: died ~ x + z + sex": ["_sums"] * 3,
+    "linear: x ~ z + sex": ["_sums"] * 3,
+    "cox: (days, died) ~ x + z": ["_sums"] * 4,
+}
+
+
+@pytest.mark.parametrize("model", READ)
+def test_nothing_but_the_releases_reads_the_records(model):
+    """Quantiles, caps, intervals, shares or totals of the records: one more reading than stand in the ledger.
+
+    Also noise of a seed of somebody's own: one generator draws that of all readings.
+    """
+    study, survival = Study(model=model), model.startswith("cox")
+    frame, draws = (cohort(n, seed=n).assign(days=lambda t: 1.0 + 5 + t["z"]) for n in (400, 3000))
+    columns = (*SCHEMA.columns, Column(name="days", kind="continuous", lower=0, upper=20))
+    schema = Schema(columns=columns, outcome="died", n_public=400)
+    records, ledger, rng = Spied(frame), Watched(), np.random.default_rng(0)
+    releases = StudyReleases.plan("a", noise_multiplier=5.0, survival=survival)
+    releases.run(ledger, records, study, schema, draws, 400.0, rng)
+    assert [name for name in records.read if name != "_records"] == READ[model]
+    assert records.read.count("_records") == len(READ[model]) == len(ledger.entries)
+    assert all(drawn is rng for drawn in ledger.drawn) and len(ledger.drawn) == len(ledger.entries)
+
+
 def maximum(frame: pd.DataFrame):
     known = frame.dropna()
     terms = np.column_stack([known["x"], known["z"], known["sex"] == "M"]).astype(float)

@@ -210,6 +210,17 @@ def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -
             pipeline.run(config(**QUICK), "out", resume=True, ledger=ledger)
 
 
+def test_a_named_ledger_counts_beside_that_of_the_folder(folder: Path) -> None:
+    """Would catch --ledger that is passed over where the folder has a ledger, or the other way round."""
+    pipeline.run(config(**QUICK), "out")
+    of_folder = Ledger.load("out/ledger.json")
+    named = earlier_ledger()
+    named.save("named.json")
+    pipeline.run(config(**QUICK), "out", force=True, ledger="named.json")
+    written = Ledger.load("out/ledger.json")
+    assert written.holds(named) and written.holds(of_folder) and len(written.stages) == 3
+
+
 def test_a_replaced_or_failed_fit_counts(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from shutil import copytree
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.mechanism.noise import secure_generator
+from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
@@ -107,21 +111,49 @@ def test_releases_use_the_public_number_of_records(monkeypatch):
     assert model.n_ == 300.0
 
 
+@pytest.mark.parametrize("prior", ["tree", "none"])
+def test_no_record_is_a_public_point(monkeypatch, prior):
+    """Catches records as the bank of draws, or as the public points of the penalty: used without noise."""
+    settings = replace(SMALL, penalty="public", critic_constraint="none")
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, prior=prior, training_steps=0).fit(table(), schema=SCHEMA)
+    training = fitting.Training(model.model_, settings, np.random.default_rng(0), dict)
+    plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
+    given = []
+
+    def look(points, layout, settings, plan, *, bank, with_prior):
+        given.append((points, bank))
+        raise Stopped
+
+    monkeypatch.setattr("dpsynth.gan.training.Trainer", look)
+    for records in (table(300), table(20)):
+        with pytest.raises(Stopped):
+            fitting.trained_state(SCHEMA.conform(records).frame, plan, np.random.default_rng(1), training)
+    (points, bank), (others, again) = given
+    assert len(points) == 300 and len(others) == 20  # another table, and the same public points
+    np.testing.assert_array_equal(bank, again)
+
+
 def test_noise_comes_from_the_operating_system():
     """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
     first, second = (
-        DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA, ledger=Watched())
+        DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=True, votes=True).fit(
+            table(), schema=SCHEMA.with_n_public(None), ledger=Watched()
+        )
         for _ in range(2)
     )
+    assert list(first.ledger_.ran) == READINGS[:-1]
     kinds = {type(rng.bit_generator) for _, _, rng in first.ledger_.ran.values()}
     assert kinds == {type(secure_generator().bit_generator)}
-    a, b = (model.model_.encoder.marginals.probabilities[0] for model in (first, second))
+    a, b = (model.model_.encoder.marginals.probabilities[-1] for model in (first, second))
     assert not np.allclose(a, b)
     assert not first.ledger_.seeded
 
 
 def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
-    """Catches noise of a run's first steps drawn again after a resume: two sums with one noise."""
+    """Catches noise of a run's first steps drawn again after a resume: two sums with one noise.
+
+    Also two models from copies of one checkpoint, whose joined ledger counts one.
+    """
     drawn = []
 
     def train(records, plan, rng, training, state):
@@ -144,11 +176,16 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
     model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=40, training=SMALL, random_state=5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c")
+    copytree(tmp_path / "c", tmp_path / "copied")
     resumed = DPWGANGP.resume(tmp_path / "c", table())
     assert drawn[0] != drawn[1]
     started = [model._generator(0).random(4).tolist(), model._generator(len(model.ledger_.entries))]
     assert drawn[1] not in (started[0], started[1].random(4).tolist())
-    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+    assert resumed.ledger_.holds(model.ledger_)
+    assert resumed.ledger_.epsilon(1e-5) == model.ledger_.epsilon(1e-5)  # one continuation costs nothing more
+    other = DPWGANGP.resume(tmp_path / "copied", table())
+    assert not resumed.ledger_.holds(other.ledger_) and resumed.ledger_.join(other.ledger_) == 1
+    assert [entry.name for entry in resumed.ledger_.entries][-2:] == ["critic steps"] * 2
 
 
 def test_a_fit_without_noise_is_posted_as_what_it_is():

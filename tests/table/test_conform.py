@@ -7,10 +7,15 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from dpsynth.errors import DataError
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
+from dpsynth.table.derived import add_derived
 from dpsynth.table.grid import Grid
+from dpsynth.table.io import read_table
 from dpsynth.table.schema import Schema
 
 COLUMNS = (
@@ -33,11 +38,11 @@ def test_rounding_is_that_of_decimal_arithmetic_and_of_the_encoder(column):
     before = frame.copy()
     found = round_frame([column], frame)[column.name]
     lower, step = Decimal(repr(column.lower)), Decimal(repr(column.resolution))
-    for given, rounded in zip(frame[column.name], found, strict=True):
-        if pd.isna(given):
+    for exact, rounded in zip(frame[column.name], found, strict=True):
+        if pd.isna(exact):
             assert pd.isna(rounded)
             continue
-        steps = ((Decimal(float(given)) - lower) / step).to_integral_value(ROUND_HALF_EVEN)
+        steps = ((Decimal(float(exact)) - lower) / step).to_integral_value(ROUND_HALF_EVEN)
         assert float(rounded) == float(lower + steps * step)
     assert found.dtype == column.dtype and frame.equals(before)
     grid = Grid.from_column(column, max_values=10_000)
@@ -73,3 +78,103 @@ def test_one_cell_does_not_decide_how_the_others_are_read(words):
         checked = schema.check(frame)
         assert checked["age"].isna().tolist() == [True, False, True]
         assert checked["code"].isna().tolist() == [True, False, False]
+
+
+#: Cells that equal one another, or say the same, in as many types as a reader makes of them.
+CELLS = (
+    *(True, False, 1, 0, 1.0, 0.0, -0.0, 2, 2.5, 9, None, np.nan, pd.NA, pd.NaT),
+    *(
+        "1",
+        "0",
+        " 1",
+        "1.0",
+        "2",
+        "2.5",
+        "9",
+        "1e0",
+        "true",
+        "True",
+        "TRUE",
+        "false",
+        "yes",
+        "no",
+        "a",
+        "",
+        "NA",
+        "?",
+    ),
+    *(np.int64(1), np.float32(1), np.bool_(True), np.str_("1"), Decimal(1), Decimal("1.0"), Decimal("2.50")),
+    *("=1", "'=1", "1_0", float("inf"), [1], pd.Timestamp("2020-01-01"), pd.Timedelta(1)),
+)
+CATEGORIES = (
+    *(("1", "true"), ("true", "1"), ("1", "1.0", "a"), ("0", "1"), ("yes", "no"), ("=1", "a", "True")),
+    *((0, 1), (1, 2, 9), (1.0, 2.5), (False, True)),
+)
+COLUMN = st.one_of(
+    st.sampled_from(CATEGORIES).map(lambda c: {"kind": "categorical", "categories": c}),
+    st.just({"kind": "integer", "lower": 0, "upper": 5}),
+    st.just({"kind": "continuous", "lower": 0.5, "upper": 2}),
+)
+
+
+def conformed(schema: Schema, cells, dtype) -> list | None:
+    """What the cells of one column are read as; None where they are refused."""
+    try:
+        frame = schema.conform(pd.DataFrame({"c": pd.Series(list(cells), dtype=dtype)})).frame
+    except DataError:
+        return None
+    return [(type(cell), cell) if pd.notna(cell) else None for cell in frame["c"].astype(object)]
+
+
+@given(
+    COLUMN,
+    st.lists(st.sampled_from(CELLS), min_size=1, max_size=6),
+    st.booleans(),
+    st.sets(st.sampled_from(["?", "9", "1.0", "1", "true", "0"])),
+    st.sampled_from([object, None]),
+)
+@example({"kind": "categorical", "categories": ("1", "true")}, [True, 1, 1.0, "1"], False, set(), object)
+@example({"kind": "categorical", "categories": ("true", "a")}, [True, 1, "1"], True, {"1"}, object)
+def test_a_record_is_read_alike_in_whatever_company(column, cells, missing, words, dtype):
+    """Catches one record that changes how others are read: a True that makes every 1 a "true".
+
+    With a dtype of None pandas chooses one in view of all cells, as readers of files do.
+    """
+    schema = Schema(
+        columns=(Column(name="c", missing=missing, **column),), missing_words=tuple(sorted(words))
+    )
+    alone = [conformed(schema, [cell], object) for cell in cells]
+    expected = None if None in alone else [one for row in alone for one in row]
+    assert conformed(schema, cells, dtype) == expected
+    assert conformed(schema, cells[::-1], dtype) == (expected and expected[::-1])
+
+
+BAD = {
+    "no number": (COLUMNS[1], [40.0, "forty"], "'forty' is not a number"),
+    "infinite": (COLUMNS[1], [40.0, np.inf], "is infinite"),
+    "not whole": (COLUMNS[2], [10.0, 10.5], "10.5 is not a whole number"),
+    "missing": (COLUMNS[1], [40.0, None], "is missing"),
+    "category": (Column(name="sex", kind="binary", categories=("F", "M")), ["F", "X"], "'X' is not one of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_an_error_about_a_cell_is_for_the_owner(case):
+    """Catches a private value or row that is shown without the mark of what may not be shared."""
+    column, cells, words = BAD[case]
+    with pytest.raises(DataError) as refusal:
+        Schema(columns=(column,)).conform(pd.DataFrame({column.name: cells}))
+    said = str(refusal.value)
+    assert words in said and "row 2" in said and said.endswith("(internal: not for release)")
+
+
+def test_an_error_about_a_line_or_a_derived_value_is_for_the_owner(tmp_path):
+    """Catches the same in files, and where a formula has no value for a record."""
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
+    with pytest.raises(DataError, match=r"line 3: 3 cells.*\(internal: not for release\)$"):
+        read_table(tmp_path / "a.csv")
+    numbers = [Column(name=name, kind="continuous", lower=1, upper=9) for name in "ab"]
+    ratio = Column(name="c", kind="continuous", lower=0, upper=9, derived="a / b")
+    schema = Schema(columns=(*numbers, ratio))
+    with pytest.raises(DataError, match=r"row 1: a / b has no value.*\(internal: not for release\)$"):
+        add_derived(pd.DataFrame({"a": [1.0], "b": [np.nan]}), schema.formulas, schema.columns)

@@ -264,3 +264,16 @@ def test_draft_accepts_its_own_table_and_asks_in_the_file(tmp_path) -> None:
     assert read_table(path, schema).columns.tolist() == ["ward", "died"]
     with pytest.raises(DataError, match=r"'more' that the schema does not declare; .*'ignored'"):
         schema.check(pd.DataFrame({"ward": [1], "died": [0], "mrn": [5], "more": [1]}))
+
+
+def test_only_the_owner_may_read_a_draft(tmp_path) -> None:
+    """Bounds and categories that were read off the records, in a file for every user of the machine."""
+    drafted = draft_table(pd.DataFrame({"age": [31, 58, 44], "sex": ["F", "M", "F"]}))
+    drafted.to_yaml(tmp_path / "draft.yaml")
+    drafted.schema.to_yaml(tmp_path / "schema.yaml")
+    for name in ("draft.yaml", "schema.yaml"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    columns = [column.model_copy(update={"unreviewed": ()}) for column in drafted.schema.columns]
+    Schema(columns=columns).to_yaml(tmp_path / "schema.yaml")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "schema.yaml").stat().st_mode == (tmp_path / "other").stat().st_mode

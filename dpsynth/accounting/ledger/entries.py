@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.events.events import event_from_dict, event_to_dict
@@ -33,6 +33,9 @@ class Entry:
         Anything a reader needs besides.
     stage : int
         Number of its stage, from 1.
+    keys : tuple of str
+        Made at random, one when it is posted and one whenever it is resumed. Two copies of a ledger may post
+        the same words, or resume the same entry: their keys show that these are two readings.
     """
 
     name: str
@@ -41,6 +44,17 @@ class Entry:
     adjacency: str = ADD_REMOVE
     detail: str = ""
     stage: int = 1
+    keys: tuple[str, ...] = field(default=(), repr=False)
+
+    def with_key(self) -> Entry:
+        """The entry with one more random key."""
+        return replace(self, keys=(*self.keys, secrets.token_hex(8)))
+
+    def together(self, other: Entry) -> Entry | None:
+        """The one entry that covers both, if one is the other or went on from it; None for two readings."""
+        first, last = sorted((self, other), key=lambda entry: len(entry.keys))
+        same = replace(first, keys=()) == replace(last, keys=())
+        return last if same and last.keys[: len(first.keys)] == first.keys else None
 
     def checked(self) -> Entry:
         """The entry with an event of its own, which nobody else can change.
@@ -57,7 +71,8 @@ class Entry:
         text("detail", self.detail, may_be_empty=True)
         event = event_from_dict(event_to_dict(self.event))  # a copy: an event can hold a list
         normalised([event], self.adjacency)
-        return Entry(self.name, event, self.sensitivity, self.adjacency, self.detail, self.stage)
+        keys = tuple(text("key", key) for key in self.keys)
+        return replace(self, event=event, keys=keys)
 
 
 @dataclass(frozen=True)

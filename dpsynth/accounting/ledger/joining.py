@@ -49,10 +49,15 @@ def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
     joined = replace(joined, stages=tuple(stages))
     ours = joined.of_stage(place + 1)
     entries = [replace(entry, stage=place + 1) for entry in entries]
-    pairs = enumerate(zip(ours, entries, strict=False))
-    common = next((number for number, (a, b) in pairs if a != b), min(len(ours), len(entries)))
-    rest = entries[common:]
-    if rest and common < len(ours):
+    covered: dict[int, Entry] = {}
+    for entry, other in zip(ours, entries, strict=False):
+        both = entry.together(other)
+        if both is None:
+            break
+        covered[id(entry)] = both
+    joined = replace(joined, entries=tuple(covered.get(id(entry), entry) for entry in joined.entries))
+    rest = entries[len(covered) :]
+    if rest and len(covered) < len(ours):
         # Both went on, each under the stage's promise: that of one does not cover both.
         return _take(joined, replace(stage, key=_key_of(stage, rest)), rest)
     return replace(joined, entries=(*joined.entries, *rest))
@@ -60,5 +65,5 @@ def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
 
 def _key_of(stage: Stage, rest: list[Entry]) -> str:
     """The key of what a second ledger posted into a stage: the same whenever the two are joined."""
-    said = [[e.name, event_to_dict(e.event), e.sensitivity, e.detail] for e in rest]
+    said = [[e.name, event_to_dict(e.event), e.sensitivity, e.detail, *e.keys[:1]] for e in rest]
     return hashlib.sha256(json.dumps([stage.key, said]).encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -99,8 +100,14 @@ class Ledger:
         self._contents = Contents()
         self._begun: Stage | None = None  # a stage in which nothing stands yet
         self._closed = True  # whether the last stage is complete: nothing more is posted into it
-        self._keys: dict[str, str] = {}  # of a release's stage, and of the stage that it began here
         self.journal: str | os.PathLike[str] | None = None
+        self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
 
     def __repr__(self) -> str:
         return f"Ledger({', '.join(entry.name for entry in self.entries)})"
@@ -152,7 +159,8 @@ class Ledger:
 
     @seeded.setter
     def seeded(self, seeded: bool) -> None:
-        self._contents = replace(self._contents, seeded=seeded)
+        with self._lock:
+            self._contents = replace(self._contents, seeded=seeded)
 
     @property
     def unit(self) -> str:
@@ -171,18 +179,20 @@ class Ledger:
         >>> ledger.unit
         'one row = one patient'
         """
-        unit = self._contents.shared_unit(unit_of(row))
-        self._contents = replace(self._contents, unit=unit)
+        with self._lock:
+            self._contents = replace(self._contents, unit=self._contents.shared_unit(unit_of(row)))
 
     def drawn_by(self, generator: str) -> None:
         """Record what draws the noise, in words; given twice it is kept once."""
-        known = (*self.generators, text("generator", generator))
-        self._contents = replace(self._contents, generators=tuple(dict.fromkeys(known)))
+        with self._lock:
+            known = (*self.generators, text("generator", generator))
+            self._contents = replace(self._contents, generators=tuple(dict.fromkeys(known)))
 
     def exclude(self, reason: str) -> None:
         """Record something that the guarantee does not cover; a reason given twice is kept once."""
-        known = (*self.excluded, text("reason", reason))
-        self._contents = replace(self._contents, excluded=tuple(dict.fromkeys(known)))
+        with self._lock:
+            known = (*self.excluded, text("reason", reason))
+            self._contents = replace(self._contents, excluded=tuple(dict.fromkeys(known)))
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
         """Begin a stage: what is posted from now on may depend on the outputs of what was posted before.
@@ -216,7 +226,8 @@ class Ledger:
 
     def end_stage(self) -> None:
         """Close the stages that are there: what is posted next begins a new one, of the last one's delta."""
-        self._begun, self._closed = None, True
+        with self._lock:
+            self._begun, self._closed = None, True
 
     def run(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
@@ -236,15 +247,16 @@ class Ledger:
         PrivacyError
             As :meth:`post` does; or if the release's stage is complete. Nothing has been read then.
         """
-        if release.stage is not None:
-            self._enter(release.stage, release.name)
-        self.post(
-            release.name,
-            release.event,
-            sensitivity=release.sensitivity,
-            adjacency=release.adjacency,
-            detail=release.detail,
-        )
+        with self._lock:
+            if release.stage is not None:
+                self._enter(release.stage, release.name)
+            self.post(
+                release.name,
+                release.event,
+                sensitivity=release.sensitivity,
+                adjacency=release.adjacency,
+                detail=release.detail,
+            )
         with records.opened():
             return release(records, rng)
 
@@ -253,14 +265,22 @@ class Ledger:
     ) -> Released:
         """Go on with a release that was posted as a whole and interrupted.
 
+        Its entry gets one more random key. If a copy of the interrupted run is resumed as well, both count in
+        a join.
+
         Raises
         ------
         PrivacyError
             If it does not stand in the ledger.
         """
-        posted = [(entry.name, entry.event) for entry in self.entries]
-        if (release.name, release.event) not in posted:
-            raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
+        with self._lock:
+            entries = list(self.entries)
+            posted = [n for n, e in enumerate(entries) if (e.name, e.event) == (release.name, release.event)]
+            if not posted:
+                raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
+            entries[posted[-1]] = entries[posted[-1]].with_key()
+            self._contents = replace(self._contents, entries=tuple(entries))
+            self._note()
         with records.opened():
             return release(records, rng)
 
@@ -283,11 +303,11 @@ class Ledger:
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
-        entry = Entry(name, event, sensitivity, adjacency, detail).checked()
-        self._contents = self._contents.adding(entry, self._stage_now())
-        self._begun, self._closed = None, False
-        if self.journal is not None:
-            self._write(self.journal, total=False)
+        entry = Entry(name, event, sensitivity, adjacency, detail).checked().with_key()
+        with self._lock:
+            self._contents = self._contents.adding(entry, self._stage_now())
+            self._begun, self._closed = None, False
+            self._note()
 
     def join(self, other: Ledger) -> int:
         """Take over what another ledger of the same table holds, and return the number of new entries.
@@ -301,10 +321,11 @@ class Ledger:
         PrivacyError
             If the two ledgers are about different neighbouring tables.
         """
-        before = len(self.entries)
-        self._contents = join(self._contents, other.contents)
-        self.end_stage()
-        return len(self.entries) - before
+        with self._lock:
+            before = len(self.entries)
+            self._contents = join(self._contents, other.contents)
+            self.end_stage()
+            return len(self.entries) - before
 
     def holds(self, other: Ledger) -> bool:
         """Whether everything that another ledger says is in this one."""
@@ -433,29 +454,28 @@ class Ledger:
             raise DataError(f"cannot read the ledger {path}: {error}") from None
         return ledger
 
+    def _note(self) -> None:
+        """Write the journal, if there is one."""
+        if self.journal is not None:
+            self._write(self.journal, total=False)
+
     def _write(self, path: str | os.PathLike[str], *, total: bool) -> None:
         write_text(path, json.dumps(self.to_dict(total=total), indent=2, allow_nan=False) + "\n")
 
     def _enter(self, stage: Stage, name: str) -> None:
-        """Begin a release's stage, or see that it is still open.
-
-        It gets a key of this ledger's own: one release that two ledgers run is read twice, and counts twice
-        when they are joined.
-        """
-        key = self._keys.get(stage.key)
-        if key is None:
-            own = Stage.begin(stage.delta, epsilon=stage.epsilon, tv=stage.tv)
-            self._keys[stage.key] = own.key
-            self._begin(own)
-            return
+        """Begin a release's stage, or see that it is still open."""
         open_stage = self._begun or (None if self._closed else self.stages[-1])
-        if open_stage is None or open_stage.key != key:
+        if open_stage is not None and open_stage.key == stage.key:
+            return
+        if stage.key in {old.key for old in self.stages}:
             raise PrivacyError(f"{name!r} belongs to a stage of this ledger that is complete")
+        self._begin(stage)
 
     def _begin(self, stage: Stage) -> None:
-        told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
-        self._contents = replace(self._contents, stages=tuple(told))
-        self._begun = stage
+        with self._lock:
+            told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
+            self._contents = replace(self._contents, stages=tuple(told))
+            self._begun = stage
 
     def _stage_now(self) -> Stage:
         """The stage that is posted into; where all are closed, a new one of the last one's delta."""

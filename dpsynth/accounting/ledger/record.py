@@ -44,6 +44,7 @@ def to_record(contents: Contents, *, total: bool) -> dict[str, Any]:
                 "sensitivity": entry.sensitivity,
                 "adjacency": entry.adjacency,
                 "detail": entry.detail,
+                "keys": list(entry.keys),
             }
             for entry in contents.entries
         ],
@@ -58,9 +59,10 @@ def from_record(record: Mapping[str, Any]) -> Contents:
         if len({stage.key for stage in stages}) < len(stages):
             raise InputError("two of its stages have one key")
         contents, last = Contents(), 1
-        for line in record["entries"]:
+        for line in ({"keys": [], **line} for line in record["entries"]):  # the oldest have none
             last = _in_order(_of(line, Entry)["stage"], last, len(stages))
-            entry = Entry(**{**line, "event": event_from_dict(line["event"])}).checked()
+            event, keys = event_from_dict(line["event"]), tuple(line["keys"])
+            entry = Entry(**{**line, "event": event, "keys": keys}).checked()
             contents = contents.adding(entry, stages[last - 1])
         contents = Contents(
             contents.stages,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def removals(points: Floats, count: int = 1, *, nearest: bool = False) -> list[N
     """
     points = _checked("points", points)
     if len(points) < 2:
-        raise InputError(f"points must hold at least two records, got {len(points)}")
+        raise of_records(f"points must hold at least two records, got {len(points)}")
     means = np.concatenate([block.sum(axis=1) for block in _distances(points, points)]) / (len(points) - 1)
     order = np.argsort(means if nearest else -means, kind="stable")[:count]
     return [Neighbour(int(i), None, float(means[i])) for i in order]

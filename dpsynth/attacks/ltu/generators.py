@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.ltu.outcomes import LowRate, PairsResult, pairs_result
 from dpsynth.checks import whole
-from dpsynth.errors import DataError, InputError, RunError
+from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.files.rounds import OnRound, carry_out, silent
 
@@ -141,7 +141,7 @@ def attack_scores(
     whole("records", records, 2)
     whole("seeds", seeds)
     if len(frame) < 2 * records:
-        raise DataError(
+        raise of_records(
             f"the frame has {len(frame)} records, two sides of {records} need {2 * records}; "
             f"ask for at most {len(frame) // 2}"
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import InputError, of_records
 
 if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
@@ -143,7 +143,7 @@ def sides_of_table(table: Table, records: int, seed: int) -> Sides:
     codes = category_codes(outcome, table.frame[schema.outcome])
     known = np.flatnonzero(codes >= 0)
     if len(known) < 2 * records:
-        raise DataError(
+        raise of_records(
             f"{table.name} has {len(known)} records with an outcome, two sides of {records} need "
             f"{2 * records}; ask for at most {len(known) // 2}"
         )

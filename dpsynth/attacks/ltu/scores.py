@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, auc
 
 Floats = NDArray[np.float64]
@@ -169,7 +169,7 @@ def individual_accuracy(defender: ArrayLike, reserve: ArrayLike) -> Floats:
 def _checked(defender: ArrayLike, reserve: ArrayLike) -> tuple[Floats, Floats]:
     d, r = (np.asarray(scores, dtype=np.float64).ravel() for scores in (defender, reserve))
     if not len(d) or not len(r):
-        raise InputError(f"both sides must have scores, got {len(d)} and {len(r)}")
+        raise of_records(f"both sides must have scores, got {len(d)} and {len(r)}")
     if np.isnan(d).any() or np.isnan(r).any():
         raise InputError("a score is not a number; give one for each record")
     return d, r

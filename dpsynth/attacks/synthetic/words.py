@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.shadow import Shadow
 from dpsynth.attacks.synthetic.suite import MEAN
+from dpsynth.errors import INTERNAL
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import INTERNAL
 
 _QUESTIONS = {
     "singling out": "Can one person be described so that nobody else fits?",

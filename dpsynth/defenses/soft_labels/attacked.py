@@ -35,7 +35,7 @@ from dpsynth.checks import whole
 from dpsynth.defenses.soft_labels.label_models import halves
 from dpsynth.defenses.soft_labels.procedure import Procedure, derived
 from dpsynth.defenses.soft_labels.targets import Scheme
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
 from dpsynth.files.rounds import OnRound, carry_out, silent
 
@@ -198,7 +198,7 @@ def attack_procedure(
     """
     whole("rounds", rounds, 3)
     if len(records.labels) % 2:
-        raise InputError(
+        raise of_records(
             f"records must be an even number, so that halves are equal, not {len(records.labels)}"
         )
     settings = {

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.checks import in_range, positive, whole
-from dpsynth.errors import InputError, RunError
+from dpsynth.errors import RunError, of_records
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -107,7 +107,7 @@ class DPSGDNetwork:
             If TensorFlow Privacy or tf-keras is not installed, or training fails.
         """
         if len(X) < self.batch_size:
-            raise InputError(f"a batch has {self.batch_size} records, but there are {len(X)}")
+            raise of_records(f"a batch has {self.batch_size} records, but there are {len(X)}")
         if not available():
             raise RunError(_ABSENT)
         rng = np.random.default_rng(seed)

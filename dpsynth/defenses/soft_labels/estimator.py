@@ -18,7 +18,7 @@ from dpsynth.checks import inside
 from dpsynth.defenses.soft_labels.classifiers import Classifier, FittedClassifier, WeightedCopies
 from dpsynth.defenses.soft_labels.procedure import Procedure, derived
 from dpsynth.defenses.soft_labels.targets import OptimallySoft, Scheme
-from dpsynth.errors import InputError, NotFittedError
+from dpsynth.errors import InputError, NotFittedError, of_records
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -207,5 +207,5 @@ def _features(name: str, values: ArrayLike) -> Floats:
         raise InputError(f"{name} must have shape (n, columns), got {features.shape}")
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
-        raise InputError(f"{name} must be finite, row {row}, column {column} is {features[row, column]}")
+        raise of_records(f"{name} must be finite, row {row}, column {column} is {features[row, column]}")
     return features

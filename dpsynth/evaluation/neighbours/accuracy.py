@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.neighbours.closed_form import none_kept
 from dpsynth.evaluation.neighbours.metrics import Floats, Metric, metric_named
 from dpsynth.evaluation.neighbours.search import Nearest
@@ -193,10 +193,10 @@ def _points(values: ArrayLike, name: str) -> Floats:
     if points.ndim != 2:
         raise InputError(f"{name} must have shape (records, columns), got {points.ndim} dimension(s)")
     if points.shape[0] < 2:
-        raise InputError(f"{name} must have at least 2 records, got {points.shape[0]}")
+        raise of_records(f"{name} must have at least 2 records, got {points.shape[0]}")
     if points.shape[1] < 1:
         raise InputError(f"{name} must have at least 1 column, got 0")
     if not np.isfinite(points).all():
         row, column = np.argwhere(~np.isfinite(points))[0]
-        raise InputError(f"{name} must be finite, got {points[row, column]} in row {row}, column {column}")
+        raise of_records(f"{name} must be finite, got {points[row, column]} in row {row}, column {column}")
     return points

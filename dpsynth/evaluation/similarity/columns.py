@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.table.column import Column
 from dpsynth.table.values import category_codes
@@ -85,7 +85,7 @@ def compare_column(
         For the multinomial resamples: records of both tables taken as independent, cells held fixed.
     """
     if not len(real) or not len(synthetic):
-        raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
+        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     tvd = _difference(cell_counts(real, synthetic, column), rng, level)
     missing: tuple[Estimate, Estimate] | None = None
     if column.missing:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import of_records
 from dpsynth.evaluation.features import category_codes
 from dpsynth.table.schema import Column, Schema
 
@@ -162,7 +162,7 @@ def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) 
         If a table has no record.
     """
     if not len(real) or not len(synthetic):
-        raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
+        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     pairs = {c.name: range_coverage(real[c.name], synthetic[c.name]) for c in schema.columns if c.is_numeric}
     return {name: value for name, value in pairs.items() if value is not None}
 

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
 from dpsynth.evaluation.progress import Progress, silent
@@ -128,7 +128,7 @@ def discriminate(
 
     size = min(len(real), len(synthetic), limit)
     if size < FOLDS:
-        raise InputError(f"the tables must have at least {FOLDS} records each to tell them apart, got {size}")
+        raise of_records(f"the tables must have at least {FOLDS} records each to tell them apart, got {size}")
     parts = [frame.iloc[rng.permutation(len(frame))[:size]] for frame in (real, synthetic)]
     linear = np.vstack([distance_features(part, schema).points for part in parts])
     trees = np.vstack([_tree_features(part, schema) for part in parts])

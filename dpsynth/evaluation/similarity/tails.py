@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
 from dpsynth.evaluation.features import numeric_values
 from dpsynth.table.column import Column
@@ -144,7 +144,7 @@ def column_tails(
         If a table has no record.
     """
     if not len(real) or not len(synthetic):
-        raise InputError(f"both tables must have records, got {len(real)} and {len(synthetic)}")
+        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     return tuple(_found(real, synthetic, schema, level))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.papers.lowy.gaussian import finite_sigma, values_of
 from dpsynth.papers.lowy.halves import halves_of
 
@@ -63,7 +63,7 @@ def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) ->
     if points.shape[1] != 1:
         raise InputError("values must be one number a record for the exact delta")
     if len(points) > _MOST_RECORDS:
-        raise InputError(
+        raise of_records(
             f"values has {len(points)} records, more than {_MOST_RECORDS}: the exact delta would take too "
             "long, use gaussian_pmp_delta"
         )

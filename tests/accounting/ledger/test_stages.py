@@ -3,16 +3,22 @@
 import itertools
 import json
 import math
+import pickle
+import threading
+import time
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpsynth.accounting import Ledger, Profile
 from dpsynth.accounting.calibration.target import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
 from dpsynth.accounting.events.events import approx_tv_event, gaussian_event, laplace_event, training_event
+from dpsynth.accounting.ledger.contents import Contents
 from dpsynth.commands.costs import calibrated, of_ledger
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.releases.records import FrameRecords
 
 MECHANISMS = {
     "gaussian": [gaussian_event(0.8)],
@@ -176,6 +182,77 @@ def test_two_ledgers_that_went_on_from_one_lose_nothing_when_joined(copy):
     assert sorted(entry.name for entry in joined.entries) == ["deaths", "mean of age", "release"]
     assert joined.epsilon(joined.delta) >= Profile([gaussian_event(0.2)]).epsilon(1e-6) + 0.5
     assert Ledger.from_dict(joined.to_dict()).to_dict() == joined.to_dict()
+
+
+def test_the_same_words_in_two_copies_are_two_readings():
+    """Catches two copies that post alike, each with its own noise, and count as one reading in a join."""
+    first = staged((1e-6, 0.5, 20.0))
+    one, two = deepcopy(first), pickle.loads(pickle.dumps(first))
+    for ledger in (one, two):
+        ledger.post("deaths", gaussian_event(9.0), sensitivity="1")
+    assert one.join(two) == 1 and one.join(two) == 0
+    assert [entry.name for entry in one.entries] == ["release", "deaths", "deaths"]
+
+
+class Steps:
+    """A release that was posted as a whole and may be interrupted."""
+
+    name, event, sensitivity, adjacency, detail, stage = (
+        "steps",
+        gaussian_event(2.0),
+        "1",
+        "add/remove",
+        "",
+        None,
+    )
+
+    def __call__(self, records, rng):
+        return records
+
+
+def test_two_continuations_of_one_release_count_twice():
+    """Catches a copied checkpoint that is resumed twice: two models, whose joined ledger holds one run.
+
+    One continuation costs nothing more, in whatever order it is joined with what it went on from.
+    """
+    interrupted = staged((1e-6, None, 20.0))
+    interrupted.post("steps", Steps.event, sensitivity="1")
+    copies = [Ledger.from_dict(interrupted.to_dict()) for _ in range(3)]
+    for copy in copies[:2]:
+        copy.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
+    one, two, waiting = copies
+    alone = one.epsilon(1e-6)
+    assert alone == interrupted.epsilon(1e-6)
+    assert one.join(waiting) == waiting.join(one) == 0
+    assert waiting.to_dict() == one.to_dict() and one.holds(interrupted) and not interrupted.holds(one)
+    assert not one.holds(two) and one.join(two) == 1 and one.join(two) == 0
+    assert [entry.name for entry in one.entries] == ["release", "steps", "steps"]
+    assert one.epsilon(one.delta) == pytest.approx(alone + Profile([Steps.event]).epsilon(1e-6))
+    again = Ledger.from_dict(two.to_dict())  # interrupted once more
+    again.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
+    assert one.join(again) == 0 and two.join(again) == 0 and one.holds(again) and one.holds(two)
+
+
+@pytest.mark.parametrize("copy", [lambda ledger: ledger, deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_threads_lose_no_entry(copy, monkeypatch):
+    """Catches an entry that another thread's overwrites: it was read, and costs nothing."""
+    ledger, adding = copy(Ledger()), Contents.adding
+
+    def slowly(self, entry, stage):
+        time.sleep(1e-3)  # another thread's turn, between reading what is there and writing it back
+        return adding(self, entry, stage)
+
+    def post(name):
+        for place in range(5):
+            ledger.post(f"{name} {place}", gaussian_event(9.0), sensitivity="1")
+
+    monkeypatch.setattr(Contents, "adding", slowly)
+    threads = [threading.Thread(target=post, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({entry.name for entry in ledger.entries}) == len({e.keys for e in ledger.entries}) == 40
 
 
 def test_a_promise_covers_one_of_two_copies():

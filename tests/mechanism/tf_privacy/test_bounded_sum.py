@@ -213,3 +213,12 @@ def test_refuses_a_plan_without_noise():
     """Catches a query that releases an exact sum."""
     with pytest.raises(InputError, match="noise_multiplier"):
         BoundedSumQuery(make_plan(None), list)
+
+
+@needs_tf_privacy
+def test_every_bit_of_a_counter_and_key_is_random():
+    """Catches a key of 16 bits, all of which an attacker can try: 64 keys leave no bit as it is."""
+    queries = [BoundedSumQuery(make_plan(), list) for _ in range(64)]
+    words = np.array([query._generator.state.numpy() for query in queries]).view(np.uint64)
+    assert words.shape == (64, 3) and (np.bitwise_or.reduce(words) == 2**64 - 1).all()
+    assert not np.bitwise_and.reduce(words).any()
