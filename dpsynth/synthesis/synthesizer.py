@@ -28,7 +28,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
-from dpsynth.synthesis.intake import confess, conformed, records_of
+from dpsynth.synthesis.intake import confess, conformed, records_of, rows_of, tell_few_records
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
@@ -279,7 +279,7 @@ class DPWGANGP(BaseEstimator):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.intake.check_n_public`.
+            :func:`dpsynth.synthesis.intake.check_rows`, or if noise is large for so few records.
         """
         options = self.validate()
         if not isinstance(schema, Schema):
@@ -306,6 +306,7 @@ class DPWGANGP(BaseEstimator):
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
             check_widening(options.studies, releases.studies, schema, self.n_)
+            tell_few_records(rows_of(frame), releases.marginals, options.epsilon)
             model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
             model = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)
             fitted = fit_studies(records, model, options.studies, releases.studies, self.n_, rng, ledger)
