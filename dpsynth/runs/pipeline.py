@@ -243,9 +243,7 @@ def _carry_out(
             seconds["sample"] = time.perf_counter() - start
             say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
             if config.sample.n is None and train.schema.n_public is None:
-                say(
-                    "that is a noisy count of the training records; sample.n or a public n_public sets another"
-                )
+                say("that is a noisy count of the training records; sample.n or n_public sets another")
             for line in model.acceptance_.lines():
                 say(line)
         start = time.perf_counter()
