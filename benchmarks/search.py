@@ -2,14 +2,14 @@
 
     python benchmarks/search.py --cases 1000 --processes 2
 
-Case k is drawn with seed k by the strategies of the tests (``tests/helpers/table_strategies.py``): every kind
-of column, scale, step and cells, missing values, 1 to 500 categories, a derived column, rules; tables of
-constants, zeros, spikes, one record a value, 95 % missing; every prior, moments, votes, critic steps, studies;
-epsilon 0.01 to 1,000, 2 to 5,000 records. Each goes through fit, save, load, sample, conform, evaluate and page
-(``tests/helpers/whole_way.py``). Warnings of NumPy and pandas count as failures.
+Case k is drawn with seed k by the strategies of the tests (``tests/helpers/table_strategies.py``): every
+kind of column, scale, step and cells, missing values, 1 to 500 categories, a derived column, rules; tables of
+constants, zeros, spikes, one record a value, 95 % missing; every prior, moments, votes, critic steps and
+studies; epsilon 0.01 to 1,000, 2 to 5,000 records. Each goes through fit, save, load, sample, conform,
+evaluate and page (``tests/helpers/whole_way.py``). Warnings of NumPy and pandas count as failures.
 
-Outcomes are kept one a line, so that an interrupted search goes on where it was; ``--again 12`` goes through one
-case and shows where it fails.
+Outcomes are kept one a line, so that an interrupted search goes on where it was. ``--again 12`` goes through
+one case and shows where it fails.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
-import numpy as np
-import whole_way
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from table_strategies import Case, cases
+import numpy as np  # noqa: E402
+import whole_way  # noqa: E402
+from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
+from table_strategies import Case, cases  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "search.md"
 

@@ -1,4 +1,4 @@
-"""Schemas, tables and options at random: no fit may fail on them, and no model that cannot be sampled may come out.
+"""Schemas, tables and options at random: no fit may fail on them, and every model can be sampled.
 
 ``benchmarks/search.py`` goes through a thousand larger ones.
 """
@@ -28,7 +28,7 @@ def skip_known(case):
 @quick(8)
 @given(case=cases(**SMALL))
 def test_every_table_is_fitted_saved_and_sampled(case):
-    """Catches a fit that dies after its budget was spent, NaN in a model, and records that the schema refuses."""
+    """Catches a fit that dies with its budget spent, NaN in a model, and records that the schema refuses."""
     skip_known(case)
     whole_way.go(case, evaluated=False)
 
