@@ -219,11 +219,17 @@ def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray]
     DataError
         Naming the folder.
     """
-    for key, array in arrays.items():
-        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-            raise damaged(folder, name, f"its array {key} holds a value that is not a finite number")
+    broken = not_finite(arrays)
+    if broken is not None:
+        raise damaged(folder, name, f"its array {broken} holds a value that is not a finite number")
     if arrays_digest(arrays) != digest:
         raise damaged(folder, name, f"{name}.npz is not the one that {name}.json was written with")
+
+
+def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
+    """Name the first array that holds a value that is not a finite number; None if all are finite."""
+    numbers = {key: array for key, array in arrays.items() if np.issubdtype(array.dtype, np.floating)}
+    return next((key for key, array in numbers.items() if not np.isfinite(array).all()), None)
 
 
 def check_same_ledger(ledger: str | Path, model: str | Path) -> None:

@@ -99,7 +99,9 @@ def _three_way(
     beyond = gap
     for axis in range(3):
         beyond = beyond - beyond.mean(axis=axis, keepdims=True)
-    sampled = bins.n * np.prod([1.0 - (bins.binnings[j].probabilities ** 2).sum() for j in family])
+    # one bin holds everything, and rounding may make its probability more than 1
+    spread = [max(1.0 - float((bins.binnings[j].probabilities ** 2).sum()), 0.0) for j in family]
+    sampled = bins.n * np.prod(spread)
     expected = np.prod([size - 1 for size in noisy.shape]) * noise_std**2 + sampled
     square = float((beyond**2).sum())
     believed = 1.0 - expected / square if square > expected else 0.0

@@ -196,6 +196,11 @@ def _carry_out(
     start = time.perf_counter()
     table = load_table(config)
     train, test = split_table(config, table)
+    if config.evaluate.enabled and len(test.frame) < 2:
+        raise DataError(
+            f"the evaluation needs at least 2 test rows, got {len(test.frame)} (internal: not for release); "
+            "give more records, a larger split.test_fraction, or evaluate.enabled: false"
+        )
     seconds["load"] = time.perf_counter() - start
 
     start = time.perf_counter()
@@ -237,6 +242,8 @@ def _carry_out(
             sampled = _sample_to(model, n_synthetic, folder / SYNTHETIC)
             seconds["sample"] = time.perf_counter() - start
             say(f"sampled {n_synthetic:,} records in {seconds['sample']:.1f} s")
+            if config.sample.n is None and train.schema.n_public is None:
+                say("that is a noisy count of the training records; sample.n or n_public sets another")
             for line in model.acceptance_.lines():
                 say(line)
         start = time.perf_counter()

@@ -11,6 +11,7 @@ import pandas as pd
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator
+from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.options import FitOptions
@@ -19,6 +20,8 @@ from dpsynth.table.schema import Schema
 
 # Share of n_public by which the number of rows may differ from it.
 _N_TOLERANCE = 0.1
+# Noise of a count, as a share of all records, from which on little of a table is left.
+_MOST_NOISE = 0.1
 
 
 def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
@@ -38,11 +41,11 @@ def records_of(
     InputError
         If they are no records, or in parts and the options ask for critic steps or another schema.
     DataError
-        If they do not fit the schema or its public number of records.
+        If they do not fit the schema or its public number of records, or are fewer than two.
     """
     if isinstance(frame, pd.DataFrame):
         own = conformed(schema, frame)
-        check_n_public(len(own), schema, accept=accept_n_public)
+        check_rows(len(own), schema, accept=accept_n_public)
         return FrameRecords(own)
     if not isinstance(frame, PartitionedRecords):
         raise InputError(
@@ -52,14 +55,39 @@ def records_of(
         raise frame.not_in_memory()
     if frame.schema != schema:
         raise InputError("schema is not the one that the records in parts were opened with")
-    check_n_public(frame.table.rows, schema, accept=accept_n_public)
+    check_rows(frame.table.rows, schema, accept=accept_n_public)
     frame.check()
     return frame
 
 
-def check_n_public(rows: int, schema: Schema, *, accept: bool) -> None:
-    """Compare the public number of records with the table, for its owner only and before anything is spent.
+def rows_of(frame: pd.DataFrame | PartitionedRecords) -> int:
+    """The exact number of records: for their owner only."""
+    return len(frame) if isinstance(frame, pd.DataFrame) else frame.table.rows
 
+
+def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: float | None) -> None:
+    """Tell the owner of a table that is small for its budget what noise leaves of its counts.
+
+    Warns
+    -----
+    OwnerWarning
+        If the noise of a column's count is more than a tenth of all records.
+    """
+    if marginals is None or epsilon is None or marginals.noise_std <= _MOST_NOISE * rows:
+        return
+    warnings.warn(
+        f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "
+        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (internal: not for release). Expect rough "
+        "columns and few associations. A larger epsilon, more records or fewer columns help",
+        OwnerWarning,
+        stacklevel=3,
+    )
+
+
+def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
+    """Refuse a table of fewer than two rows, or one far from its public number; before anything is spent.
+
+    A table of one record has no distribution: what is drawn would be noise that was paid for.
     Everything is scaled to ``n_public``. A part of a table that is drawn record by record differs from its
     expected number n by at most 4 sqrt(n), but for 1 case in 10,000; a tenth leaves room for a registry that
     grows. The whole table's number given for a half of it is beyond both, from 64 records on.
@@ -72,8 +100,10 @@ def check_n_public(rows: int, schema: Schema, *, accept: bool) -> None:
     Raises
     ------
     DataError
-        If they differ by more than that, and ``accept`` is not set.
+        If they differ by more than that, and ``accept`` is not set, or if there are fewer than two rows.
     """
+    if rows < 2:
+        raise DataError(f"the table to fit must have at least 2 rows, got {rows} (internal: not for release)")
     if schema.n_public is None:
         return
     n = schema.n_public

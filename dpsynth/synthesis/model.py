@@ -6,7 +6,9 @@ records is post-processing and costs nothing more.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.errors import InputError
-from dpsynth.files.storage import prefixed, under
+from dpsynth.errors import InputError, RunError
+from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.gan.generator import ArrayOps, generator_pass
 from dpsynth.gan.weights import Weights, flatten, unflatten
 from dpsynth.releases.fitted_study import FittedStudy
@@ -36,6 +38,11 @@ SMALLEST_BLOCK = 2_000
 # Rows that go through the generator at once, in a thread: its layers then stay in the processor's cache. Each
 # part draws from a generator of its own, so that the records do not depend on the number of threads.
 _ROWS = 4_096
+# Arrays from which records are drawn in proportion, or by which they are weighed.
+_MASS = re.compile(
+    r"encoder/(probabilities_\d+|missing_law)|prior/(table_\d+|cells_\d+|missing_law)"
+    r"|prior/weighting/(weights|column_\d+|missing)"
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,11 @@ class GeneratorModel:
         Whether samples are made to agree with the released marginals.
     studies : tuple of FittedStudy
         Declared studies, in their order.
+
+    Raises
+    ------
+    RunError
+        If a number is not finite, or a probability or count is negative: no records could be drawn.
     """
 
     schema: Schema
@@ -67,6 +79,19 @@ class GeneratorModel:
     latent_law: str
     match_marginals: bool = True
     studies: tuple[FittedStudy, ...] = ()
+
+    def __post_init__(self) -> None:
+        record, arrays = self.to_state()
+        name = not_finite(arrays)
+        if name is None:
+            name = next((key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any()), None)
+        if name is None and not _all_finite(record):
+            name = "the description"
+        if name is not None:
+            raise RunError(
+                f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
+                "finite. What was spent stays in the ledger. Please report this with the schema"
+            )
 
     def study(self, name: str) -> FittedStudy:
         """The declared study of this name.
@@ -241,6 +266,14 @@ class GeneratorModel:
             match_marginals=bool(record["match_marginals"]),
             studies=tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ())),
         )
+
+
+def _all_finite(record: dict[str, Any]) -> bool:
+    try:
+        json.dumps(record, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def independent_points(encoder: Encoder, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -28,7 +28,14 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
-from dpsynth.synthesis.intake import confess, conformed, records_of, warn_of_flattened
+from dpsynth.synthesis.intake import (
+    confess,
+    conformed,
+    records_of,
+    rows_of,
+    tell_few_records,
+    warn_of_flattened,
+)
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
@@ -279,7 +286,8 @@ class DPWGANGP(BaseEstimator):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.intake.check_n_public`; and if noise has left little of some columns.
+            :func:`dpsynth.synthesis.intake.check_rows`, if noise is large for so few records, and if it has
+            left little of some columns.
         """
         options = self.validate()
         if not isinstance(schema, Schema):
@@ -306,6 +314,7 @@ class DPWGANGP(BaseEstimator):
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
             check_widening(options.studies, releases.studies, schema, self.n_)
+            tell_few_records(rows_of(frame), releases.marginals, options.epsilon)
             model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
             model = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)
             fitted = fit_studies(records, model, options.studies, releases.studies, self.n_, rng, ledger)

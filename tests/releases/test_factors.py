@@ -134,6 +134,15 @@ def test_tables_of_before_the_outcome_was_counted_alone():
         np.testing.assert_allclose(table, N * margin(law, family), rtol=1e-3)
 
 
+@pytest.mark.parametrize("whole", [1.0, 1.0 + 4e-16, 1.0 - 4e-16])
+def test_a_column_whose_values_share_one_bin_has_no_interaction(whole):
+    """A share of 0 / 0, which made the table NaN: a sum of probabilities is more than 1 by rounding."""
+    law = np.full((2, 4, 1, 3), 1 / 24)
+    bins = Bins((), tuple(Binning(np.arange(k), np.full(k, whole / k)) for k in law.shape), N)
+    for _, _, table in fit_factors(FAMILIES, noisy(law, 5.0, np.random.default_rng(0)), bins, 5.0):
+        assert np.isfinite(table).all() and table.min() >= 0
+
+
 def test_as_many_tables_as_there_are_columns():
     """Tables of small schemas: of two columns there is one, however the root is a parent."""
     for columns, three_way, weights in (

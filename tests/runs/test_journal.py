@@ -25,6 +25,9 @@ __all__ = ["drawing_folder", "folder"]
 QUICK = {"evaluate": {"enabled": False}}
 FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out m"
 
+#: of tests of small tables that are about something else
+FEW = pytest.mark.filterwarnings("ignore:epsilon .* leaves little:dpsynth.errors.OwnerWarning")
+
 
 def stages(path: str) -> int:
     return len(Ledger.load(path).stages)
@@ -133,6 +136,7 @@ def test_a_given_up_checkpoint_counts(folder: Path) -> None:
     ]
 
 
+@FEW
 def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +254,7 @@ def test_an_earlier_ledger_that_cannot_be_read_is_not_passed_over(folder: Path) 
     assert "left out on request" in str(done.report.guarantee)
 
 
+@FEW
 def test_a_ledger_that_is_not_the_models_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a model shown with a cheaper run's ledger, by any command that reads the folder."""
     pipeline.run(config(**QUICK), "out")

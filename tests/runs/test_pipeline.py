@@ -774,5 +774,27 @@ def test_a_private_number_of_nobody_makes_a_table_that_can_be_evaluated(
     """Would catch a run that fails where the noise on the number of few records comes out far below 0."""
     SCHEMA.with_n_public(None).to_yaml("cohort.yaml")
     monkeypatch.setattr("dpsynth.releases.count.CountRelease.finish", lambda self, noisy: 1.0)
-    done = pipeline.run(config(), "out")
+    lines: list[str] = []
+    done = pipeline.run(config(), "out", log=lines.append)
     assert done.problem is None and len(read_table(done.out / "synthetic.csv", SCHEMA)) == 2
+    assert any("noisy count" in line for line in lines)  # whoever has 40 records wonders at 2
+
+
+@pytest.mark.parametrize("small", ["train", "test"])
+def test_a_part_of_fewer_than_two_rows_is_found_before_anything_is_spent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, small: str
+) -> None:
+    """Would catch a budget spent on a run that cannot be fitted or evaluated."""
+    SCHEMA.with_n_public(None).to_yaml("cohort.yaml")
+    split = pipeline.split_table
+
+    def uneven(*args: Any) -> Any:
+        return [
+            replace(part, frame=part.frame.iloc[: 1 if name == small else None])
+            for name, part in zip(("train", "test"), split(*args), strict=True)
+        ]
+
+    monkeypatch.setattr(pipeline, "split_table", uneven)
+    with pytest.raises(DataError, match=r"at least 2 (test )?rows, got 1 \(internal"):
+        pipeline.run(config(), "out")
+    assert not list(folder.glob(".out.journal.json")) and not Path("out").exists()

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
-from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError
+from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files import storage
 from dpsynth.gan.training import initial_state
 from dpsynth.mechanism.noise import secure_generator
@@ -165,6 +165,11 @@ def test_without_n_public_a_count_is_paid_for():
     assert model.ledger_.profile().tv() < 0.9 * np.tanh(1.0)  # what epsilon = 2 alone allows
 
 
+#: of tests of small tables that are about something else
+FEW = pytest.mark.filterwarnings("ignore:epsilon .* leaves little:dpsynth.errors.OwnerWarning")
+
+
+@FEW
 def test_delta_is_fixed_before_any_record_is_read():
     """Catches a delta made from a noisy count, which is chosen after the fact and guarantees nothing."""
     for n in (3, 40, 4000):
@@ -215,6 +220,52 @@ def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
         model.fit(table(), schema=schema, accept_n_public=True)
     # for the owner only
     assert "internal" not in json.dumps(model.ledger_.to_dict()) and model.n_ == n
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("n_public", [None, 2])
+def test_a_table_of_fewer_than_two_rows_is_refused_before_anything_is_spent(rows, n_public):
+    """Catches a budget spent on a table that has no distribution."""
+    model = DPWGANGP(epsilon=1.0, training_steps=0)
+    with pytest.raises(DataError, match=rf"at least 2 rows, got {rows} \(internal"):
+        model.fit(table(rows), schema=SCHEMA.with_n_public(n_public), accept_n_public=True)
+    assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize("n_public", [None, 30])
+def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
+    """Catches a fit of noise without a word, and a private number of rows that is not marked."""
+    model, schema = DPWGANGP(epsilon=3.0, training_steps=0), SCHEMA.with_n_public(n_public)
+    with pytest.warns(
+        OwnerWarning, match=r"epsilon 3 leaves little .* 30 rows \(internal: not for release\)"
+    ):
+        model.fit(table(30), schema=schema)
+    assert "internal" not in json.dumps(model.ledger_.to_dict())
+    assert len(model.sample(30)) == 30
+    if n_public:
+        assert [len(made) for made in model.sample_many(2)] == [30, 30]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda table: table * np.nan, "prior/table_0 holds a number that is negative or not finite"),
+        (lambda table: table - table.max(), "prior/table_0 holds a number that is negative or not finite"),
+    ],
+    ids=["nan", "negative"],
+)
+def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeypatch, spoil, said):
+    """Catches NaN or negative counts that are saved, and end every later sample."""
+    usual = dpsynth.releases.prior.fit_factors
+
+    def broken(*args):
+        return tuple((parents, child, spoil(table)) for parents, child, table in usual(*args))
+
+    monkeypatch.setattr("dpsynth.releases.prior.fit_factors", broken)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=False)
+    with pytest.raises(RunError, match=said):
+        model.fit(table(), schema=SCHEMA)
+    assert not hasattr(model, "model_") and 0.9 < model.ledger_.epsilon(1e-5) <= 1.0
 
 
 def test_a_split_in_halves_is_near_its_expected_number():

@@ -207,7 +207,7 @@ def test_what_the_schema_does_not_allow() -> None:
     """Would catch a circle, an input that may be missing where the column may not, or a category."""
     with pytest.raises(SchemaError, match="derived columns need one another: 'd', 'e'"):
         Schema(columns=(number("x"), derived("e + x"), number("e", derived="d - x")))
-    with pytest.raises(SchemaError, match="'x' may be missing or a special code, so declare missing: true here too"):
+    with pytest.raises(SchemaError, match="'x' may be missing or a special code, so declare missing: true"):
         Schema(columns=(number("x", missing=True), derived("2 * x")))
     with pytest.raises(SchemaError, match="derived is not allowed for kind 'binary'"):
         Column(name="b", kind="binary", categories=(0, 1), derived="x")

@@ -1,0 +1,42 @@
+"""Schemas, tables and options at random: no fit may fail on them, and every model can be sampled.
+
+``benchmarks/search.py`` goes through a thousand larger ones.
+"""
+
+import pytest
+import whole_way
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from table_strategies import cases
+
+SMALL = {"most_rows": 60, "max_columns": 3, "most_categories": 40, "most_steps": 0}
+
+
+def quick(examples):
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to make a failure small takes minutes
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def skip_known(case):
+    """Counts with zeros on a logarithmic scale: their density does not count the zero cell."""
+    assume(not any(column.has_zero_cell for column in case.schema.columns))
+
+
+@quick(8)
+@given(case=cases(**SMALL))
+def test_every_table_is_fitted_saved_and_sampled(case):
+    """Catches a fit that dies with its budget spent, NaN in a model, and records that the schema refuses."""
+    skip_known(case)
+    whole_way.go(case, evaluated=False)
+
+
+@pytest.mark.slow
+@quick(4)
+@given(case=cases(**SMALL))
+def test_every_table_is_evaluated_and_reported(case):
+    """Catches a measure or a figure that fails on a constant column, one category, or two records."""
+    skip_known(case)
+    whole_way.go(case)
