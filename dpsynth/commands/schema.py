@@ -47,15 +47,17 @@ def infer(
     if out is not None:
         require_free_file(out, force=force)
     try:
-        drafted = draft(
-            read_table(data),
-            data.name.split(".")[0],
-            outcome=outcome,
-            n_public=n_public,
-            drop=drop or (),
-            keep=keep or (),
-            missing_words=missing_word or (),
-        )
+        with console.column_bar() as draw:
+            drafted = draft(
+                read_table(data),
+                data.name.split(".")[0],
+                outcome=outcome,
+                n_public=n_public,
+                drop=drop or (),
+                keep=keep or (),
+                missing_words=missing_word or (),
+                progress=draw,
+            )
     except DataError as problem:
         raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
     for line in drafted.lines():

@@ -63,7 +63,8 @@ def check_frame(
     _check_names([column.name for column in columns], frame, extras.ignored)
     series: dict[str, pd.Series] = {}
     for column in columns:
-        values = _without(extras.missing_words, column, frame[column.name])
+        words = (*extras.missing_words, *map(_spoken, column.missing_codes))
+        values = _without(words, column, frame[column.name])
         present = values.notna().to_numpy()
         if not column.missing and not present.all():
             row = int(np.argmin(present))
@@ -176,15 +177,15 @@ def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
-    """Take the words for "no value" out of a column, unless it declares them as categories.
+    """Take the words for "no value" out of a column, unless it declares them as values of their own.
 
     A number counts by its value, however it is written: a reader makes a column numbers or text in view of
     all its cells, and what one record holds must not decide how the others are read.
     """
-    absent = set(words) - {_spoken(category) for category in column.categories}
+    absent = set(words) - {_spoken(value) for value in (*column.categories, *column.special)}
     if not absent:
         return values
-    numbers = {number for word in absent if (number := _as_number(word)) is not None}
+    numbers = {number for word in absent if (number := _as_number(word)) is not None} - {*column.special}
     codes, uniques = pd.factorize(values.astype(object))
     said = [
         (value.strip() if isinstance(value, str) else _spoken(value)) in absent
