@@ -103,7 +103,7 @@ def draft(
     # a word that number columns use for "no value" means the same in the text columns beside them
     absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
     columns: list[Column] = []
-    remarks: list[Remark] = _persons(chosen)
+    remarks: list[Remark] = _persons(frame[list(chosen)])
     for done, (column, values) in enumerate(chosen.items()):
         if progress is not None:
             progress(done, len(chosen))
@@ -177,15 +177,15 @@ def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
     return [Remark(leak.column, "question", text, str(leak)) for leak in leaks(frame, outcome)]
 
 
-def _persons(chosen: dict[str, pd.Series]) -> list[Remark]:
+def _persons(frame: pd.DataFrame) -> list[Remark]:
     """Say whether a person has several rows: the unit of privacy is one row."""
-    found = []
-    for name, values in chosen.items():
-        n, distinct = int(values.notna().sum()), values.nunique()
-        if identifiers.is_person(name) and 1 < distinct < n:
-            text = (
-                f"the table has {n:,} rows of {distinct:,} different values of {name}: if these are persons, "
-                "only one row of a person is protected, not the person; make one row a person first"
-            )
-            found.append(Remark(None, "question", text))
-    return found
+    return [
+        Remark(
+            None,
+            "question",
+            f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}: if "
+            "these are persons, only one row of a person is protected, not the person; make one row a person "
+            "first",
+        )
+        for found in identifiers.repeated_persons(frame)
+    ]

@@ -50,7 +50,8 @@ def utility(
         with ``mean`` in place of a model, for each of :data:`~dpsynth.evaluation.utility.scores.SCORES`;
         the rates of :func:`~dpsynth.evaluation.utility.rates.outcome_rates`; ``outcome_auc[<column>]``
         (internal) of each column that gives the outcome away in the training records, see
-        :mod:`dpsynth.table.leaks`. For a binary outcome details ``"roc"`` and ``"calibration"`` of each model.
+        :mod:`dpsynth.table.leaks`. For a binary outcome details ``"roc"`` and ``"calibration"`` of each
+        model.
 
     Raises
     ------

@@ -81,8 +81,8 @@ def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
         named = ", ".join(f"{m.name[12:-1]} ({m.detail.partition(': ')[2]})" for m in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         sentence = (
-            f"The real outcome can be told from one column alone: {named}{more}. If it is known only after the "
-            "outcome, leave it out: scores of models say little."
+            f"The real outcome can be told from one column alone: {named}{more}. If it is known only after "
+            "the outcome, leave it out: scores of models say little."
         )
         yield Verdict("given_away", "caution", sentence, *basis(found))
 
