@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -22,9 +22,9 @@ def text_frame(
     source: Path, columns: Iterable[Column] | None, given: CsvFormat
 ) -> tuple[pd.DataFrame, CsvFile]:
     """Read a CSV file's cells as text, and how it is written; see :func:`dpsynth.table.io.read_cells`."""
-    file = CsvFile.of(source, given)
-    names, rows = _csv_cells(file)
     known = {column.name: column for column in columns or ()}
+    file = CsvFile.of(source, given, known.keys())
+    names, rows = _csv_cells(file, known)
     absent_words = frozenset(("",)) if columns is None else ABSENT
     texts = [[row[position].strip() for row in rows] for position in range(len(names))]
     if given.decimal is None:
@@ -63,7 +63,7 @@ def _numbers_with_points(
     return text
 
 
-def _csv_cells(file: CsvFile) -> tuple[list[str], list[list[str]]]:
+def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]]]:
     # The csv module rather than pandas, which takes a row that is too long as an index and fills up one that
     # is too short.
     with file.opened() as text:
@@ -73,7 +73,7 @@ def _csv_cells(file: CsvFile) -> tuple[list[str], list[list[str]]]:
             if not header:
                 raise DataError(f"{file}: the file has no header line")
             names = [name.strip() for name in header]
-            _check_header(file, names)
+            _check_header(file, names, known)
             rows = []
             for row in reader:
                 if len(row) == len(names):
@@ -89,9 +89,9 @@ def _csv_cells(file: CsvFile) -> tuple[list[str], list[list[str]]]:
     return names, rows
 
 
-def _check_header(file: CsvFile, names: list[str]) -> None:
+def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> None:
     other = next((sign for sign in SEPARATORS if sign in names[0]), None)
-    if len(names) == 1 and other is not None:
+    if len(names) == 1 and other is not None and names[0] not in known:
         raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}; say so with --sep")
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,15 +65,18 @@ class CsvFormat:
 
     def guessed(self, given: CsvFormat) -> str | None:
         """What was guessed and is not the usual, in words; ``given`` is what was not guessed."""
-        usual = CsvFormat(",", ".", "utf-8")
         names = [name for name in ("sep", "decimal", "encoding") if getattr(given, name) is None]
-        found = [name for name in names if getattr(self, name) != getattr(usual, name)]
+        found = [name for name in names if getattr(self, name) != getattr(OURS, name)]
         if not found:
             return None
         told = {"sep": f"{sep_name(self.sep)}s between cells", "decimal": "decimal commas"}
         told["encoding"] = f"encoding {self.encoding}"
         said, options = ", ".join(told[name] for name in found), ", ".join(f"--{name}" for name in found)
         return f"{said} (guessed; to say otherwise: {options})"
+
+
+#: what :func:`dpsynth.table.io.write_table` writes
+OURS = CsvFormat(",", ".", "utf-8")
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,17 @@ class CsvFile:
         return str(self.path)
 
     @classmethod
-    def of(cls, path: Path, given: CsvFormat) -> CsvFile:
-        """Guess separator and encoding where they are not given; reads the file's bytes once."""
+    def of(cls, path: Path, given: CsvFormat, names: Collection[str] = ()) -> CsvFile:
+        """Guess separator and encoding where they are not given; reads the file's bytes once.
+
+        ``names`` are declared columns: a separator that shows more of them is the right one.
+        """
         encoding = given.encoding or _encoding(path)
         file = cls(path, replace(given, encoding=encoding))
         if given.sep is not None:
             return file
         with file.opened() as text:
-            return cls(path, replace(file.format, sep=_separator(text.readline())))
+            return cls(path, replace(file.format, sep=_separator(text.readline(), names)))
 
     @contextmanager
     def opened(self) -> Iterator[IO[str]]:
@@ -137,9 +143,14 @@ def sep_name(sep: str | None) -> str:
     return SEPARATORS.get(str(sep), repr(sep))
 
 
-def _separator(header: str) -> str:
+def _separator(header: str, names: Collection[str]) -> str:
     plain = _QUOTED.sub("", header)
-    return max(SEPARATORS, key=plain.count)  # the first of equals: a comma
+
+    def fit(sep: str) -> tuple[int, int]:
+        cells = {cell.strip().strip('"') for cell in header.split(sep)}
+        return len(cells & {*names}), plain.count(sep)
+
+    return max(SEPARATORS, key=fit)  # the first of equals: a comma
 
 
 def _encoding(path: Path) -> str:

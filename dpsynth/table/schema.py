@@ -278,7 +278,8 @@ class Schema(BaseModel):
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
             columns.append({key: _plain(value, whole=key == "special") for key, value in kept.items()})
-        order = ["name", "description", "unit", "n_public", "outcome", "ignored", "other_columns", "missing_words"]
+        order = ["name", "description", "unit", "n_public", "outcome"]
+        order += ["ignored", "other_columns", "missing_words"]
         kept = {key: head[key] for key in order if key in head}
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
         rules = {"constraints": list(self.constraints)} if self.constraints else {}
