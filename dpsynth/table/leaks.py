@@ -46,7 +46,7 @@ class Leak:
         return ", ".join(filter(None, (f"AUC {self.auc:.2f}" if self.auc >= GIVES_AWAY else "", only)))
 
 
-def leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
+def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
     """Find the columns that give the outcome away.
 
     Parameters
@@ -60,7 +60,7 @@ def leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
     --------
     >>> died = [0, 1] * 50
     >>> table = pd.DataFrame({"age": range(100), "ward": ["icu", "morgue"] * 50, "died": died})
-    >>> [(leak.column, str(leak)) for leak in leaks(table, "died")]
+    >>> [(leak.column, str(leak)) for leak in find_leaks(table, "died")]
     [('ward', 'AUC 1.00')]
     """
     known = frame[frame[outcome].notna()]

@@ -65,7 +65,7 @@ def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
 
     Examples
     --------
-    >>> from dpsynth.table.schema import Schema
+    >>> from dpsynth.table.schema import Column, Schema
     >>> schema = Schema(columns=(Column(name="sbp", kind="integer", lower=40, upper=260),
     ...                          Column(name="dbp", kind="integer", lower=20, upper=160)))
     >>> rule = parse_rule("dbp <= sbp and sbp < 250", schema)
@@ -98,7 +98,7 @@ def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
 
     Examples
     --------
-    >>> from dpsynth.table.schema import Schema
+    >>> from dpsynth.table.schema import Column, Schema
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
     >>> [rule.text for rule in parse_where({"sex": "F", "age": (65, 80)}, schema)]

@@ -21,7 +21,7 @@ from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
 from dpsynth.table.draft import Draft, LeftOut, Remark, Remarks
 from dpsynth.table.drafting import draft_column, is_text
-from dpsynth.table.leaks import leaks
+from dpsynth.table.leaks import find_leaks
 from dpsynth.table.schema import Schema
 
 _LISTED = 5
@@ -174,7 +174,7 @@ def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
         f"tells the outcome {outcome} nearly alone (internal: not for release). Is it known only after the "
         "outcome, or another name for it? Then leave it out with --drop NAME"
     )
-    return [Remark(leak.column, "question", text, str(leak)) for leak in leaks(frame, outcome)]
+    return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]
 
 
 def _persons(frame: pd.DataFrame) -> list[Remark]:

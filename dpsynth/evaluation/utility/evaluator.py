@@ -22,7 +22,7 @@ from dpsynth.evaluation.utility.models import chosen_models
 from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
 from dpsynth.evaluation.utility.rates import outcome_rates
 from dpsynth.evaluation.utility.scoreboard import Scoreboard
-from dpsynth.table.leaks import leaks
+from dpsynth.table.leaks import find_leaks
 
 #: of the test records, for intervals
 RESAMPLES = 500
@@ -78,7 +78,7 @@ def utility(
     rates = tuple(outcome_rates(tables, outcome, group=group, level=settings.level))
     rates += tuple(
         Measure(group, f"outcome_auc[{leak.column}]", leak.auc, True, f"real records, one column: {leak}")
-        for leak in leaks(tables.train, outcome)
+        for leak in find_leaks(tables.train, outcome)
     )
     if test is None:
         return Findings(rates)
