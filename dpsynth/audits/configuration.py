@@ -104,8 +104,8 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
         )
     typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
     ledger, records = WatchingLedger(), FrameRecords(typical)
-    n, spent = fitting.count_records(records, schema, options, rng, ledger)
-    blueprint = fitting.draw_up(schema.modelled, n, options)
+    n, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
+    blueprint = fitting.draw_up(schema.modelled, n, options, n_std)
     planned = fitting.choose_noise(blueprint, options, spent)
     model, _ = fitting.release_model(records, blueprint, planned, options, rng, ledger)
     if options.studies:

@@ -45,7 +45,7 @@ def uniform_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.Data
     DataFrame of shape (n, columns)
     """
     columns = {}
-    for grid in make_grids(schema.modelled, 64, 128):
+    for grid in make_grids(schema.modelled):
         codes = rng.integers(0, grid.size, n)
         ends = np.array([0, grid.present - 1])[rng.integers(0, 2, n)]
         codes = np.where(rng.random(n) < 0.5, ends, codes)
@@ -59,7 +59,7 @@ def typical_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.Data
     A bound that is set by such records is passed by :func:`uniform_records`, which is its worst case.
     """
     columns = {}
-    for grid in make_grids(schema.modelled, 64, 128):
+    for grid in make_grids(schema.modelled):
         codes = rng.integers(0, grid.present, (5, n)).mean(axis=0).astype(int)
         columns[grid.column.name] = grid.decode(codes, rng.random(n))
     return pd.DataFrame(columns)

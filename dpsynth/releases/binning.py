@@ -1,9 +1,9 @@
 """Coarse bins of the prior, made from released one-way probabilities (post-processing).
 
 Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
-equal released mass (quantiles of the private distribution); rare categories share one bin; missing values
-keep one of their own. Binning decides what a prior of marginals is worth: equal-width bins waste most of
-their cells on skewed laboratory values.
+equal released mass (quantiles of the private distribution). Rare categories share one bin. Missing values and
+special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
+laboratory values.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Binning:
 
 
 def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
-    """Label neighbouring cells so that bins hold about equal mass; a heavy cell gets a bin of its own.
+    """Label neighbouring cells so that bins hold about equal mass.
+
+    A cell that holds a bin's share gets a bin of its own, as long as there are bins left.
 
     Parameters
     ----------
@@ -70,12 +72,14 @@ def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
     """
     mass = np.asarray(probabilities, dtype=np.float64)
     mass = mass if mass.sum() > 0 else np.ones_like(mass)
+    heavy = mass >= mass.sum() / n_bins
     labels = np.zeros(len(mass), dtype=np.int64)
     current, filled, remaining = 0, 0.0, float(mass.sum())
     # What is left is shared by the bins that are left, so that a heavy cell does not starve its neighbours.
     share = remaining / n_bins
     for cell, weight in enumerate(mass):
-        if filled > 0 and filled + weight / 2 > share and current < n_bins - 1:
+        alone = heavy[cell] or (cell > 0 and heavy[cell - 1])
+        if filled > 0 and (alone or filled + weight / 2 > share) and current < n_bins - 1:
             remaining -= filled
             current, filled = current + 1, 0.0
             share = remaining / (n_bins - current)
@@ -100,8 +104,7 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
         labels = np.arange(grid.size)
     elif grid.ordered:
         labels = equal_mass(probabilities[: grid.present], n_bins)
-        if grid.column.missing:
-            labels = np.append(labels, labels[-1] + 1)
+        labels = np.append(labels, labels[-1] + np.arange(1, grid.size - grid.present + 1))
     else:
         rare = probabilities < _RARE / n_bins
         rare[grid.present :] = False

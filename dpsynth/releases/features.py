@@ -231,7 +231,7 @@ def length_of(
 def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
     """The numbers of each bin, column by column, shapes (bins, numbers): see `numbers`."""
     return tuple(
-        numbers(binning, grid.ordered, grid.ordered and grid.column.missing)
+        numbers(binning, grid.ordered, grid.size - grid.present if grid.ordered else 0)
         for grid, binning in zip(bins.grids, bins.binnings, strict=True)
     )
 
@@ -240,9 +240,9 @@ def halves_of(bins: Bins, tables: Sequence[NDArray[np.float32]]) -> tuple[NDArra
     """Of each ordered column of three bins and more the half in the place of the rank; all else is 0."""
     halves = tuple(map(np.zeros_like, tables))
     for half, grid, binning in zip(halves, bins.grids, bins.binnings, strict=True):
-        missing = grid.column.missing
-        if grid.ordered and binning.size - missing > 2:  # of two bins the rank is the half
-            half[:, 0] = numbers(binning, True, missing, halves=True)[:, 0]
+        apart = grid.size - grid.present
+        if grid.ordered and binning.size - apart > 2:  # of two bins the rank is the half
+            half[:, 0] = numbers(binning, True, apart, halves=True)[:, 0]
     return halves
 
 
@@ -251,7 +251,7 @@ def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -
     return np.hstack([table[draws[:, j]] for j, table in enumerate(tables)])
 
 
-def numbers(binning: Binning, ordered: bool, missing: bool, *, halves: bool = False) -> NDArray[np.float32]:
+def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
     Parameters
@@ -259,8 +259,8 @@ def numbers(binning: Binning, ordered: bool, missing: bool, *, halves: bool = Fa
     binning : Binning
     ordered : bool
         One number, the rank; otherwise an indicator of each category, or of the second of two.
-    missing : bool
-        Whether the last bin of an ordered column is of missing values: it has a number of its own.
+    apart : int
+        Last bins of an ordered column that are of special codes or missing values: each has its own number.
     halves : bool
         In the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is in it.
 
@@ -271,22 +271,21 @@ def numbers(binning: Binning, ordered: bool, missing: bool, *, halves: bool = Fa
     Examples
     --------
     >>> binning = Binning(np.arange(3), np.array([0.25, 0.5, 0.25]))
-    >>> [round(float(rank), 2) for rank in numbers(binning, ordered=True, missing=False)[:, 0]]
+    >>> [round(float(rank), 2) for rank in numbers(binning, ordered=True, apart=0)[:, 0]]
     [-1.41, 0.0, 1.41]
     >>> binning = Binning(np.arange(4), np.array([0.1, 0.4, 0.2, 0.3]))
-    >>> numbers(binning, ordered=True, missing=False, halves=True)[:, 0].tolist()
+    >>> numbers(binning, ordered=True, apart=0, halves=True)[:, 0].tolist()
     [-1.0, -1.0, 1.0, 1.0]
     """
     p = np.maximum(binning.probabilities, 1e-9)
     p = p / p.sum()
     if ordered:
-        present = p[:-1] if missing else p
+        present = p[: len(p) - apart]
         ends = 2 * np.append(0.0, np.cumsum(present)) / present.sum() - 1.0
         low, high = ends[:-1], ends[1:]
         ranks = (abs(high) - abs(low)) / (high - low) if halves else (low + high) / 2
-        table = ranks[:, None]
-        if missing:
-            table = np.vstack([np.column_stack([table, np.zeros(len(ranks))]), [0.0, 1.0]])
+        table = np.zeros((len(p), 1 + apart))
+        table[: len(ranks), 0], table[len(ranks) :, 1:] = ranks, np.eye(apart)
     else:
         table = np.eye(len(p))[:, 1:] if len(p) == 2 else np.eye(len(p))
     table = table - p @ table  # ranks are centred already: of a missing value they are 0

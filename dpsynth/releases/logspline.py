@@ -1,10 +1,10 @@
 """Smooth densities from noisy counts: a penalised spline of the logarithm, weighted by the evidence.
 
 Cell i of a histogram has a count of mean ``mu_i = exp((X b)_i + offset_i)`` and is seen with variance v_i; X
-holds cubic B-splines of the cell's place (Eilers and Marx 1996) and, where habits of writing numbers down are
-modelled, one indicator for each residue. The penalty on third differences of the spline's coefficients
-(Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the resolved cells two
-asymmetric penalties (Eilers 2005) hold: the density may not turn up again, and bending upwards costs.
+holds cubic B-splines of the cell's place (Eilers and Marx 1996). The penalty on third differences of the
+spline's coefficients (Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places
+from 0 to 1, where no cell stands out of the noise, the logarithm goes on as a straight line: an exponential
+tail, which an asymmetric penalty (Eilers 2005) keeps from rising.
 
 References
 ----------
@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 _MOST_SPLINES = 24
 #: Order of the differences that are penalised: 3 leaves log-quadratic densities free.
 _ORDER = 3
-#: Weights of the tails' penalties: turning up (forbidden, in effect) and bending upwards.
-_TURN, _BEND = 1e4, 10.0
+#: Weight of the penalty on a tail that rises, which forbids it in effect.
+_TURN = 1e4
 #: Keeps the coefficients finite where neither counts nor penalties say anything.
 _RIDGE = 1e-4
 #: Range of a mean's logarithm: beyond it a mean is none, and numbers near the end of their range are slow.
@@ -46,36 +46,31 @@ class Design:
         Logarithm of the mean count under an even density.
     penalty : array, shape (splines, splines)
         Of third differences.
-    tails : tuple of arrays, shapes (splines - 1,), (splines - 1,), (splines - 2,)
-        First differences below the resolved cells and above them, second differences outside them.
-    residues : array, shape (cells, period)
-        Indicators of the residue of each cell's value; no columns without habits.
+    tails : tuple of arrays, shape (splines,)
+        Slopes of the tails there are, as they rise away from the resolved cells, in the coefficients.
     """
 
     basis: Array
     offset: Array
     penalty: Array
-    tails: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
-    residues: Array
+    tails: tuple[Array, ...]
 
     @classmethod
-    def of(cls, places: Array, widths: Array, total: float, resolved: tuple[int, int]) -> Design:
-        """Design of cells at ``places`` in (0, 1), of ``widths`` that sum to 1, without habits.
+    def of(cls, places: Array, widths: Array, total: float) -> Design:
+        """Design of cells at ``places``; those outside 0 to 1 are in the tails.
 
-        ``resolved`` are the first and the last cell that stand out of the noise.
+        ``widths`` are those of an even density, and sum to 1.
         """
-        size = int(np.clip(len(places), _ORDER + 3, _MOST_SPLINES))
+        inside = places.clip(0.0, 1.0)
+        size = int(np.clip(((places >= 0) & (places <= 1)).sum(), _ORDER + 3, _MOST_SPLINES))
         spacing = 1.0 / (size - 3)
-        knots = spacing * np.arange(-3, size + 1)
-        basis = BSpline.design_matrix(places, knots, 3).toarray()
+        splines = BSpline(spacing * np.arange(-3, size + 1), np.eye(size), 3)
+        slope = splines.derivative()
+        basis = splines(inside) + slope(inside) * (places - inside)[:, None]
         third = np.diff(np.eye(size), _ORDER, axis=0)
-        # Spline k has its middle at (k - 1) spacings.
-        middles = spacing * (np.arange(size) - 1.0)
-        below, above = places[resolved[0]], places[resolved[1]]
-        between = (middles[1:] + middles[:-1]) / 2
-        outside = (middles[1:-1] < below) | (middles[1:-1] > above)
-        tails = (between < below, between > above, outside)
-        return cls(basis, np.log(widths * total), third.T @ third, tails, np.zeros((len(places), 0)))
+        rising = [-slope(0.0)] if places[0] < 0 else []
+        rising += [slope(1.0)] if places[-1] > 1 else []
+        return cls(basis, np.log(widths * total), third.T @ third, tuple(rising))
 
     @property
     def size(self) -> int:
@@ -83,14 +78,9 @@ class Design:
         return self.basis.shape[1]
 
     def shape_penalty(self, b: Array) -> Array:
-        """Penalty of the tails that break their shape at coefficients ``b``, shape (splines, splines)."""
-        first = np.diff(np.eye(self.size), axis=0)
-        second = np.diff(first, axis=0)
-        slope, bend = first @ b[: self.size], second @ b[: self.size]
-        below, above, outside = self.tails
-        turning = _TURN * ((below & (slope < 0)) | (above & (slope > 0)))
-        bending = _BEND * (outside & (bend > 0))
-        return first.T @ (turning[:, None] * first) + second.T @ (bending[:, None] * second)
+        """Penalty of the tails that rise at coefficients ``b``, shape (splines, splines)."""
+        rising = [tail for tail in self.tails if tail @ b > 0]
+        return _TURN * sum((np.outer(tail, tail) for tail in rising), np.zeros((self.size, self.size)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,23 +89,22 @@ class Fitted:
 
     Attributes
     ----------
-    coefficients : array, shape (splines + period,)
+    coefficients : array, shape (splines,)
     means : array, shape (cells,)
     evidence : float
         Logarithm, up to a constant that designs of the same counts share.
-    smoothness, sameness : float
-        Weights of the third differences and of the residues' ridge.
+    smoothness : float
+        Weight of the third differences.
     """
 
     coefficients: Array
     means: Array
     evidence: float
     smoothness: float
-    sameness: float
 
 
 def start(design: Design, means: Array) -> Array:
-    """Coefficients whose density is about ``means`` (positive), without habits; shape (splines,)."""
+    """Coefficients whose density is about ``means`` (positive); shape (splines,)."""
     basis = design.basis
     normal = basis.T @ basis + 1e-3 * design.penalty + 1e-6 * np.eye(design.size)
     return np.linalg.solve(normal, basis.T @ (np.log(means) - design.offset))
@@ -129,9 +118,8 @@ def fit(
     b: Array,
     *,
     smoothness: Array,
-    sameness: Array,
 ) -> Fitted:
-    """The density of greatest evidence over a grid of penalty weights.
+    """The density of greatest evidence among penalty weights.
 
     Parameters
     ----------
@@ -140,31 +128,26 @@ def fit(
         Noisy counts, and their variance around the density's means.
     total : (float, float)
         Known sum of the means, and the variance with which it is known.
-    b : array, shape (splines + period,)
+    b : array, shape (splines,)
         Coefficients to start from.
-    smoothness, sameness : arrays
-        Weights to try; ``sameness`` says nothing where there are no residues.
+    smoothness : array
+        Weights to try.
 
     Returns
     -------
     Fitted
     """
-    size, period = design.size, design.residues.shape[1]
     best: Fitted | None = None
-    for same in sameness if period else sameness[:1]:
-        current = b
-        for smooth in smoothness:
-            fixed = np.zeros((size + period, size + period))
-            fixed[:size, :size] = smooth * design.penalty + _RIDGE * np.eye(size)
-            fixed[size:, size:] = same * np.eye(period)
-            for _ in range(2):  # the tails' penalties are those that the fit before them broke
-                penalty = fixed.copy()
-                penalty[:size, :size] += design.shape_penalty(current)
-                current, means, loss, curvature = _newton(design, counts, variance, total, penalty, current)
-            # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2
-            evidence = -loss - (np.linalg.slogdet(curvature)[1] - np.linalg.slogdet(penalty)[1]) / 2
-            if best is None or evidence > best.evidence:
-                best = Fitted(current, means, float(evidence), float(smooth), float(same))
+    current = b
+    for smooth in smoothness:
+        fixed = smooth * design.penalty + _RIDGE * np.eye(design.size)
+        for _ in range(2):  # the tails' penalties are those that the fit before them broke
+            penalty = fixed + design.shape_penalty(current)
+            current, means, loss, curvature = _newton(design, counts, variance, total, penalty, current)
+        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2
+        evidence = -loss - (np.linalg.slogdet(curvature)[1] - np.linalg.slogdet(penalty)[1]) / 2
+        if best is None or evidence > best.evidence:
+            best = Fitted(current, means, float(evidence), float(smooth))
     assert best is not None
     return best
 
@@ -178,7 +161,7 @@ def _newton(
     b: Array,
 ) -> tuple[Array, Array, float, Array]:
     """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, means, loss, curvature."""
-    columns = np.hstack([design.basis, design.residues])
+    columns = design.basis
     precision = 1.0 / variance
 
     def loss_of(b: Array) -> tuple[float, Array]:

@@ -1,14 +1,16 @@
 """Private one-way histograms: the first thing bought and the base of encoder, prior and post-processing.
 
-Every column is counted on its public grid (`dpsynth.table.grid`), Gaussian noise is added, and the counts
-are projected on the simplex scaled to the number of records ("norm-sub", theory of section 1.8); those of
-numeric columns are first estimated with the noise's law in view (`dpsynth.releases.denoising`). Fine ordered
-grids can be counted as a dyadic tree with least-squares consistency instead (Hay et al. 2010).
+Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by value.
+Gaussian noise is added. Counts of categories are projected on the simplex scaled to the number of records
+("norm-sub", theory of section 1.8); those of numbers become a distribution (`dpsynth.releases.denoising`).
 
 Where three columns or more may be missing, the number of missing values a record is one more histogram
 (`dpsynth.releases.panels`). Adjacency is add/remove one record throughout. A record lies in exactly one cell
-of each histogram (one node of each level for a tree), so all counts together have L2 sensitivity
-``sqrt(sum of levels)``, which is ``sqrt(histograms)`` without trees; one Gaussian mechanism releases them.
+of each histogram, so that all counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian
+mechanism releases them.
+
+Each histogram's sum is one more measurement of the number of records. Where that is not public, it is
+estimated from all of them, so that its error falls on all values in proportion.
 """
 
 from __future__ import annotations
@@ -16,27 +18,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
 from dpsynth.releases.axes import GridAxis, MissingAxis
 from dpsynth.releases.denoising import denoise
 from dpsynth.releases.gaussian import Array, GaussianRelease
-from dpsynth.releases.hierarchy import consistent, levels_of, nonnegative_leaves, tree_counts
 from dpsynth.releases.panels import panel_of
 from dpsynth.releases.projection import norm_sub
 from dpsynth.releases.records import Records
 from dpsynth.table.grid import Grid
-from dpsynth.table.marginals import Marginals, make_grids, public_sizes
+from dpsynth.table.marginals import Counting, Marginals, make_grids
 from dpsynth.table.schema import Schema
-
-#: Ordered grids with more cells than this are counted as a tree under ``method="hierarchical"``; below it
-#: the tree's extra noise (a factor of its levels) costs more than its ranges save.
-TREE_FROM_CELLS = 64
-Method = Literal["histogram", "hierarchical"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +41,22 @@ class MarginalsRelease(GaussianRelease[Marginals]):
     ----------
     schema : Schema
     n : float
-        The number of records that the projection scales to: ``schema.n_public`` or a noisy count, never the
-        length of a table.
-    method : {"histogram", "hierarchical"}
-        "hierarchical" counts ordered grids of more than 64 cells as dyadic trees.
-    counted_in : (int, int), optional
-        Cells and values of an earlier release whose grids are kept; by default a rule on public numbers.
+        ``schema.n_public`` or a noisy count, never the length of a table.
+    n_std : float
+        Standard deviation of the noise of ``n``; 0 where it is public.
+    counted : Counting, optional
+        How an earlier release counted; by default a rule on public numbers.
+    onto : tuple of Grid, optional
+        Released cells of an earlier release, to which the distributions are summed up.
 
     Raises
     ------
     ConfigError
-        If ``noise_multiplier`` or ``n`` is not positive, or ``method`` is unknown.
+        If ``noise_multiplier`` or ``n`` is not positive, or ``n_std`` is negative.
 
     References
     ----------
-    Wang et al. (2020), section 4.3 (norm-sub); Hay et al. (2010), Theorem 3.
+    Wang et al. (2020), section 4.3 (norm-sub).
 
     Examples
     --------
@@ -79,26 +74,37 @@ class MarginalsRelease(GaussianRelease[Marginals]):
 
     schema: Schema
     n: float
-    method: Method = "histogram"
-    counted_in: tuple[int, int] | None = None
+    n_std: float = 0.0
+    counted: Counting | None = None
+    onto: tuple[Grid, ...] | None = None
     name = "one-way marginals"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.n > 0:
             raise ConfigError(f"n is {self.n}, but must be greater than 0")
-        if self.method not in ("histogram", "hierarchical"):
-            raise ConfigError(f"method is {self.method!r}, but must be 'histogram' or 'hierarchical'")
+        if not self.n_std >= 0:
+            raise ConfigError(f"n_std is {self.n_std}, but cannot be negative")
 
     @cached_property
-    def sizes(self) -> tuple[int, int]:
-        """Cells and values of numeric columns whose schema does not say, from public numbers."""
-        return self.counted_in or public_sizes(self.schema, self.n, self.noise_multiplier or 0.0)
+    def counting(self) -> Counting:
+        """How numeric columns are counted whose schema does not say."""
+        return self.counted or Counting.of(self.schema, self.n, self.noise_multiplier or 0.0)
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
         """Public cells of each column."""
-        return make_grids(self.schema, *self.sizes)
+        return make_grids(self.schema, self.counting)
+
+    @cached_property
+    def by_value(self) -> tuple[Grid | None, ...]:
+        """Every value of each column that is counted twice."""
+        return tuple(
+            Grid(column, np.arange((column.n_values or 0) + 1), None)
+            if self.counting.counts_twice(column)
+            else None
+            for column in self.schema.columns
+        )
 
     @property
     def panel(self) -> tuple[int, ...]:
@@ -113,16 +119,12 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         --------
         >>> from dpsynth.table.schema import Column
         >>> columns = (Column(name="a", kind="binary", categories=("n", "y")),
-        ...            Column(name="b", kind="continuous", lower=0, upper=1, cells=1024))
-        >>> flat = MarginalsRelease(schema=Schema(columns=columns), n=500, noise_multiplier=2.0)
-        >>> tree = MarginalsRelease(
-        ...     schema=Schema(columns=columns), n=500, noise_multiplier=2.0, method="hierarchical"
-        ... )
-        >>> flat.sensitivity_squared, tree.sensitivity_squared
-        (2, 11)
+        ...            Column(name="b", kind="integer", lower=0, upper=100_000))
+        >>> release = MarginalsRelease(schema=Schema(columns=columns), n=5000, noise_multiplier=2.0)
+        >>> release.sensitivity_squared
+        3
         """
-        columns = sum(levels_of(g.present) if self._is_tree(g) else 1 for g in self.grids)
-        return columns + bool(self.panel)
+        return len(self.schema) + sum(grid is not None for grid in self.by_value) + bool(self.panel)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -132,15 +134,16 @@ class MarginalsRelease(GaussianRelease[Marginals]):
     @property
     def sensitivity(self) -> str:
         """In words, for the ledger."""
-        histograms = len(self.schema) + bool(self.panel)
-        base = f"sqrt({histograms}) (one count in each of {len(self.schema)} columns"
-        base += " and one in the number of missing values)" if self.panel else ")"
-        return base if self.method == "histogram" else f"{base}, with a count in every level of a tree"
+        parts = [f"one count in each of {len(self.schema)} columns"]
+        twice = sum(grid is not None for grid in self.by_value)
+        parts += [f"one more in {twice} with many values"] if twice else []
+        parts += ["one in the number of missing values"] if self.panel else []
+        return f"sqrt({self.sensitivity_squared}) ({' and '.join(parts)})"
 
     @property
     def detail(self) -> str:
         """The noise in the words of somebody who reads a table of counts."""
-        of_columns = f"{self.method} of {len(self.schema)} columns"
+        of_columns = f"histogram of {len(self.schema)} columns"
         if self.noise_multiplier is None:
             return f"{of_columns}, no noise"
         return (
@@ -154,60 +157,48 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         Returns
         -------
         list of arrays
-            For each column its levels, from the root's children down to the leaves, then its missing cell;
-            last the records with 0, 1, ... missing values, where there is a panel.
+            For each column the counts of its cells; then the counts of the values of those that are counted
+            twice; last the records with 0, 1, ... missing values, where there is a panel.
         """
-        axes = [(GridAxis(grid),) for grid in self.grids]
+        axes = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
         names = tuple(self.schema.names[j] for j in self.panel)
-        counted = records.counts([*axes, (MissingAxis(names),)] if self.panel else axes)
-        counts: list[Array] = []
-        for grid, histogram in zip(self.grids, counted, strict=False):
-            if self._is_tree(grid):
-                counts.extend(tree_counts(histogram[: grid.present]))
-                counts.append(histogram[grid.present :])
-            else:
-                counts.append(histogram)
-        return [*counts, *counted[len(self.grids) :]]
+        return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))
 
     def finish(self, noisy: Sequence[Array]) -> Marginals:
-        """Non-negative counts that sum to ``n``, column by column."""
-        probabilities, at = [], 0
-        for grid in self.grids:
-            if self._is_tree(grid):
-                depth = levels_of(grid.present)
-                counts = _tree_histogram(
-                    list(noisy[at : at + depth]), noisy[at + depth], self.n, grid.present
-                )
-                at += depth + 1
-            else:
-                counts = denoise(grid, noisy[at], self.noise_std, self.n)
-                at += 1
+        """Distributions of each column, which belong to one number of records."""
+        n = self._records(noisy)
+        law = norm_sub(noisy[-1], n) / n if self.panel else None
+        by_value = iter(noisy[len(self.grids) :])
+        grids, probabilities = [], []
+        for j, (grid, fine) in enumerate(zip(self.grids, self.by_value, strict=True)):
+            values = None if fine is None else next(by_value)
+            found, counts = denoise(grid, noisy[j], self.noise_std, n, values)
+            if self.onto is not None:
+                found, counts = self.onto[j], found.summed(counts, self.onto[j])
+            grids.append(found)
             probabilities.append(counts / counts.sum())
-        law = norm_sub(noisy[at], self.n) / self.n if self.panel else None
-        cells, values = self.sizes
+        shown = zip(self.grids, grids, probabilities, strict=True)
+        flat = (found.column.name for grid, found, p in shown if self._flattened(grid, n * p))
         return Marginals(
-            grids=self.grids,
+            grids=tuple(grids),
             probabilities=tuple(probabilities),
-            n=float(self.n),
+            flattened=tuple(flat),
+            n=n,
             noise_multiplier=self.noise_multiplier,
-            cells=cells,
-            values=values,
+            counting=self.counting,
             missing_law=law,
-            method=self.method,
         )
 
-    def _is_tree(self, grid: Grid) -> bool:
-        return self.method == "hierarchical" and grid.ordered and grid.present > TREE_FROM_CELLS
+    def _flattened(self, grid: Grid, counts: Array) -> bool:
+        """Whether noise of two deviations hides most categories' records, or a quarter of the numbers."""
+        if grid.ordered:
+            return bool(counts.sum() / 4 < 2 * self.noise_std * np.sqrt(grid.present / 4))
+        return bool(counts[counts > 2 * self.noise_std].sum() < counts.sum() / 2)
 
-
-def _tree_histogram(
-    levels: list[NDArray[np.float64]], missing: NDArray[np.float64], n: float, cells: int
-) -> NDArray[np.float64]:
-    """Turn noisy tree levels and the noisy missing cell into non-negative cell counts with sum n."""
-    # Two top nodes and the missing cell share n; the top nodes' own sum is the least noisy split of it.
-    split = norm_sub(np.concatenate([[levels[0].sum()], missing]), n)
-    real = [np.arange(len(level)) * 2 ** (len(levels) - 1 - i) < cells for i, level in enumerate(levels)]
-    tree = consistent(
-        [np.where(r, level, 0.0) for r, level in zip(real, levels, strict=True)], float(split[0])
-    )
-    return np.concatenate([nonnegative_leaves(tree, float(split[0]), cells), split[1:]])
+    def _records(self, noisy: Sequence[Array]) -> float:
+        """The number of records, from its own count and the sums of all histograms, by their precision."""
+        if not self.n_std or not self.noise_std:
+            return float(self.n)
+        precisions = [self.n_std**-2.0, *(1.0 / (len(counts) * self.noise_std**2) for counts in noisy)]
+        sums = [self.n, *(float(counts.sum()) for counts in noisy)]
+        return max(1.0, float(np.average(sums, weights=precisions)))

@@ -98,8 +98,8 @@ class CriticTrainer:
         # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
         confess(ledger, schema, options, rng, {})
-        n, spent = fitting.count_records(records, schema, options, rng, ledger)
-        blueprint = fitting.draw_up(schema.modelled, n, options)
+        n, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
+        blueprint = fitting.draw_up(schema.modelled, n, options, n_std)
         releases = fitting.choose_noise(blueprint, options, spent)
         model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
         released = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)

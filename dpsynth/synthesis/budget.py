@@ -26,7 +26,7 @@ from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
 from dpsynth.regression.study import Study
-from dpsynth.releases.marginals import MarginalsRelease, Method
+from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.structure import Kind
@@ -102,8 +102,8 @@ class Needs:
     schema : Schema
     n : float
         Public or privately counted number of records.
-    marginals : {"histogram", "hierarchical"}, optional
-        How one-way marginals are released; None: not at all.
+    marginals : bool
+        Whether one-way marginals are released.
     prior : {"tree", "tan"}, optional
         None: no prior.
     plan : Plan, optional
@@ -113,16 +113,19 @@ class Needs:
         there must be a prior.
     studies : tuple of Study
         The declared studies.
+    n_std : float
+        Standard deviation of the noise of ``n``; 0 where it is public.
     """
 
     schema: Schema
     n: float
-    marginals: Method | None
+    marginals: bool
     prior: Kind | None
     plan: Plan | None
     moments: bool = False
     votes: bool = False
     studies: tuple[Study, ...] = ()
+    n_std: float = 0.0
 
     def releases(
         self,
@@ -143,11 +146,11 @@ class Needs:
             MarginalsRelease(
                 schema=self.schema,
                 n=self.n,
-                method=self.marginals,
+                n_std=self.n_std,
                 noise_multiplier=marginals,
                 stage=stage,
             )
-            if self.marginals is not None
+            if self.marginals
             else None,
             PriorReleases.plan(
                 self.schema, self.prior, noise_multiplier=tables, epsilon=selection, stage=stage
@@ -237,7 +240,7 @@ def plan_releases(
             "give a larger one"
         )
     mu = 1 / analytic_sigma(epsilon, delta)
-    parts = {"marginals": shares.marginals} if needs.marginals is not None else {}
+    parts = {"marginals": shares.marginals} if needs.marginals else {}
     if needs.prior is not None:
         parts |= {"selection": shares.selection, "tables": shares.tables}
     if needs.moments:

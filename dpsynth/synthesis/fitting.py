@@ -25,7 +25,6 @@ from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.marginals import Method
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Kind
 from dpsynth.synthesis import presets, refining
@@ -97,14 +96,14 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
 
 def count_records(
     records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
-) -> tuple[float, tuple[float, float]]:
-    """The number of records and what it cost: public and free, or a noisy count.
+) -> tuple[float, float, tuple[float, float]]:
+    """The number of records, its noise and what it cost: public and free, or a noisy count.
 
     The later releases' noise depends on a noisy count, so it is a stage of its own, of (epsilon_c, delta_c):
     what is composed on one privacy-loss distribution must have its noise fixed beforehand.
     """
     if schema.n_public is not None:
-        return float(schema.n_public), (0.0, 0.0)
+        return float(schema.n_public), 0.0, (0.0, 0.0)
     share = (options.shares or Shares()).count
     part = (share * (options.epsilon or 0.0), share * total_delta(schema, options))
     noise, detail = None, "no noise"
@@ -112,15 +111,14 @@ def count_records(
         noise = analytic_sigma(*part)
         detail = f"Gaussian noise on the count; ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside"
     count = CountRelease(noise_multiplier=noise, stage=Stage.begin(part[1]), detail=detail)
-    return ledger.run(count, records, rng), part
+    return ledger.run(count, records, rng), count.noise_std, part
 
 
-def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
-    """The blueprint of a fit; reads no records."""
+def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
+    """The blueprint of a fit; reads no records. ``n_std`` is the noise of a private number of records."""
     thesis = options.preset == "healthgan"
     training = presets.healthgan(schema) if thesis else options.training or presets.training(n)
     batch = min(n, options.batch_size or presets.batch_size(options.preset, n))
-    marginals: Method | None = None if options.marginals == "none" else options.marginals
     prior: Kind | None = None
     if options.has_prior and options.prior != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
@@ -149,12 +147,13 @@ def draw_up(schema: Schema, n: float, options: FitOptions) -> Blueprint:
     needs = Needs(
         schema=schema,
         n=n,
-        marginals="histogram" if thesis and marginals is None else marginals,
+        marginals=thesis or options.marginals != "none",
         prior=prior,
         plan=plan,
         moments=refinable and moments,
         votes=refinable and votes,
         studies=options.studies,
+        n_std=n_std,
     )
     shares = options.shares or presets.shares(steps, needs.votes)
     return Blueprint(needs, delta, training, shares)

@@ -15,6 +15,7 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.identifiers import warn_of_repeated_persons
+from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
 
 # Share of n_public by which the number of rows may differ from it.
@@ -94,6 +95,25 @@ def check_n_public(rows: int, schema: Schema, *, accept: bool) -> None:
             "part: its own), or go on all the same with accept_n_public (--accept-n-public)"
         )
     warnings.warn(f"{said}; every count is scaled to n_public", OwnerWarning, stacklevel=4)
+
+
+def warn_of_flattened(marginals: Marginals | None) -> None:
+    """Name the columns of which noise has left little; a function of released numbers.
+
+    Warns
+    -----
+    OwnerWarning
+    """
+    if marginals is None or not marginals.flattened:
+        return
+    names = ", ".join(map(repr, marginals.flattened[:10]))
+    more = f" and {len(marginals.flattened) - 10} more" if len(marginals.flattened) > 10 else ""
+    warnings.warn(
+        f"noise has left little of the column(s) {names}{more}: declare fewer or broader categories, drop "
+        "columns, or give a larger epsilon or more records",
+        OwnerWarning,
+        stacklevel=3,
+    )
 
 
 def confess(

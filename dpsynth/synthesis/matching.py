@@ -70,27 +70,36 @@ def _matched(
     grid, at, group, n = encoder.grids[j], encoder.coordinate[j], encoder.group[j], len(drawn)
     if at is None:
         return exact_labels(drawn, encoder.released(j), rng), np.zeros(n)
-    code, place, present = np.full(n, grid.present), np.zeros(n), np.arange(n)
+    code, place, present = np.zeros(n, np.int64), np.zeros(n), np.arange(n)
     if group is not None:
-        drawn, present = _present(encoder, j, drawn, labels, rng)
+        drawn, apart = _apart(encoder, j, drawn, labels, rng)
+        code, present = grid.present - 1 + apart, np.flatnonzero(apart == 0)
     rows = present[grouped(drawn[present], len(labels), rng)]
     code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
     return code, place
 
 
-def _present(
+def _apart(
     encoder: Encoder, j: int, drawn: Codes, labels: Codes, rng: np.random.Generator
 ) -> tuple[Codes, Codes]:
-    """What was drawn, changed where a missing value is found, and the rows that are not missing."""
-    n = len(drawn)
-    lost = drawn == labels[-1] if labels[-1] != labels[0] else rng.random(n) < encoder.released(j)[1]
-    absent = exact_labels(lost.astype(np.int64), encoder.released(j), rng) == 1
-    found = lost & ~absent
+    """What was drawn, changed where a value is found, and which code or missing value each record has.
+
+    0 where it has a value in its order, as `Encoder.released` counts them.
+    """
+    released = encoder.released(j)
+    if labels[-1] == labels[0]:
+        apart = rng.choice(len(released), size=len(drawn), p=released)
+    else:
+        kinds = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+        kinds[labels[encoder.grids[j].present :]] = np.arange(1, len(released))
+        apart = kinds[drawn]
+    exact = exact_labels(apart, released, rng)
+    found = (apart > 0) & (exact == 0)
     if found.any():
         # Of a value that was missing nothing is known: any rank is as good.
         drawn = drawn.copy()
         drawn[found] = labels[encoder.quantiles(j, rng.random(int(found.sum())))[0]]
-    return drawn, np.flatnonzero(~absent)
+    return drawn, exact
 
 
 def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.random.Generator) -> Codes:

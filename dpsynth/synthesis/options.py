@@ -29,7 +29,7 @@ class ModelOptions(Section):
     centred: bool = True
     numeric: Literal["copula", "minmax"] = "copula"
     categorical: Literal["onehot", "sdv"] = "onehot"
-    marginals: Literal["histogram", "hierarchical", "none"] = "histogram"
+    marginals: Literal["histogram", "none"] = "histogram"
     match_marginals: bool = True
     training: TrainingSettings | None = None
     shares: Shares | None = None

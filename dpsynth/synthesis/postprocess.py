@@ -80,7 +80,8 @@ def calibrate(
         code, place, present = np.full(n, grid.present), np.zeros(n), np.arange(n)
         if group is not None:
             label = exact_categories(array[:, group[0] : group[1]], encoder.released(j), rng)
-            code, present = (label, present) if at is None else (code, np.flatnonzero(label == 0))
+            code = label if at is None else grid.present - 1 + label
+            present = present if at is None else np.flatnonzero(label == 0)
         if at is not None:
             rows = present[ascending(array[present, at], rng)]
             code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)

@@ -51,7 +51,10 @@ def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: 
     """
     if len(schema) < 3:
         return False
-    sizes = [column.missing + 1 if column.is_numeric else len(column.categories) for column in schema.columns]
+    sizes = [
+        1 + len(column.special) + column.missing if column.is_numeric else len(column.categories)
+        for column in schema.columns
+    ]
     if sum(sizes) > _MOST_NUMBERS:
         return False
     if epsilon is None or n is None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,7 @@ from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.factors import fit_factors
 from dpsynth.releases.fitted_study import FittedStudy
-from dpsynth.releases.marginals import MarginalsRelease, Method
+from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.prior import Prior
 from dpsynth.releases.records import FrameRecords
@@ -126,7 +125,7 @@ def _measured(model: GeneratorModel) -> tuple[Marginals, Prior | None]:
     marginals = model.encoder.marginals
     if marginals is None:
         raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")
-    if marginals.method is None or (model.prior is not None and model.prior.noise_std is None):
+    if model.prior is not None and model.prior.noise_std is None:
         raise InputError(
             "the model was saved by an earlier version of dpsynth, which did not keep what redrawing its "
             "tables takes; sample() works as before, and a model that is fitted now can be redrawn"
@@ -161,8 +160,8 @@ def _marginals(
         schema=encoder.schema,
         n=marginals.n,
         noise_multiplier=marginals.noise_multiplier,
-        method=cast(Method, marginals.method),
-        counted_in=marginals.sizes,
+        counted=marginals.counting,
+        onto=marginals.grids,
     )
     records = FrameRecords(frame)
     with records.opened():  # nobody's records

@@ -24,8 +24,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import RejectionError
+from dpsynth.releases.binning import make_binning
 from dpsynth.synthesis.postprocess import exact_counts
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.grid import Grid
 from dpsynth.table.rules import Rule
 
 #: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
@@ -37,6 +39,8 @@ _POOL = 4
 _NEAR, _SWEEPS = 2e-3, 25
 #: Rounds of exchanges.
 _ROUNDS = 100
+#: Ranges of a number whose released shares are kept.
+_RANGES = 100
 
 #: Makes this many records, calibrated together.
 Make = Callable[[int], pd.DataFrame]
@@ -164,8 +168,14 @@ def obeying(
         frame = pd.concat(pool, ignore_index=True)
         if encoder is None or encoder.marginals is None:
             return _part(frame, size, rng)
-        cells = [grid.encode(frame[grid.column.name]) for grid in encoder.grids]
-        targets = encoder.marginals.probabilities
+        margins = [
+            margin(*column) for column in zip(encoder.grids, encoder.marginals.probabilities, strict=True)
+        ]
+        cells = [
+            labels[grid.encode(frame[grid.column.name])]
+            for grid, (labels, _) in zip(encoder.grids, margins, strict=True)
+        ]
+        targets = [target for _, target in margins]
         shares, gap = _inclusion(cells, targets, size)
         # More candidates help where too few of them are of a kind that is needed more often.
         if gap <= _NEAR or held >= _POOL * size or gap > 0.9 * last:
@@ -341,6 +351,15 @@ def _evened(
         else:
             count /= 2
     return np.flatnonzero(taken)
+
+
+def margin(grid: Grid, probabilities: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Label of each cell and probability of each label: of a number, at most 100 ranges of about equal mass.
+
+    Records of a block are too few for more.
+    """
+    binning = make_binning(grid, probabilities, _RANGES, keep=not grid.ordered)
+    return binning.labels, binning.probabilities
 
 
 def _distance(cells: NDArray[np.int64], target: NDArray[np.float64]) -> float:

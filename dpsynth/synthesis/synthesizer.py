@@ -28,7 +28,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.fitting import Progress
-from dpsynth.synthesis.intake import confess, conformed, records_of
+from dpsynth.synthesis.intake import confess, conformed, records_of, warn_of_flattened
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
@@ -87,7 +87,7 @@ class DPWGANGP(BaseEstimator):
         Numeric columns through their private CDF, or by their public bounds.
     categorical : {"onehot", "sdv"}
         One coordinate a category, or the Synthetic Data Vault's intervals.
-    marginals : {"histogram", "hierarchical", "none"}
+    marginals : {"histogram", "none"}
         How one-way marginals are released.
     match_marginals : bool
         Whether samples are made to agree with the released marginals (post-processing, free of cost).
@@ -279,7 +279,7 @@ class DPWGANGP(BaseEstimator):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.intake.check_n_public`.
+            :func:`dpsynth.synthesis.intake.check_n_public`; and if noise has left little of some columns.
         """
         options = self.validate()
         if not isinstance(schema, Schema):
@@ -301,8 +301,8 @@ class DPWGANGP(BaseEstimator):
         confess(ledger, schema, options, rng, unreviewed)
 
         try:
-            self.n_, spent = fitting.count_records(records, schema, options, rng, ledger)
-            blueprint = fitting.draw_up(schema.modelled, self.n_, options)
+            self.n_, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
+            blueprint = fitting.draw_up(schema.modelled, self.n_, options, n_std)
             self.delta_ = blueprint.delta
             releases = fitting.choose_noise(blueprint, options, spent)
             check_widening(options.studies, releases.studies, schema, self.n_)
@@ -320,6 +320,7 @@ class DPWGANGP(BaseEstimator):
         except BaseException:
             ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
             raise
+        warn_of_flattened(model.encoder.marginals)
         return self._finish(model, history)
 
     @classmethod

@@ -100,7 +100,7 @@ def conform_frame(
             outside &= ~is_special(column, numbers)
             clipped[column.name] = int(outside.sum())
             if clipped[column.name]:
-                within = np.where(outside, numbers.clip(column.lower, column.upper), numbers)
+                within = np.where(outside, np.clip(numbers, column.lower, column.upper), numbers)
                 checked[column.name] = cast(column, within, checked.index)
     return Conformed(checked, clipped)
 
@@ -271,8 +271,10 @@ def _categories(column: Column, values: pd.Series, path: str | Path | CsvFile | 
     codes, uniques = pd.factorize(values.astype(object))
     matched = np.empty(len(uniques) + 1, dtype=object)
     matched[-1] = None  # factorize's code of a missing value is -1
+    words = {*column.categories} if isinstance(column.categories[0], str) else set()
     for code, value in enumerate(uniques):
-        category = _match(column, value)
+        # most words are a category as they stand, and there may be 300,000 of them
+        category = value if isinstance(value, str) and value in words else _match(column, value)
         if category is None:
             row = int(np.argmax(codes == code))
             declared = _listed(column.categories)

@@ -4,9 +4,9 @@ Numbers and ordinals become one coordinate each: through the column's private cu
 copula: the generator sees uniform columns), or scaled by public bounds. Categories become one-hot groups,
 or one coordinate by the interval encoding of the Synthetic Data Vault (Patki et al. 2016, used in Pedersen
 2022, section 3.3): each category an interval of [0, 1] as wide as its *private* frequency, a record a
-truncated Gaussian around its middle. A number that may be missing is a coordinate, filled uniformly where
-absent, and a one-hot group (present, missing); a category that may be missing has "missing" as one more
-category.
+truncated Gaussian around its middle. A number that may be missing or have special codes is a coordinate,
+filled uniformly where absent, and a one-hot group (present, each code, missing); a category that may be
+missing has "missing" as one more category.
 
 An encoder reads the schema and released marginals only; transforming private records yields private
 points and costs nothing until something is computed from them.
@@ -135,15 +135,15 @@ class Encoder:
         for j, grid in enumerate(self.grids):
             code, place = cells[:, j], places[:, j]
             at, group = self.coordinate[j], self.group[j]
-            missing = code >= grid.present
+            apart = np.maximum(code - grid.present + 1, 0)
             if at is not None and not grid.ordered:
                 points[:, at] = put_gaussian(self._cdf[j], code, rng)
             elif at is not None:
-                present = np.where(missing, 0, code)
+                present = np.where(apart > 0, 0, code)
                 inside = self._scaled(j, present, place)
-                points[:, at] = np.where(missing, rng.random(len(code)), inside)
+                points[:, at] = np.where(apart > 0, rng.random(len(code)), inside)
             if group is not None:
-                label = missing.astype(np.int64) if at is not None else code
+                label = apart if at is not None else code
                 points[np.arange(len(code)), group[0] + label] = 1.0
         return points
 
@@ -190,7 +190,7 @@ class Encoder:
                 code, place = self._located(j, array[:, at].astype(np.float32).clip(0.0, 1.0))
             if group is not None:
                 label = draw_entry(array[:, group[0] : group[1]], rng)
-                code = np.where(label == 1, grid.present, code) if at is not None else label
+                code = np.where(label > 0, grid.present - 1 + label, code) if at is not None else label
             codes.append(code)
             places.append(place)
         return codes, places
@@ -225,22 +225,28 @@ class Encoder:
         """
         if self.marginals is None:
             raise ConfigError("marginals were not released, so there is no distribution to match")
-        # As float32, ranks are rounded, some up to 1.
-        ranks = np.minimum(u.astype(np.float32), np.nextafter(np.float32(1.0), np.float32(0.0)))
-        return locate(self._cdf[j], ranks)
+        # As they were released: intervals have room for cells of no mass, which nobody may get here.
+        mass = self.marginals.probabilities[j][: self._ordered(j)]
+        mass = mass if mass.sum() > 0 else np.ones(len(mass))
+        filled = np.flatnonzero(mass)
+        below = np.concatenate([[0.0], np.cumsum(mass[filled])])
+        rank = u * below[-1]
+        cell = (np.searchsorted(below, rank, side="right") - 1).clip(0, len(filled) - 1)
+        place = (rank - below[cell]) / (below[cell + 1] - below[cell])
+        return filled[cell], place.clip(0.0, np.nextafter(1.0, 0.0))
 
     def group_probabilities(self) -> tuple[NDArray[np.float64], ...]:
         """Released probabilities of every one-hot group, in the layout's order; uniform without marginals."""
         return tuple(self.released(j) for j, group in enumerate(self.group) if group is not None)
 
     def released(self, j: int) -> NDArray[np.float64]:
-        """Released probabilities of column j's one-hot group: categories, or present and missing."""
+        """Released probabilities of column j's one-hot group: categories, or present and what is apart."""
         grid, group = self.grids[j], self.group[j]
         assert group is not None
         size = group[1] - group[0]
         p = np.full(size, 1.0 / size) if self.marginals is None else self.marginals.probabilities[j]
         if self.coordinate[j] is not None and self.marginals is not None:
-            p = np.array([p[: grid.present].sum(), p[grid.present :].sum()])
+            p = np.append(p[: grid.present].sum(), p[grid.present :])
         return p / p.sum()
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -269,8 +275,8 @@ class Encoder:
         for grid, at in zip(self.grids, coordinate, strict=True):
             if at is None:
                 groups.append((stop, stop + grid.size))
-            elif grid.ordered and grid.column.missing:
-                groups.append((stop, stop + 2))
+            elif grid.ordered and grid.size > grid.present:
+                groups.append((stop, stop + 1 + grid.size - grid.present))
             else:
                 groups.append(None)
             stop = stop if groups[-1] is None else groups[-1][1]
@@ -278,10 +284,14 @@ class Encoder:
 
     def _interval_ends(self, j: int, released: bool) -> NDArray[np.float32]:
         """Ends of the intervals of column j's cells, by released probabilities or all alike."""
-        grid = self.grids[j]
-        cells = grid.present if grid.ordered else grid.size
+        cells, grid = self._ordered(j), self.grids[j]
         known = self.marginals.probabilities[j] if released and self.marginals is not None else np.ones(cells)
         return interval_ends(known[:cells], grid.values_per_cell[:cells])
+
+    def _ordered(self, j: int) -> int:
+        """Number of column j's cells that have a place on its coordinate."""
+        grid = self.grids[j]
+        return grid.present if grid.ordered else grid.size
 
     def _scaled(self, j: int, code: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float32]:
         """Coordinate of an ordered column's present records."""
@@ -291,7 +301,7 @@ class Encoder:
             assert lower is not None and upper is not None
             values = grid.decode(code, place).to_numpy(dtype=np.float64, na_value=np.nan)
             return ((values - lower) / (upper - lower)).astype(np.float32)
-        return put(self._ends[j], code, place, grid.values_per_cell[code])
+        return put(self._ends[j], code, place, grid.shares(code, place))
 
     def _located(self, j: int, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Fine cell and place within it of a coordinate of column j."""

@@ -1,14 +1,18 @@
-"""Public cells of one column: where its histogram is counted.
+"""Cells of one column: where its histogram is counted, and what its values are drawn from.
 
-A grid depends on the schema alone. Columns with few declared values (categories, ordinals, integers,
-numbers recorded in steps) have a cell for each value; others are cut into intervals, of equal width or,
-where the schema says so, of equal ratio (zeros then have a cell of their own). Intervals of a column
-recorded in steps hold whole steps, so that no cell owes its count to where an edge fell. Missing values,
-where declared, have one more cell, the last.
+A public grid depends on the schema alone. Columns with few declared values (categories, ordinals, integers,
+numbers recorded in steps) have a cell for each value. Others are cut into intervals, of equal width or, where
+the schema says so, of equal ratio (zeros then have a cell of their own). A refined grid has the ends of both.
+Intervals of a column recorded in steps hold whole steps. Special codes have one more cell each, and missing
+values the last one.
+
+A grid made from released counts (`dpsynth.releases.denoising`) has other cells, and may hold a habit: values
+of one cell then differ in how often they are written down.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +23,13 @@ from dpsynth.errors import ConfigError, DataError
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast, step_numbers, step_values
 
+#: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
+_FINEST = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The public cells of one column; make it with `Grid.from_column`.
+    """Cells of one column; make a public one with `Grid.from_column`.
 
     Parameters
     ----------
@@ -33,6 +40,8 @@ class Grid:
         ``starts[k + 1] - 1``.
     edges : float array, shape (present + 1,), or None
         Columns of real numbers: the ends of the intervals.
+    habit : float array, shape (period,), optional
+        Relative frequency of values, by the residue of their number modulo the period. None: all alike.
 
     Examples
     --------
@@ -45,10 +54,11 @@ class Grid:
     column: Column
     starts: NDArray[np.int64] | None
     edges: NDArray[np.float64] | None
+    habit: NDArray[np.float64] | None = None
 
     @classmethod
     def from_column(cls, column: Column, max_values: int = 128, default_cells: int = 64) -> Grid:
-        """Make the grid of a column from its public description.
+        """Make the public grid of a column.
 
         Parameters
         ----------
@@ -88,17 +98,43 @@ class Grid:
             starts = np.round(np.arange(cells + 1) * (count / cells)).astype(np.int64)
         return cls(column, starts, None)
 
+    def refined(self, cells: int) -> Grid:
+        """Cut the intervals of a number further, at the ends of ``cells`` intervals of equal ratio around 0.
+
+        One record is in one cell of either grid, so that more cells cost nothing. They resolve a column
+        whose values fill a small part of wide bounds.
+        """
+        lower, upper = _bounds(self.column)
+        zero = min(max(0.0, lower), upper)
+        away = max(upper - zero, zero - lower)
+        if self.starts is not None:
+            step = float(self.column.resolution or 1.0)
+            ratio = step * np.geomspace(1.0, max(away / step, 1.0), cells + 1)
+            both = np.concatenate([[zero, zero + step], zero + ratio, zero - ratio + step])
+            count = int(self.starts[-1])
+            first = np.rint((both - lower) / step).clip(0, count).astype(np.int64)
+            return dataclasses.replace(self, starts=np.unique(np.concatenate([self.starts, first])))
+        assert self.edges is not None
+        ratio = away * np.geomspace(_FINEST, 1.0, cells + 1)
+        both = np.concatenate([self.edges, zero + ratio, zero - ratio]).clip(lower, upper)
+        edges = np.unique(both)
+        # Ends that rounding alone tells apart are one.
+        apart = np.diff(edges, prepend=-np.inf) > 1e-9 * (upper - lower)
+        edges = edges[apart]
+        edges[-1] = upper
+        return dataclasses.replace(self, edges=edges)
+
     @property
     def present(self) -> int:
-        """Number of cells without the one for missing values."""
+        """Number of cells of values in their order: without those of special codes and missing values."""
         ends = self.starts if self.starts is not None else self.edges
         assert ends is not None
         return len(ends) - 1
 
     @property
     def size(self) -> int:
-        """Number of cells, the one for missing values included."""
-        return self.present + int(self.column.missing)
+        """Number of cells, those of special codes and missing values included."""
+        return self.present + len(self.column.special) + int(self.column.missing)
 
     @property
     def ordered(self) -> bool:
@@ -121,35 +157,44 @@ class Grid:
         DataError
             If a value is missing in a column declared complete, or is not a declared category.
         """
-        index, missing = self._value_index(series)
-        if self.starts is not None:
-            codes = np.searchsorted(self.starts, index, side="right") - 1
-        else:
-            assert self.edges is not None
-            codes = np.searchsorted(self.edges, index, side="right") - 1
-        codes = np.clip(codes, 0, self.present - 1).astype(np.int64)
-        codes[missing] = self.present
-        return codes
+        index, apart = self._value_index(series)
+        ends = self.starts if self.starts is not None else self.edges
+        assert ends is not None
+        codes = np.clip(np.searchsorted(ends, index, side="right") - 1, 0, self.present - 1).astype(np.int64)
+        return np.where(apart < 0, codes, self.present + apart)
 
     def position(
         self, series: pd.Series, codes: NDArray[np.int64], rng: np.random.Generator | None
     ) -> NDArray[np.float64]:
         """Place of each value within its cell, shape (n,), in [0, 1).
 
-        Countable values own an equal share of their cell, in which the place is drawn uniformly (its
-        middle if ``rng`` is None), so that values spread evenly over a cell give uniform places. Missing
-        values get a uniform draw (the middle).
+        Each countable value owns a share of its cell, in which the place is drawn uniformly (its middle if
+        ``rng`` is None). Special codes and missing values get a uniform draw (the middle).
         """
-        index, missing = self._value_index(series)
-        where = np.where(missing, 0, codes)
+        index, apart = self._value_index(series)
+        where = np.where(apart < 0, codes, 0)
         spread = np.full(len(index), 0.5) if rng is None else rng.random(len(index))
         if self.starts is not None:
-            first, last = self.starts[where], self.starts[where + 1]
-            place = (index - first + spread) / (last - first)
+            left, right = self._shares(where, index)
+            place = left + spread * (right - left)
         else:
             left, right = self._real_edges(where)
             place = (self._warp(index) - left) / (right - left)
-        return np.clip(np.where(missing, spread, place), 0.0, np.nextafter(1.0, 0.0))
+        return np.clip(np.where(apart < 0, place, spread), 0.0, np.nextafter(1.0, 0.0))
+
+    def shares(
+        self, codes: NDArray[np.int64], t: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ends, from 0 to 1, of the part of its cell that the value at place ``t`` owns, shapes (n,).
+
+        The whole cell for a column of real numbers, for special codes and for missing values.
+        """
+        if self.starts is None:
+            return np.zeros(len(codes)), np.ones(len(codes))
+        where = np.minimum(codes, self.present - 1)
+        left, right = self._shares(where, self._located(where, t))
+        whole = codes >= self.present
+        return np.where(whole, 0.0, left), np.where(whole, 1.0, right)
 
     def decode(self, codes: ArrayLike, t: ArrayLike) -> pd.Series:
         """Values at place ``t`` of cells ``codes``, in the schema's data type.
@@ -167,19 +212,66 @@ class Grid:
         """
         cells = np.asarray(codes, dtype=np.int64)
         place = np.asarray(t, dtype=np.float64)
-        missing = cells >= self.present
-        where = np.where(missing, 0, cells)
+        where = np.where(cells < self.present, cells, 0)
         if self.starts is not None:
-            first, last = self.starts[where], self.starts[where + 1]
-            index = np.minimum(first + np.floor(place * (last - first)).astype(np.int64), last - 1)
-            return self._from_index(index, missing)
+            return self._from_index(self._located(where, place), cells - self.present)
         left, right = self._real_edges(where)
         values = self._unwarp(left + place * (right - left))
         lower, upper = _bounds(self.column)
-        return cast(self.column, np.where(missing, np.nan, values.clip(lower, upper)))
+        return self._with_apart(values.clip(lower, upper), cells - self.present)
 
-    def _value_index(self, series: pd.Series) -> tuple[NDArray, NDArray[np.bool_]]:
-        """Number of each value (or the value itself in a real column) and where values are missing."""
+    def cumulative(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Sum of the habit's weights of the values before number ``index``; ``index`` itself without one."""
+        if self.habit is None:
+            return np.asarray(index, dtype=np.float64)
+        before = np.concatenate([[0.0], np.cumsum(self.habit)])
+        rounds, rest = np.divmod(index, len(self.habit))
+        return rounds * before[-1] + before[rest]
+
+    def summed(self, counts: NDArray[np.float64], onto: Grid) -> NDArray[np.float64]:
+        """Counts of these cells, as those of another grid of the same column, shape (onto.size,).
+
+        A cell that lies across several others is shared out as its values are.
+        """
+        if self.starts is not None and onto.starts is not None:
+            ends, others = self.cumulative(self.starts), self.cumulative(onto.starts)
+        else:
+            assert self.edges is not None and onto.edges is not None
+            ends, others = self._warp(self.edges), self._warp(onto.edges)
+        cell = (np.searchsorted(ends, others, side="right") - 1).clip(0, self.present - 1)
+        part = (others - ends[cell]) / (ends[cell + 1] - ends[cell])
+        below = np.concatenate([[0.0], np.cumsum(counts[: self.present])])
+        reached = below[cell] + part.clip(0.0, 1.0) * counts[cell]
+        return np.concatenate([np.maximum(np.diff(reached), 0.0), counts[self.present :]])
+
+    def _located(self, cells: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Number of the value at a place of a cell."""
+        assert self.starts is not None
+        first, last = self.starts[cells], self.starts[cells + 1]
+        if self.habit is None:
+            return np.minimum(first + np.floor(place * (last - first)).astype(np.int64), last - 1)
+        left, right = self.cumulative(first), self.cumulative(last)
+        before = np.concatenate([[0.0], np.cumsum(self.habit)])
+        rounds, rest = np.divmod(left + place * (right - left), before[-1])
+        within = np.searchsorted(before, rest, side="right") - 1
+        index = rounds.astype(np.int64) * len(self.habit) + within
+        return index.clip(first, last - 1)
+
+    def _shares(
+        self, cells: NDArray[np.int64], index: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ends of the part of its cell that value number ``index`` owns."""
+        assert self.starts is not None
+        first, last = self.cumulative(self.starts[cells]), self.cumulative(self.starts[cells + 1])
+        index = index.clip(self.starts[cells], self.starts[cells + 1] - 1)
+        width = last - first
+        return (self.cumulative(index) - first) / width, (self.cumulative(index + 1) - first) / width
+
+    def _value_index(self, series: pd.Series) -> tuple[NDArray, NDArray[np.int64]]:
+        """Number of each value (or the value itself in a real column), and its cell beyond the present ones.
+
+        The second is -1 where there is a value in its order.
+        """
         column = self.column
         missing = series.isna().to_numpy()
         if missing.any() and not column.missing:
@@ -193,32 +285,39 @@ class Grid:
                 raise DataError(
                     f"column {column.name!r}, row {row + 1}: {labels[row]!r} is not a declared category"
                 )
-            return np.where(missing, 0, index).astype(np.int64), missing
+            return np.where(missing, 0, index).astype(np.int64), np.where(missing, 0, -1)
         lower, upper = _bounds(column)
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        apart = np.where(missing, len(column.special), -1)
+        for code, number in enumerate(column.special):
+            apart[values == number] = code
         values = np.where(missing, lower, values).clip(lower, upper)
         if self.starts is None:
-            return values, missing
-        return step_numbers(column, values), missing
+            return values, apart
+        return step_numbers(column, values), apart
 
-    def _from_index(self, index: NDArray[np.int64], missing: NDArray[np.bool_]) -> pd.Series:
+    def _with_apart(self, values: NDArray[np.float64], apart: NDArray[np.int64]) -> pd.Series:
+        """Numbers, with special codes and missing values where ``apart`` is not negative."""
+        beyond = np.array([*self.column.special, np.nan])
+        return cast(self.column, np.where(apart < 0, values, beyond[np.maximum(apart, 0)]))
+
+    def _from_index(self, index: NDArray[np.int64], apart: NDArray[np.int64]) -> pd.Series:
         """Turn numbers of values into values of the schema's data type."""
         column = self.column
         assert self.starts is not None
         count = int(self.starts[-1])
         if column.is_numeric and count > len(index):
-            return cast(column, np.where(missing, np.nan, step_values(column, index)))
+            return self._with_apart(step_values(column, index), apart)
         # Every declared value is converted once, and then taken as often as it occurs.
         declared: NDArray
         if column.is_numeric:
-            declared = step_values(column, np.arange(count))
+            declared = np.append(step_values(column, np.arange(count)), column.special)
         else:
             declared = np.empty(count, dtype=object)
             declared[:] = column.categories
         if column.missing:
             declared = np.append(declared, np.array([None if declared.dtype == object else np.nan]))
-            index = np.where(missing, count, index)
-        values = cast(column, declared).array.take(index)
+        values = cast(column, declared).array.take(np.where(apart < 0, index, count + apart))
         return pd.Series(values, name=column.name, copy=False)
 
     def _real_edges(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -39,7 +39,10 @@ def interval_ends(mass: NDArray[np.float64], values: NDArray[np.int64]) -> NDArr
 
 
 def put(
-    ends: NDArray[np.float32], code: NDArray[np.int64], place: NDArray[np.float64], values: NDArray[np.int64]
+    ends: NDArray[np.float32],
+    code: NDArray[np.int64],
+    place: NDArray[np.float64],
+    part: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float32]:
     """Point at a place within an interval, shape (n,).
 
@@ -48,16 +51,15 @@ def put(
     ends : float32 array, shape (cells + 1,)
     code : int array, shape (n,)
     place : array, shape (n,), in [0, 1)
-    values : int array, shape (n,)
-        Number of values that share each record's cell in equal parts; the point stays in its own part.
+    part : two arrays, shape (n,), from 0 to 1
+        Ends of that part of its cell which each record's value owns; the point stays in it.
     """
     left = ends[code].astype(np.float64)
     width = ends[code + 1] - left
     inside = (left + place * width).astype(np.float32)
     # Rounding, to float32 here and in float64 when located, must not carry a record into the next value's
     # share of the cell; the margins are far below a float32 step.
-    slot = np.minimum(np.floor(place * values + 1e-11), values - 1.0)
-    low, high = left + width * (slot / values + 1e-9), left + width * ((slot + 1.0) / values - 1e-9)
+    low, high = left + width * (part[0] + 1e-9), left + width * (part[1] - 1e-9)
     inside = np.where(inside <= low, np.nextafter(low.astype(np.float32), np.float32(2.0)), inside)
     return np.where(inside >= high, np.nextafter(high.astype(np.float32), np.float32(-1.0)), inside)
 

@@ -5,6 +5,7 @@ The base of encoder, prior and post-processing. How many cells a column has foll
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +14,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
+from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
 
 #: Cells of a numeric column that does not say, at most; without noise, exactly.
 MOST_CELLS = 64
-#: Values of a numeric column that may have a cell each, at most.
-MOST_VALUES = 1024
+#: Values of a numeric column that may have a cell each, at most, and of one that is counted twice.
+MOST_VALUES, MOST_TWICE = 1024, 1_000_000
+#: Part of the records that a value's count must be able to show for values to be counted beside intervals.
+_SHOWN = 0.1
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How numeric columns are counted whose schema does not say; from public numbers.
+
+    Parameters
+    ----------
+    cells : int
+        Intervals of a column of many values.
+    values : int
+        Most values that get a cell each instead.
+    twice : bool
+        Whether a column of more values, up to a million, is counted value by value as well.
+    """
+
+    cells: int = MOST_CELLS
+    values: int = 2 * MOST_CELLS
+    twice: bool = False
+
+    @classmethod
+    def of(cls, schema: Schema, n: float, noise_multiplier: float) -> Counting:
+        """The rule: as many cells as the noise leaves meaningful (`default_cells`, `default_values`).
+
+        Values are counted besides intervals where one that holds a tenth of the records stands out of the
+        noise of a million: sqrt(2 ln 10^6) + 1 deviations.
+        """
+        noise_std = noise_multiplier * float(np.sqrt(len(schema)))
+        counting = cls(default_cells(n, noise_std), default_values(n, noise_std), True)
+        more = sum(counting.counts_twice(column) for column in schema.columns)
+        reach = noise_multiplier * np.sqrt(len(schema) + more) * (np.sqrt(2 * np.log(MOST_TWICE)) + 1)
+        return cls(counting.cells, counting.values, bool(reach <= _SHOWN * n))
+
+    def counts_twice(self, column: Column) -> bool:
+        """Whether a column is counted in intervals and value by value."""
+        values = column.n_values if column.is_numeric and not column.cells else None
+        return self.twice and values is not None and self.values < values <= MOST_TWICE
+
+    def grid(self, column: Column) -> Grid:
+        """Public cells of a column."""
+        values = column.n_values
+        if not column.is_numeric or column.cells or (values is not None and values <= self.values):
+            return Grid.from_column(column, self.values, self.cells)
+        return intervals(column, self.cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,51 +77,46 @@ class Marginals:
     Attributes
     ----------
     grids : tuple of Grid
-        Public cells of each column, in the schema's order.
+        Released cells of each column, in the schema's order.
     probabilities : tuple of arrays, shapes (grid.size,)
         Non-negative, each sums to 1.
     n : float
-        Number of records they stand for: public, or itself a noisy count; never a length.
+        Number of records they stand for: public, or estimated from noisy counts; never a length.
     noise_multiplier : float or None
         Noise standard deviation over sensitivity; None: exact, and so not private.
-    cells, values : int
-        Of numeric columns whose schema does not say (see `make_grids`).
+    counting : Counting
     missing_law : array, shape (k + 1,), or None
         Released probabilities of 0 to k missing values among the k columns that may be missing; None where
         they are fewer than three.
-    method : str or None
-        How they were counted; None in models saved before it was kept.
+    flattened : tuple of str
+        Columns of which noise has left little; from public and released numbers.
     """
 
     grids: tuple[Grid, ...]
     probabilities: tuple[NDArray[np.float64], ...]
     n: float
     noise_multiplier: float | None
-    cells: int
-    values: int = 2 * MOST_CELLS
+    counting: Counting
     missing_law: NDArray[np.float64] | None = None
-    method: str | None = None
+    flattened: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Column names, in the schema's order."""
         return tuple(grid.column.name for grid in self.grids)
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """What the grids were made with, besides the schema: ``cells`` and ``values``."""
-        return self.cells, self.values
-
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays."""
         meta = {
             "n": self.n,
             "noise_multiplier": self.noise_multiplier,
-            "cells": self.cells,
-            "values": self.values,
-            "method": self.method,
+            "counting": dataclasses.asdict(self.counting),
+            "flattened": list(self.flattened),
         }
         arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
+        for i, grid in enumerate(self.grids):
+            parts = (("starts", grid.starts), ("edges", grid.edges), ("habit", grid.habit))
+            arrays |= {f"{name}_{i}": np.asarray(part) for name, part in parts if part is not None}
         if self.missing_law is not None:
             arrays["missing_law"] = self.missing_law
         return meta, arrays
@@ -81,18 +124,25 @@ class Marginals:
     @classmethod
     def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Marginals:
         """Rebuild what `to_state` described."""
-        cells = int(meta["cells"])
-        values = int(meta.get("values", 2 * cells))  # models saved before values were a number of their own
-        grids = make_grids(schema, cells, values)
-        probabilities = tuple(np.asarray(arrays[f"probabilities_{i}"]) for i in range(len(grids)))
-        for grid, p in zip(grids, probabilities, strict=True):
-            if p.shape != (grid.size,):
+        grids, probabilities = [], []
+        for i, column in enumerate(schema.columns):
+            parts = (arrays.get(f"{name}_{i}") for name in ("starts", "edges", "habit"))
+            grids.append(Grid(column, *parts))
+            probabilities.append(np.asarray(arrays[f"probabilities_{i}"]))
+            if probabilities[i].shape != (grids[i].size,):
                 raise ConfigError(
-                    f"column {grid.column.name!r} has {p.size} saved cells, the schema's grid {grid.size}"
+                    f"column {column.name!r} has {probabilities[i].size} saved probabilities for "
+                    f"{grids[i].size} cells"
                 )
-        law = arrays.get("missing_law")
-        n, noise, method = float(meta["n"]), meta["noise_multiplier"], meta.get("method")
-        return cls(grids, probabilities, n, noise, cells, values, law, method)
+        return cls(
+            tuple(grids),
+            tuple(probabilities),
+            float(meta["n"]),
+            meta["noise_multiplier"],
+            Counting(**meta["counting"]),
+            arrays.get("missing_law"),
+            tuple(meta["flattened"]),
+        )
 
 
 def default_cells(n: float, noise_std: float) -> int:
@@ -123,9 +173,8 @@ def default_cells(n: float, noise_std: float) -> int:
 def default_values(n: float, noise_std: float) -> int:
     """Most values of a column that get a cell each, by a rule that reads no records.
 
-    A cell of its own shows how often a value is written down (tens, halves: habits that intervals spread
-    evenly), but noise adds up over cells; cells whose average count is the noise's deviation or more are
-    worth it.
+    With a cell each, one histogram tells all of a column. It does where the average count of a cell is the
+    noise's deviation or more; beyond, intervals are counted as well, or alone.
 
     Parameters
     ----------
@@ -145,24 +194,13 @@ def default_values(n: float, noise_std: float) -> int:
     return int(np.clip(n / max(noise_std, 1.0), fewest, MOST_VALUES))
 
 
-def public_sizes(schema: Schema, n: float, noise_multiplier: float) -> tuple[int, int]:
-    """The ``cells`` and ``values`` of `make_grids` that a release of this noise uses."""
-    noise_std = noise_multiplier * float(np.sqrt(len(schema)))
-    return default_cells(n, noise_std), default_values(n, noise_std)
+def intervals(column: Column, cells: int) -> Grid:
+    """Public intervals of a numeric column: ``cells`` of equal width, cut further where a few values lie."""
+    grid = Grid.from_column(column, 1, cells)
+    return grid if column.cells or (grid.edges is not None and column.scale == "log") else grid.refined(cells)
 
 
-def make_grids(schema: Schema, cells: int = MOST_CELLS, values: int = 2 * MOST_CELLS) -> tuple[Grid, ...]:
-    """Public grids of all columns.
-
-    Parameters
-    ----------
-    cells : int
-        Cells of a numeric column that declares neither ``cells`` nor few values.
-    values : int
-        Most values that get a cell each; on a logarithmic scale, where intervals at the lower end hold single
-        values anyway, at most twice ``cells``.
-    """
-    return tuple(
-        Grid.from_column(column, values if column.scale == "linear" else min(values, 2 * cells), cells)
-        for column in schema.columns
-    )
+def make_grids(schema: Schema, counting: Counting | None = None) -> tuple[Grid, ...]:
+    """Public grids of all columns."""
+    counting = counting or Counting()
+    return tuple(counting.grid(column) for column in schema.columns)

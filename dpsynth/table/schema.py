@@ -277,7 +277,9 @@ class Schema(BaseModel):
         columns = []
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
-            columns.append({key: _plain(value, whole=key == "special") for key, value in kept.items()})
+            columns.append({key: _plain(value) for key, value in kept.items()})
+            if "special" in kept:
+                columns[-1]["special"] = [_plain(code) for code in kept["special"]]
         order = ["name", "description", "unit", "n_public", "outcome"]
         order += ["ignored", "other_columns", "missing_words"]
         kept = {key: head[key] for key in order if key in head}
@@ -360,13 +362,8 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
     return unreviewed
 
 
-def _plain(value: Any, whole: bool = False) -> Any:
-    """Write whole floats without their point, so that hand-read YAML says ``upper: 120``.
-
-    Those of a list only with ``whole``: categories keep their type.
-    """
-    if whole and isinstance(value, list):
-        return [_plain(entry) for entry in value]
+def _plain(value: Any) -> Any:
+    """Write whole floats without their point, so that hand-read YAML says ``upper: 120``."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     return value

@@ -56,6 +56,9 @@ SCHEMA = Schema(
     ),
     outcome="died",
 )
+_LAB = SCHEMA.columns[1].model_copy(update={"cells": None, "decimals": 1, "special": (-1.0, 99.0)})
+#: Columns of many values are counted in intervals and value by value: two, where there are few records.
+TWICE = SCHEMA.model_copy(update={"columns": (SCHEMA.columns[0], _LAB, *SCHEMA.columns[2:])})
 Z = 1.7
 
 
@@ -83,8 +86,8 @@ def bins_of(kind: str) -> Bins:
     return Bins.of(released_marginals(), root=3, classes=classes, noise_std=3.0)
 
 
-def marginals(method: str, schema: Schema = SCHEMA) -> MarginalsRelease:
-    return MarginalsRelease(schema=schema, n=30_000, noise_multiplier=Z, method=method)
+def marginals(schema: Schema = SCHEMA, n: int = 30_000) -> MarginalsRelease:
+    return MarginalsRelease(schema=schema, n=n, noise_multiplier=Z)
 
 
 def prior(kind: str) -> PriorReleases:
@@ -163,9 +166,9 @@ class Case:
 
 CASES = {
     "count": Case(lambda: CountRelease(noise_multiplier=Z), 1.0),
-    "marginals": Case(lambda: marginals("histogram"), np.sqrt(5 + 1)),
-    "hierarchical": Case(lambda: marginals("hierarchical"), np.sqrt(7 + 8 + 1 + 1 + 1 + 1)),
-    "without panel": Case(lambda: marginals("histogram", SCHEMA.select(["group", "died"])), np.sqrt(2)),
+    "marginals": Case(marginals, np.sqrt(5 + 1)),
+    "counted twice": Case(lambda: marginals(TWICE, 320), np.sqrt(5 + 2 + 1)),
+    "without panel": Case(lambda: marginals(SCHEMA.select(["group", "died"])), np.sqrt(2)),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(3 + 4 / 3)),  # and four of the outcome with one column
     "moments": Case(lambda: moments(None), 1.0),

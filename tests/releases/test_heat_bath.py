@@ -127,7 +127,7 @@ def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
 def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float) -> None:
     """Lengths by sums that cancel: one column is long, all others constant but for one in millions."""
     wide = np.array([0.7, 0.1, 0.1, 0.05, 0.05])
-    tables = [numbers(Binning(np.arange(5), wide), ordered=False, missing=False)]
+    tables = [numbers(Binning(np.arange(5), wide), ordered=False, apart=0)]
     for share in (rare, rare / 3):
         tables.append(numbers(Binning(np.arange(2), np.array([1 - share, share])), False, False))
     records = np.array(list(itertools.product(range(5), (0, 1), (0, 1))))
@@ -140,10 +140,10 @@ def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float
 def test_numbers_are_standardised() -> None:
     """Ranks that run the other way, a missing value among the ranks, deviations of other probabilities."""
     p = np.array([0.2, 0.3, 0.1, 0.4])
-    ranks = numbers(Binning(np.arange(4), p), ordered=True, missing=True)
+    ranks = numbers(Binning(np.arange(4), p), ordered=True, apart=1)
     assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 1e-6
     assert np.allclose(p @ ranks, 0, atol=1e-6) and np.allclose(p @ ranks**2, 1, atol=1e-6)
-    halves = numbers(Binning(np.arange(4), p), ordered=True, missing=True, halves=True)
+    halves = numbers(Binning(np.arange(4), p), ordered=True, apart=1, halves=True)
     assert np.all(np.diff(halves[:3, 0]) > 0) and abs(halves[3, 0]) < 1e-6
     # below the median of the present: .2 and a third of the bin of .3; above it the rest of that and .1
     np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=1e-6)
@@ -156,9 +156,9 @@ def test_numbers_are_standardised() -> None:
     have = [half.any() for half in halves_of(bins, tables_of(bins))]
     assert have == [True, True, False, True, False]  # of two bins the rank is the half
     rare = np.array([0.999, 0.001])
-    (one,) = numbers(Binning(np.arange(2), rare), ordered=False, missing=False).T
+    (one,) = numbers(Binning(np.arange(2), rare), ordered=False, apart=0).T
     assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-6)  # not 1 / sqrt(.001): bounded
-    many = numbers(Binning(np.arange(4), p), ordered=False, missing=False)
+    many = numbers(Binning(np.arange(4), p), ordered=False, apart=0)
     assert np.allclose(p @ many, 0, atol=1e-6) and np.allclose(p @ many**2, 0.5, atol=1e-6)
 
 

@@ -39,12 +39,10 @@ def cohort(n=400, seed=0):
     return pd.DataFrame({"age": age, "dose": dose, "x": rng.integers(0, 2, n), "y": y})
 
 
-def model_of(frame, schema, *, noise, rng, method="histogram", kind="tree"):
+def model_of(frame, schema, *, noise, rng, kind="tree"):
     """A released model whose noise multipliers are chosen, without a budget."""
     frame = schema.conform(frame).frame
-    released = release_marginals(
-        frame, schema, noise_multiplier=noise, n=schema.n_public, rng=rng, method=method
-    )
+    released = release_marginals(frame, schema, noise_multiplier=noise, n=schema.n_public, rng=rng)
     prior = fit_prior(
         frame,
         schema,
@@ -141,11 +139,11 @@ def test_marginals_and_tables_come_from_one_sample():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["histogram", "hierarchical"])
-def test_redraws_vary_as_new_releases_of_new_samples_do(method):
+@pytest.mark.parametrize("how", [{"cells": 100}, {"decimals": 3}], ids=["cells", "counted twice"])
+def test_redraws_vary_as_new_releases_of_new_samples_do(how):
     """Catches a redraw that is counted, cleaned or fitted in another way than the release was."""
     labs = tuple(
-        Column(name=f"l{i}", kind="continuous", lower=0, upper=10, cells=100, missing=True) for i in range(3)
+        Column(name=f"l{i}", kind="continuous", lower=0, upper=10, missing=True, **how) for i in range(3)
     )
     schema = Schema(columns=(Y, *labs), outcome="y", n_public=N)
 
@@ -157,14 +155,15 @@ def test_redraws_vary_as_new_releases_of_new_samples_do(method):
 
     def told(model):
         marginals, prior = model.encoder.marginals, model.prior
-        lab = marginals.probabilities[1]
-        low = np.cumsum(lab[:-1])[[35, 45, 55]]
+        lab, grid = marginals.probabilities[1], marginals.grids[1]
+        ends = grid.decode(np.arange(grid.present), np.full(grid.present, 0.5)).to_numpy()
+        low = [lab[:-1][ends < end].sum() for end in (3.5, 4.5, 5.5)]
         held = dict(zip(prior.families, (t for _, _, t in prior.factors), strict=True))
         missing = next(t for family, t in held.items() if len(family) == 2)
         return np.array([*low, lab[-1], marginals.missing_law[3], missing[1, -1] / N])
 
     rng = np.random.default_rng(3)
-    options = {"noise": 4.0, "method": method, "kind": "tree"}
+    options = {"noise": 4.0, "kind": "tree"}
     truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options)) for _ in range(120)])
     first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(6)]
     draws = np.array([[told(redraw(model, rng)) for _ in range(20)] for model in first])
@@ -228,16 +227,16 @@ def test_what_is_kept(fitted):
 def test_values_that_are_missing_together_are_redrawn():
     """Catches a law of missing values, or a way of counting, that is left at the first release's or lost."""
     labs = tuple(
-        Column(name=f"l{i}", kind="continuous", lower=0, upper=10, cells=100, missing=True) for i in range(3)
+        Column(name=f"l{i}", kind="continuous", lower=0, upper=10, decimals=3, missing=True) for i in range(3)
     )
     schema = Schema(columns=labs, n_public=200)
     rng = np.random.default_rng(8)
     taken = rng.random(200) < 0.7
     frame = pd.DataFrame({lab.name: np.where(taken, rng.uniform(0, 10, 200), np.nan) for lab in labs})
-    model = model_of(frame, schema, noise=1.0, rng=rng, method="hierarchical")
+    model = model_of(frame, schema, noise=1.0, rng=rng)
     again = redraw(model, rng)
     marginals = again.encoder.marginals
-    assert marginals.method == "hierarchical" and marginals.sizes == model.encoder.marginals.sizes
+    assert marginals.counting == model.encoder.marginals.counting and marginals.counting.twice
     assert np.array_equal(marginals.missing_law, again.prior.missing_law)
     assert not np.array_equal(marginals.missing_law, model.prior.missing_law)
     assert marginals.missing_law[[0, 3]].sum() > 0.9
@@ -315,14 +314,12 @@ def test_a_saved_model_draws_the_same_tables(fitted, tmp_path):
         pd.testing.assert_frame_equal(a, b)
 
 
-@pytest.mark.parametrize("lost", ["noise_std", "method"])
-def test_a_model_of_an_earlier_version_is_refused(fitted, tmp_path, lost):
+def test_a_model_of_an_earlier_version_is_refused(fitted, tmp_path):
     """Catches redraws without noise, which would be far too sure, from a model that does not tell it."""
     fitted.save(tmp_path / "m")
     path = tmp_path / "m" / "model.json"
     record = json.loads(path.read_text())
-    kept = record["model"]["prior"] if lost == "noise_std" else record["model"]["encoder"]["marginals"]
-    del kept[lost]
+    del record["model"]["prior"]["noise_std"]
     path.write_text(json.dumps(record))
     old = dpsynth.load(tmp_path / "m")
     assert len(old.sample(10)) == 10

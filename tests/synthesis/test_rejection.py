@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema
 from dpsynth.errors import InputError, RejectionError
-from dpsynth.releases.marginals import Marginals, make_grids
 from dpsynth.synthesis.matching import matched_draws
 from dpsynth.synthesis.model import BLOCK, SMALLEST_BLOCK, GeneratorModel
-from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.synthesis.rejection import Acceptance, margin
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import Counting, Marginals, make_grids
 from dpsynth.table.rules import parse_rule, parse_where
 
 COLUMNS = (
@@ -84,7 +84,7 @@ def marginal_model(schema: Schema, *probabilities: list[float], seed: int = 0) -
         np.array(given[j]) if j in given else rng.dirichlet(np.full(grid.size, 2.0))
         for j, grid in enumerate(grids)
     )
-    encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, None, 64))
+    encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, None, Counting()))
     return GeneratorModel(schema, encoder, None, None, latent=1, latent_law="normal")
 
 
@@ -93,8 +93,10 @@ def distances(model: GeneratorModel, frame: pd.DataFrame) -> list[float]:
     assert model.encoder.marginals is not None
     found = []
     for grid, p in zip(model.encoder.grids, model.encoder.marginals.probabilities, strict=True):
-        share = np.bincount(grid.encode(frame[grid.column.name]), minlength=grid.size) / len(frame)
-        found.append(0.5 * float(np.abs(share - p).sum()))
+        labels, target = margin(grid, p)
+        cells = labels[grid.encode(frame[grid.column.name])]
+        share = np.bincount(cells, minlength=len(target)) / len(frame)
+        found.append(0.5 * float(np.abs(share - target).sum()))
     return found
 
 

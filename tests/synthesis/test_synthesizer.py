@@ -56,7 +56,7 @@ def check_is_valid(frame):
     "options",
     [
         {"prior": "tan", "training_steps": 0},
-        {"prior": "tree", "training_steps": 0, "marginals": "hierarchical"},
+        {"prior": "tree", "training_steps": 0},
         {"prior": "tan", "training_steps": 20},
         pytest.param({"prior": "none", "training_steps": 20}, marks=pytest.mark.slow),
         pytest.param(
@@ -515,7 +515,7 @@ def test_numpy_arguments_can_be_saved(tmp_path):
 )
 def test_large_budgets_are_planned(epsilon, q):
     """Catches accounting that fails on the way down to very little noise."""
-    needs = Needs(SCHEMA, 400, "histogram", "tan", Plan(q, 100.0, 20, None))
+    needs = Needs(SCHEMA, 400, True, "tan", Plan(q, 100.0, 20, None))
     releases = plan_releases(needs, epsilon=epsilon, delta=1e-5, shares=Shares())
     assert 0 < releases.plan.noise_multiplier < 2
 
@@ -549,3 +549,19 @@ def test_rows_picked_by_the_seed_of_their_sample_are_like_all(seed):
         ):
             deviation = np.sqrt(p * (1 - p) / few)
             assert abs(values[picked].mean() - p) < 4.5 * deviation
+
+
+def test_columns_that_noise_has_flattened_are_named():
+    """Catches an owner who is not told that a column came out as noise, or is told so of all columns."""
+    schema = Schema(
+        columns=(
+            Column(name="site", kind="categorical", categories=tuple(range(300))),
+            Column(name="sex", kind="binary", categories=("F", "M")),
+        ),
+        n_public=600,
+    )
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": rng.integers(0, 300, 600), "sex": rng.choice(["F", "M"], 600)})
+    with pytest.warns(OwnerWarning, match=r"little of the column\(s\) 'site': declare"):
+        model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
+    assert model.model_.encoder.marginals.flattened == ("site",)

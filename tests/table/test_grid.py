@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +25,7 @@ def columns(draw):
             "upper": upper,
             "scale": scale,
             "cells": draw(st.sampled_from([None, 1, 2, 7, 300])),
+            "special": draw(st.sampled_from([(), (-99,), (-99, 999)])),
         }
         if kind == "continuous":
             fields["decimals"] = draw(st.sampled_from([None, 0, 1, 3]))
@@ -40,18 +43,31 @@ def draw_values(column, n, rng):
             values = rng.uniform(column.lower, column.upper, n)
         else:
             values = np.round(column.lower + rng.integers(0, column.n_values, n) * column.resolution, 6)
+        if column.special:
+            values = np.where(rng.random(n) < 0.3, rng.choice(column.special, n), values)
         return cast(column, np.where(column.missing & (rng.random(n) < 0.3), np.nan, values))
     labels = np.array([*column.categories, None], dtype=object)
     top = len(column.categories) + (1 if column.missing else 0)
     return cast(column, labels[rng.integers(0, top, n)])
 
 
-@settings(max_examples=150, deadline=None)
-@given(columns(), st.integers(0, 2**31))
-def test_round_trip(column, seed):
-    """Lost precision, a changed dtype, a lost missing value or an off-by-one cell on the way and back."""
-    rng = np.random.default_rng(seed)
+def grids(column, rng):
+    """The column's public grid, a finer one, and one whose values have a habit."""
     grid = Grid.from_column(column)
+    yield grid
+    if column.is_numeric and (grid.starts is not None or column.scale == "linear"):
+        yield grid.refined(9)
+    if column.is_numeric and grid.starts is not None:
+        yield dataclasses.replace(grid, habit=rng.uniform(0.1, 3.0, 7))
+
+
+@settings(max_examples=150, deadline=None)
+@given(columns(), st.integers(0, 2**31), st.integers(0, 2))
+def test_round_trip(column, seed, which):
+    """Catches a changed value or dtype, a lost code or missing value, or a cell that is off by one."""
+    rng = np.random.default_rng(seed)
+    found = list(grids(column, rng))
+    grid = found[min(which, len(found) - 1)]
     values = draw_values(column, 40, rng)
     codes = grid.encode(values)
     places = grid.position(values, codes, rng)
@@ -72,7 +88,7 @@ def test_cells_tile_the_declared_values(column):
     grid = Grid.from_column(column)
     ends = grid.starts if grid.starts is not None else grid.edges
     assert np.all(np.diff(ends) > 0)
-    assert grid.size == grid.present + column.missing
+    assert grid.size == grid.present + len(column.special) + column.missing
     if grid.starts is not None:
         assert (ends[0], ends[-1]) == (0, column.n_values)
     else:
@@ -162,3 +178,42 @@ def test_a_logarithmic_scale_from_zero_or_below_is_refused_with_advice(fields, a
     """A refusal that leaves the author of a schema to guess what to write instead."""
     with pytest.raises(SchemaError, match=advice):
         Column(name="lab", scale="log", **fields)
+
+
+def test_refined_cells_resolve_values_near_zero_in_wide_bounds():
+    """Catches wide bounds whose equal intervals hold all values of a column in one cell."""
+    wide = Grid.from_column(Column(name="x", kind="continuous", lower=-50, upper=10_000, decimals=1))
+    for grid in (
+        wide.refined(64),
+        Grid.from_column(Column(name="x", kind="continuous", lower=-50, upper=10_000)).refined(64),
+    ):
+        codes = grid.encode(pd.Series(np.linspace(0.5, 10, 96)))
+        assert len(np.unique(codes)) > 15 > len(np.unique(wide.encode(pd.Series(np.linspace(0.5, 10, 96)))))
+        ends = grid.starts if grid.starts is not None else grid.edges
+        assert np.all(np.diff(ends) > 0) and (ends[0], ends[-1]) in {(0, 100_501), (-50.0, 10_000.0)}
+
+
+def test_values_are_written_down_as_often_as_their_habit_says():
+    """Catches a habit that counts from another value, or values of a cell that are drawn evenly."""
+    column = Column(name="x", kind="integer", lower=3, upper=42)
+    grid = Grid(column, np.array([0, 11, 40]), None, np.array([4.0, 1.0, 1.0, 1.0, 1.0]))
+    places = (np.arange(40_000) + 0.5) / 40_000
+    for cell in (0, 1):
+        drawn = grid.decode(np.full(len(places), cell), places)
+        inside = np.arange(grid.starts[cell], grid.starts[cell + 1])
+        weights = np.where(inside % 5 == 0, 4.0, 1.0)
+        shares = drawn.value_counts(normalize=True).sort_index()
+        assert shares.index.tolist() == (inside + 3).tolist()
+        np.testing.assert_allclose(shares, weights / weights.sum(), atol=1e-4)
+
+
+def test_counts_are_summed_onto_other_cells():
+    """Catches counts that are lost, or that go to a neighbour, where cells are cut in other places."""
+    column = Column(name="x", kind="integer", lower=0, upper=19, missing=True)
+    fine, coarse = (Grid(column, np.array(starts), None) for starts in ([0, 4, 5, 12, 20], [0, 5, 10, 20]))
+    counts = np.array([8.0, 3.0, 7.0, 16.0, 2.0])
+    np.testing.assert_allclose(fine.summed(counts, coarse), [11.0, 5.0, 18.0, 2.0])
+    np.testing.assert_allclose(fine.summed(counts, fine), counts)
+    real = Column(name="x", kind="continuous", lower=0, upper=4)
+    halves, thirds = (Grid(real, None, np.array(edges)) for edges in ([0.0, 2.0, 4.0], [0.0, 1.0, 4.0]))
+    np.testing.assert_allclose(halves.summed(np.array([6.0, 2.0]), thirds), [3.0, 5.0])

@@ -17,7 +17,7 @@ def test_put_and_locate_are_inverse(mass, values, seed):
     code = rng.integers(0, len(mass), 300)
     slot = rng.integers(0, values, 300)
     for within in (0.0, rng.random(300), 1.0 - 1e-8):
-        points = put(ends, code, (slot + within) / values, shared[code])
+        points = put(ends, code, (slot + within) / values, (slot / values, (slot + 1) / values))
         assert points.dtype == np.float32
         found, place = locate(ends, points)
         assert np.array_equal(found, code)
@@ -28,7 +28,7 @@ def test_last_place_of_a_cell():
     """A value at the upper bound, whose place is the last below 1, that leaves its cell or the cube."""
     ends = interval_ends(np.array([1.0, 2.0]), np.array([1, 1]))
     last = np.full(2, np.nextafter(1.0, 0.0))
-    points = put(ends, np.array([0, 1]), last, np.array([1, 1]))
+    points = put(ends, np.array([0, 1]), last, (np.zeros(2), np.ones(2)))
     assert np.all(points < ends[1:]) and locate(ends, points)[0].tolist() == [0, 1]
 
 

@@ -33,7 +33,7 @@ from dpsynth.checks import whole
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.grid import Grid
-from dpsynth.table.marginals import make_grids
+from dpsynth.table.marginals import Counting, make_grids
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -208,7 +208,7 @@ def standing_together(table: pd.DataFrame, canaries: pd.DataFrame, schema: Schem
     ndarray of shape (m,)
         Higher where a canary's values are found; a record more or less than n counts as half a one.
     """
-    grids = make_grids(schema.modelled, _CELLS, _CELLS)
+    grids = make_grids(schema.modelled, Counting(_CELLS, _CELLS))
     encoded = [(grid, grid.encode(table[grid.column.name]), _codes(grid, canaries)) for grid in grids]
     scores = np.empty(len(canaries))
     for place in range(len(canaries)):

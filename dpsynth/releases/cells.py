@@ -1,0 +1,237 @@
+"""Cells that a column's density is fitted to, as fine as the noise of its counts allows (post-processing).
+
+A column of many values is counted in intervals and value by value. An interval's count is known from both,
+and is split into parts where the values' counts stand out of their noise. Values of point masses are left
+out of their interval.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.table.grid import Grid
+
+Array = NDArray[np.float64]
+
+#: Cells stand out of the noise, in sums of so many neighbours.
+_LENGTHS = (1, 2, 4, 8)
+#: A part of a cell has at least so many deviations of its noise, on average; all cells have at most so many.
+_SPLIT, _MOST_CELLS = 2.0, 512
+#: Scales around zero that are tried, as parts of the median's distance from it.
+_AROUND_ZERO = (0.5, 0.1)
+#: Rounds in which point masses are looked for against their interval's level.
+_ROUNDS = 20
+
+
+def stands_out(values: Array, level: Array, std: float) -> NDArray[np.bool_]:
+    """Values above their level by more than the largest noise among so many, and by the level itself.
+
+    Examples
+    --------
+    >>> stands_out(np.array([3.0, 90.0, 5.0]), np.full(3, 4.0), 10.0).tolist()
+    [False, True, False]
+    """
+    reach = np.sqrt(2.0 * np.log(max(len(values), 2))) + 1.0
+    return np.asarray(values - level > np.maximum(reach * np.sqrt(std**2 + level + 1.0), level))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of one column; make them with `Cells.of`.
+
+    Attributes
+    ----------
+    grid : Grid
+        The public grid.
+    starts : int array, shape (cells + 1,)
+        First value of each cell; of real numbers, the number of the cell.
+    counts, variance : arrays, shape (cells,)
+        Noisy number of records without point masses, and its variance.
+    heavy : bool array, shape (values,)
+        Which values are point masses.
+    """
+
+    grid: Grid
+    starts: NDArray[np.int64]
+    counts: Array
+    variance: Array
+    heavy: NDArray[np.bool_]
+    std: float
+    coarse: Array | None
+    values: Array | None
+
+    @classmethod
+    def of(cls, grid: Grid, coarse: Array | None, values: Array | None, std: float) -> Cells:
+        """Cells from noisy counts of the grid's present cells, of each value, or of both.
+
+        Parameters
+        ----------
+        grid : Grid
+        coarse : array, shape (grid.present,), or None
+        values : array, shape (declared values,), or None
+        std : float
+            Standard deviation of the noise of either.
+        """
+        starts = grid.starts if grid.starts is not None else np.arange(grid.present + 1)
+        heavy = np.zeros(int(starts[-1]), dtype=bool)
+        known = np.zeros(grid.present) if coarse is None else coarse
+        cells = cls(grid, starts, known, np.full(grid.present, std**2), heavy, std, coarse, values)
+        return cells if values is None else cells.with_heavy(cells._heavy())
+
+    @property
+    def heavy_total(self) -> float:
+        """Noisy number of records of all point masses."""
+        return 0.0 if self.values is None else float(self.values[self.heavy].clip(0.0).sum())
+
+    def _heavy(self) -> NDArray[np.bool_]:
+        """Point masses, against the level of their interval or the higher of its neighbours."""
+        assert self.values is not None
+        starts = self.starts
+        size, owner = np.diff(starts), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        total = np.add.reduceat(self.values, starts[:-1]) if self.coarse is None else self.coarse
+        heavy = self.heavy
+        for _ in range(_ROUNDS):
+            inside = np.add.reduceat(self.values * heavy, starts[:-1])
+            rest = np.maximum(size - np.add.reduceat(heavy, starts[:-1], dtype=np.int64), 1)
+            level = np.maximum(total - inside, 0.0) / rest
+            around = np.maximum(np.append(level[1], level[:-1]), np.append(level[1:], level[-2]))
+            found = stands_out(self.values, np.minimum(level, around)[owner], self.std)
+            if (found == heavy).all():
+                break
+            heavy = found
+        return heavy
+
+    def with_heavy(self, heavy: NDArray[np.bool_]) -> Cells:
+        """The same counts with these point masses left out, and intervals split as the noise allows."""
+        assert self.values is not None and self.grid.starts is not None
+        public, std = self.grid.starts, max(self.std, 1e-9)
+        light = np.where(heavy, 0.0, self.values)
+        many = np.diff(public).astype(np.float64)
+        out = np.add.reduceat(heavy, public[:-1], dtype=np.int64)
+        sums = np.add.reduceat(light, public[:-1])
+        total, whole = sums, std**2 * (many - out)
+        if self.coarse is not None:
+            of_coarse, of_values = std**2 * (1.0 + out), whole
+            body = self.coarse - np.add.reduceat(self.values - light, public[:-1])
+            total = (body * of_values + sums * of_coarse) / (of_coarse + of_values)
+            whole = of_coarse * of_values / (of_coarse + of_values)
+        # A part has the values' noise: sqrt(values in it) deviations.
+        parts = np.floor((total.clip(0.0) / (_SPLIT * std)) ** 2 / many)
+        parts *= min(1.0, _MOST_CELLS / max(parts.sum(), 1.0))
+        parts = parts.clip(1.0, many).astype(np.int64)
+        first = np.repeat(public[:-1], parts)
+        within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+        starts = np.append(
+            first + within * np.repeat(np.diff(public), parts) // np.repeat(parts, parts), public[-1]
+        )
+        owner = np.repeat(np.arange(len(parts)), parts)
+        size = np.diff(starts) - np.add.reduceat(heavy, starts[:-1], dtype=np.int64)
+        share = size / np.maximum(many - out, 1.0)[owner]
+        counts = np.add.reduceat(light, starts[:-1]) + (total - sums)[owner] * share
+        variance = np.where((parts == 1)[owner], whole[owner], std**2 * size)
+        variance = np.maximum(variance, 1e-6 * std**2)
+        return dataclasses.replace(self, starts=starts, counts=counts, variance=variance, heavy=heavy)
+
+    @property
+    def ends(self) -> Array:
+        """Ends of the cells on the column's own scale, half a step below each first value, (cells + 1,)."""
+        column = self.grid.column
+        if self.grid.edges is not None:
+            return np.log(self.grid.edges) if column.scale == "log" else self.grid.edges
+        assert column.lower is not None and column.resolution is not None
+        return column.lower / column.resolution + self.starts - 0.5
+
+    @property
+    def widths(self) -> Array:
+        """Width of each cell: countable values that are no point masses; shape (cells,), sum 1."""
+        widths = np.diff(self.ends)
+        if self.values is not None:
+            widths = widths - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
+        widths = np.maximum(widths, 1e-3 * np.diff(self.ends))
+        return widths / widths.sum()
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of each value in steps from zero, shape (values,)."""
+        column = self.grid.column
+        assert column.lower is not None and column.resolution is not None
+        return round(column.lower / column.resolution) + np.arange(len(self.heavy))
+
+    def by_value(self, of_cells: Array) -> Array:
+        """What each cell has in equal parts for its values that are no point masses, shape (values,)."""
+        size = np.diff(self.starts) - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
+        return np.repeat(of_cells / np.maximum(size, 1), np.diff(self.starts))
+
+    def residues(self, factor: Array) -> Array:
+        """Factor of each value by its residue, from the column's first value on; shape (values,)."""
+        return np.resize(factor, len(self.heavy))
+
+    def average(self, factor: Array) -> Array:
+        """Mean factor of the values in each cell that are no point masses, shape (cells,)."""
+        if len(factor) == 1:
+            return np.ones(len(self.counts))
+        of_values = np.where(self.heavy, 0.0, self.residues(factor))
+        size = np.diff(self.starts) - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
+        sums = np.add.reduceat(of_values, self.starts[:-1])
+        return np.where(size > 0, sums / np.maximum(size, 1), 1.0)
+
+    def cut_at_point_masses(self) -> NDArray[np.int64]:
+        """Starts of cells, with those of point masses apart."""
+        heavy = np.flatnonzero(self.heavy)
+        return np.unique(np.concatenate([self.starts, heavy, heavy + 1]))
+
+    @property
+    def resolved(self) -> tuple[int, int]:
+        """First and last cell that sums of neighbours lift out of the noise; the highest sum if none do."""
+        size = len(self.counts)
+        first, last = size, -1
+        high = np.sqrt(2.0 * np.log(len(_LENGTHS) * size)) + 0.5
+        for length in _LENGTHS:
+            if length > size:
+                break
+            sums, variance = (np.convolve(x, np.ones(length), "valid") for x in (self.counts, self.variance))
+            found = np.flatnonzero(sums > high * np.sqrt(variance))
+            if len(found):
+                first = min(first, int(found[0]) + (length - 1) // 2)
+                last = max(last, int(found[-1]) + length // 2)
+        if last < 0:
+            length = max(1, size // 8)
+            first = last = int(np.convolve(self.counts, np.ones(length), "valid").argmax()) + length // 2
+        return first, min(last, size - 1)
+
+    def rough(self, total: float) -> Array:
+        """A first guess of the means: counts averaged over neighbours, less the noise left in the average."""
+        size = len(self.counts)
+        away = np.arange(size)[:, None] - np.arange(size)
+        weights = np.exp(-0.5 * (away / max(2.0, size / 24)) ** 2)
+        weights /= weights.sum(axis=1, keepdims=True)
+        noise = np.sqrt(weights**2 @ self.variance)
+        rough = np.maximum(weights @ np.maximum(self.counts, 0.0) - noise, 0.0) + 0.02 * total / size
+        return rough * (total / rough.sum())
+
+    def scales(self) -> Iterator[Array]:
+        """Places of the cells on scales on which the density may be smooth, each of shape (cells,).
+
+        The resolved cells lie between 0 and 1, on the column's own scale or on one that is logarithmic away
+        from zero; outside of them all scales go on in proportion to the column's own.
+        """
+        ends, (first, last) = self.ends, self.resolved
+        low, high = ends[max(first - 1, 0)], ends[min(last + 2, len(ends) - 1)]
+        mass = np.cumsum(self.counts.clip(0.0))
+        median = float(ends[int(np.searchsorted(mass, mass[-1] / 2))])
+        least = 1e-9 * (ends[-1] - ends[0])
+        for around in (np.inf, *(max(abs(median) * part, least) for part in _AROUND_ZERO)):
+            if np.isinf(around):
+                scale, (at_low, at_high) = ends.clip(low, high), np.ones(2)
+            else:
+                scale = np.arcsinh(ends.clip(low, high) / around)
+                at_low, at_high = 1.0 / np.hypot(np.array([low, high]), around)
+            start, whole = scale[0], scale[-1] - scale[0]
+            scale = scale + at_low * np.minimum(ends - low, 0.0) + at_high * np.maximum(ends - high, 0.0)
+            scale = (scale - start) / whole
+            yield (scale[1:] + scale[:-1]) / 2
