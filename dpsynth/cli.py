@@ -88,11 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        status = app(
-            args=list(arguments) if arguments is not None else None,
-            prog_name="dpsynth",
-            standalone_mode=False,
-        )
+        with console.owner_warnings():
+            status = app(
+                args=list(arguments) if arguments is not None else None,
+                prog_name="dpsynth",
+                standalone_mode=False,
+            )
     except console.Interrupted as problem:
         return _fail(str(problem), 130)
     except (KeyboardInterrupt, typer.Abort):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.commands import console
+from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _LOG_SECONDS = 30.0
 _MODELS = ("critic", "dp-sgd")
 
 
+@reads_tables
 def attack_training(
     dataset: Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")] = None,
@@ -65,6 +67,8 @@ def attack_training(
         typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
     ] = None,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Guess, from every noisy sum of a training, whether one record is in the table.
 
@@ -86,7 +90,7 @@ def attack_training(
     setting, rho_a = _setting(
         belief, delta, steps, sampling_prob, neighbour, worst_case=worst_case, local_noise=local_noise
     )
-    train, test = _halves(dataset, data, schema, seed)
+    train, test = _halves(dataset, data, schema, csv_format, seed)
     subject = _subject(model, train, test, setting, hidden, learning_rate)
     try:
         with console.stage_bar() as stages:
@@ -160,7 +164,9 @@ def _setting(
     return setting, rho_a
 
 
-def _halves(dataset: str | None, data: Path | None, schema: Path | None, seed: int) -> tuple[Table, Table]:
+def _halves(
+    dataset: str | None, data: Path | None, schema: Path | None, csv_format: CsvFormat, seed: int
+) -> tuple[Table, Table]:
     from dpsynth.datasets import load, open_table, train_test
 
     if (dataset is None) == (data is None):
@@ -171,7 +177,7 @@ def _halves(dataset: str | None, data: Path | None, schema: Path | None, seed: i
         return train_test(load(dataset), seed=seed)
     if data is None or schema is None:
         raise InputError("--data needs --schema, a YAML file")
-    return train_test(open_table(data, schema), seed=seed)
+    return train_test(open_table(data, schema, csv_format=csv_format), seed=seed)
 
 
 def _subject(

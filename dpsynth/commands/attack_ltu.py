@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.commands import console
+from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _LOG_SECONDS = 30.0
 
 
+@reads_tables
 def attack_classifier(
     dataset: Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")] = None,
     data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")] = None,
@@ -73,6 +75,8 @@ def attack_classifier(
         typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
     ] = None,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Tell which of two records a classifier was trained on, knowing everything else.
 
@@ -97,7 +101,7 @@ def attack_classifier(
         record=record,
         seed=seed,
     )
-    sides = _sides(dataset, data, schema, records, seed)
+    sides = _sides(dataset, data, schema, csv_format, records, seed)
     try:
         with console.stage_bar() as stages:
             last = time.monotonic()
@@ -137,7 +141,14 @@ def attack_classifier(
     console.emit(record_, text, as_json=as_json)
 
 
-def _sides(dataset: str | None, data: Path | None, schema: Path | None, records: int, seed: int) -> Sides:
+def _sides(
+    dataset: str | None,
+    data: Path | None,
+    schema: Path | None,
+    csv_format: CsvFormat,
+    records: int,
+    seed: int,
+) -> Sides:
     from dpsynth.attacks.ltu.samples import sides_of_table
     from dpsynth.datasets import load, open_table
 
@@ -149,4 +160,4 @@ def _sides(dataset: str | None, data: Path | None, schema: Path | None, records:
         return sides_of_table(load(dataset), records, seed)
     if data is None or schema is None:
         raise InputError("--data needs --schema, a YAML file that names the outcome")
-    return sides_of_table(open_table(data, schema), records, seed)
+    return sides_of_table(open_table(data, schema, csv_format=csv_format), records, seed)

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpsynth.commands import console
-from dpsynth.errors import DataError, InputError
+from dpsynth.commands.csv_options import CsvFormat, read_named, reads_tables
+from dpsynth.errors import InputError
 
 if TYPE_CHECKING:
     from dpsynth.attacks.synthetic.shadow import Shadow
     from dpsynth.evaluation.tables import Tables
     from dpsynth.runs.attacked import Attacked
-    from dpsynth.table.schema import Schema
 
 #: what a folder that is written here holds
 _MARK, _TEXT, _SHADOW = "attacks.json", "attacks.txt", "shadow"
 _CANARIES = 20
 
 
+@reads_tables
 def attack_table(
     run: Annotated[
         Path | None, typer.Argument(help="Folder of a run, to attack its table.", show_default=False)
@@ -50,6 +51,8 @@ def attack_table(
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Attack a synthetic table as European guidance asks: singling out, linkability, inference, membership.
 
@@ -77,7 +80,7 @@ def attack_table(
             attacked = attacked_run(run)
             tables, proved = attacked.tables, attacked.proved
         else:
-            tables, proved = _read(files, parts, sensitive), Proved()
+            tables, proved = _read(files, parts, sensitive, csv_format), Proved()
         check_request(tables.schema, parts, sensitive)
         reached: Shadow | None = None
         with console.stage_bar() as stages:
@@ -134,7 +137,9 @@ def _parts(linked: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return first, second
 
 
-def _read(files: dict[str, Path | None], parts: Any, sensitive: list[str] | None) -> Tables:
+def _read(
+    files: dict[str, Path | None], parts: Any, sensitive: list[str] | None, csv_format: CsvFormat
+) -> Tables:
     """Read the three tables; what is wrong with columns is found before them, in the schema."""
     from dpsynth.attacks.synthetic.suite import check_request
     from dpsynth.evaluation.tables import Tables
@@ -144,18 +149,15 @@ def _read(files: dict[str, Path | None], parts: Any, sensitive: list[str] | None
     assert path is not None
     schema = Schema.from_yaml(path)
     check_request(schema, parts, sensitive)
-    made, real, held_out = (_table(files[name], schema) for name in ("--synthetic", "--train", "--control"))
+    made, real, held_out = (
+        read_named(Path(str(files[name])), schema, written)
+        for name, written in (
+            ("--synthetic", CsvFormat()),
+            ("--train", csv_format),
+            ("--control", csv_format),
+        )
+    )
     return Tables.of(made, train=real, test=held_out, schema=schema)
-
-
-def _table(path: Path | None, schema: Schema) -> Any:
-    from dpsynth.table.io import read_table
-
-    assert path is not None
-    try:
-        return read_table(path, schema)
-    except DataError as problem:
-        raise problem if str(path) in str(problem) else DataError(f"{path}: {problem}") from None
 
 
 def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int, out: Path | None) -> Shadow:

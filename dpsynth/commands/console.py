@@ -133,6 +133,13 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
+def column_bar() -> Iterator[Callable[[int, int], None]]:
+    """Give a callback that shows how many columns have been looked at, in the same way."""
+    with _bars() as bar:
+        yield _counted(bar, "reading", "drafting", "columns")
+
+
+@contextmanager
 def stage_bar() -> Iterator[Callable[[str, float], None]]:
     """Give a callback that shows the stages of an evaluation, in the same way."""
     with _bars() as bar:
@@ -176,17 +183,22 @@ def _bars() -> Iterator[Any]:
 
 def _training(bar: Any) -> Callable[[Progress], None]:
     # from the start: the first steps take seconds to compile
-    task = bar.add_task("fitting", total=None) if bar is not None else None
+    count = _counted(bar, "fitting", "training", "critic steps")
+    return lambda progress: count(progress.step, progress.total)
+
+
+def _counted(bar: Any, first: str, then: str, unit: str) -> Callable[[int, int], None]:
+    task = bar.add_task(first, total=None) if bar is not None else None
     told = time.monotonic()
 
-    def draw(progress: Progress) -> None:
-        bar.update(task, description="training", total=progress.total, completed=progress.step)
+    def draw(done: int, total: int) -> None:
+        bar.update(task, description=then, total=total, completed=done)
 
-    def tell(progress: Progress) -> None:
+    def tell(done: int, total: int) -> None:
         nonlocal told
         if time.monotonic() - told >= _LOG_SECONDS:
             told = time.monotonic()
-            say(f"training: {progress.step:,} of {progress.total:,} critic steps")
+            say(f"{then}: {done:,} of {total:,} {unit}")
 
     return tell if bar is None else draw
 

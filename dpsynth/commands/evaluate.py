@@ -6,12 +6,13 @@ import time
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsynth.commands import console
-from dpsynth.errors import DataError, InputError
+from dpsynth.commands.csv_options import CsvFormat, read_named, reads_tables
+from dpsynth.errors import InputError
 from dpsynth.files.markdown import inert
 from dpsynth.files.targets import claimed
 
@@ -26,6 +27,7 @@ _MARK = "evaluation.json"
 _FILES = "evaluation.json, evaluation.md and report.html"
 
 
+@reads_tables
 def evaluate_table(
     run: Annotated[
         Path | None, typer.Argument(help="Folder of a run, to evaluate it again.", show_default=False)
@@ -61,8 +63,12 @@ def evaluate_table(
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Utility, replication, similarity, neighbours and disclosure of a synthetic table from any tool.
+
+    --sep, --decimal and --encoding are those of the real records.
 
     It is measured against real records, whose numbers are internal. Without --test nothing tells memory from
     coincidence. With --model or --ledger the page opens with the guarantee, as that of a run does. With RUN,
@@ -84,7 +90,8 @@ def evaluate_table(
     if run is not None:
         of_tables = {"--synthetic": synthetic, "--train": train, "--test": test, "--schema": schema}
         others = {"--model": model, "--ledger": ledger, "--delta": delta, "--outcome": outcome, "--out": out}
-        for name, value in (of_tables | others).items():
+        of_files = {f"--{name}": sign for name, sign in asdict(csv_format).items()}
+        for name, value in (of_tables | others | of_files).items():
             if value is not None:
                 raise InputError(f"{name} does not go with the folder of a run, {run}")
         _again(run, asked, force=force, as_json=as_json)
@@ -102,7 +109,8 @@ def evaluate_table(
         settings = EvaluateConfig.of(**asked, outcome=outcome)
         settings.check(known)
         start = time.perf_counter()
-        made, real, held_out = (_read(path, known) for path in (synthetic, train, test))
+        made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
+        held_out = None if test is None else read_named(test, known, csv_format)
         loaded = time.perf_counter()
         with console.stage_bar() as stages:
             declared = () if origin is None else origin.studies
@@ -187,15 +195,3 @@ def _markdown(result: Evaluation) -> str:
 
     said = [f"- {inert(verdict.sentence)}" for verdict in judge(result)]
     return "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
-
-
-def _read(path: Path | None, schema: Schema) -> Any:
-    """Read a table, if there is one; an error says which of the three it is about."""
-    from dpsynth.table.io import read_table
-
-    if path is None:
-        return None
-    try:
-        return read_table(path, schema)
-    except DataError as problem:
-        raise problem if str(path) in str(problem) else DataError(f"{path}: {problem}") from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.commands import console
+from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import InputError
 from dpsynth.files.targets import claimed, require_free_file, require_free_folder
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dpsynth.table.schema import Schema
 
 
+@reads_tables
 def fit(
     data: Annotated[
         Path,
@@ -49,6 +51,8 @@ def fit(
     workers: console.WorkersOption = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Fit a model on a private table; the folder holds no private record and may be shared.
 
@@ -77,9 +81,9 @@ def fit(
                 console.say(line)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, schema, scheduler, workers) as (table, known),
+            opened(data, schema, csv_format, scheduler, workers) as (table, known),
         ):
-            with console.owner_warnings(), console.progress_bar() as draw:
+            with console.progress_bar() as draw:
                 model.fit(
                     table,
                     schema=known,
@@ -96,13 +100,17 @@ def fit(
 
 @contextmanager
 def opened(
-    data: Path, schema: Path | Schema, scheduler: str | None = None, workers: int | None = None
+    data: Path,
+    schema: Path | Schema,
+    csv_format: CsvFormat,
+    scheduler: str | None = None,
+    workers: int | None = None,
 ) -> Iterator[tuple[pd.DataFrame | PartitionedRecords, Schema]]:
     """Give a table and its schema: in memory, or in parts where it is a folder or workers are asked for."""
     if not (data.is_dir() or scheduler is not None or workers is not None):
         from dpsynth.datasets import open_table
 
-        whole = open_table(data, schema)
+        whole = open_table(data, schema, csv_format=csv_format)
         yield whole.frame, whole.schema
         return
     from dpsynth.cluster import connected

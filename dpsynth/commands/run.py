@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpsynth.commands import console
+from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import ConfigError, InputError, RunError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dpsynth.runs.pipeline import Finished
 
 
+@reads_tables
 def run_configuration(
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
     config: Annotated[Path | None, typer.Argument(help="YAML file of the run.", show_default=False)] = None,
@@ -40,6 +42,8 @@ def run_configuration(
     accept_n_public: console.AcceptNFlag = False,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
 
@@ -60,6 +64,9 @@ def run_configuration(
         "--study": study,
         "--not-private": not_private or None,
         "--accept-unreviewed": accept_unreviewed or None,
+        "--sep": csv_format.sep,
+        "--decimal": csv_format.decimal,
+        "--encoding": csv_format.encoding,
     }
     if config is None:
         settings = _of_options(given)
@@ -71,7 +78,7 @@ def run_configuration(
             raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
         settings = RunConfig.from_yaml(config)
     try:
-        with console.owner_warnings(), console.run_bars() as (draw, stages):
+        with console.run_bars() as (draw, stages):
             done = pipeline.run(
                 settings,
                 out,
@@ -115,6 +122,7 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
             "path": str(data),
             "schema": str(schema),
             "accept_unreviewed": bool(given["--accept-unreviewed"]),
+            **{name: given[f"--{name}"] for name in ("sep", "decimal", "encoding")},
         },
         "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
         "studies": given["--study"] or [],

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpsynth.commands import console
+from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import DataError
 from dpsynth.files.targets import require_free_file
 
@@ -18,6 +19,7 @@ app = typer.Typer(
 
 
 @app.command()
+@reads_tables
 def infer(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", show_default=False)],
     out: Annotated[Path | None, typer.Option("--out", help="YAML file to write.")] = None,
@@ -35,6 +37,8 @@ def infer(
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Draft a schema; every field that is read off the data is marked as unreviewed.
 
@@ -47,15 +51,17 @@ def infer(
     if out is not None:
         require_free_file(out, force=force)
     try:
-        drafted = draft(
-            read_table(data),
-            data.name.split(".")[0],
-            outcome=outcome,
-            n_public=n_public,
-            drop=drop or (),
-            keep=keep or (),
-            missing_words=missing_word or (),
-        )
+        with console.column_bar() as draw:
+            drafted = draft(
+                read_table(data, csv_format=csv_format),
+                data.name.split(".")[0],
+                outcome=outcome,
+                n_public=n_public,
+                drop=drop or (),
+                keep=keep or (),
+                missing_words=missing_word or (),
+                progress=draw,
+            )
     except DataError as problem:
         raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
     for line in drafted.lines():
@@ -77,10 +83,13 @@ def infer(
 
 
 @app.command()
+@reads_tables
 def check(
     schema: Annotated[Path, typer.Argument(help="YAML file.", show_default=False)],
     data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file to check.")] = None,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Check a schema, and a table against it; lists unreviewed fields, clipped values and broken rules."""
     from dpsynth.table.derived import differing
@@ -98,7 +107,7 @@ def check(
     lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
     lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in known.unreviewed.items()]
     if data is not None:
-        conformed = known.conform(read_table(data, known))
+        conformed = known.conform(read_table(data, known, csv_format))
         clipped = {name: count for name, count in conformed.clipped.items() if count}
         broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
         for column, formula in known.formulas:

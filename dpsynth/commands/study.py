@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.commands import console, models
+from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import InputError
 from dpsynth.files.targets import claimed
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 
 
 @app.command("fit")
+@reads_tables
 def fit_studies(
     data: Annotated[
         Path,
@@ -50,6 +52,8 @@ def fit_studies(
     workers: console.WorkersOption = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Estimate regressions privately, without making a table.
 
@@ -87,10 +91,9 @@ def fit_studies(
             console.say(line)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            models.opened(data, part, scheduler, workers) as (table, known),
+            models.opened(data, part, csv_format, scheduler, workers) as (table, known),
         ):
-            with console.owner_warnings():
-                model.fit(table, schema=known, ledger=book, accept_n_public=accept_n_public)
+            model.fit(table, schema=known, ledger=book, accept_n_public=accept_n_public)
             storage.write_folder(out, lambda folder: alone.write_estimates(model, folder), replace=force)
     files = sorted(entry.name for entry in out.iterdir())
     result = {"out": str(out), "files": files, **alone.estimates_record(model)}

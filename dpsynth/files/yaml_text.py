@@ -34,13 +34,24 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
 )
 
 
-class _Loader(yaml.SafeLoader):
+# What reads some other way elsewhere: PyYAML's rules, which the dumper inherits, and those of other readers.
+_ELSEWHERE: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), "yYnN"),
+    ("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$|^0o[0-7]+$|^0x[0-9a-fA-F]+$"), "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
+        "-+.0123456789",
+    ),
+)
+
+
+# The parser and emitter in C where PyYAML has them: a column may have 300,000 categories.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 (PyYAML's own class attribute)
 
 
-class _Dumper(yaml.SafeDumper):
-    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012
-
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
@@ -49,6 +60,8 @@ for _tag, _pattern, _first in _RULES:
     _characters = ["" if character == "\0" else character for character in _first]
     _Loader.add_implicit_resolver(_tag, _pattern, _characters)
     _Dumper.add_implicit_resolver(_tag, _pattern, _characters)
+for _tag, _pattern, _first in _ELSEWHERE:
+    _Dumper.add_implicit_resolver(_tag, _pattern, list(_first))
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
@@ -112,7 +125,15 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
 
 
 def dump_yaml(data: Any) -> str:
-    """Write lists, mappings, text, numbers, booleans and None as YAML that :func:`load_yaml` reads back."""
+    """Write lists, mappings, text, numbers, booleans and None as YAML that :func:`load_yaml` reads back.
+
+    Text that any YAML reader would take for a number, a date or true/false is quoted.
+
+    Examples
+    --------
+    >>> print(dump_yaml(["no", "y", "01", "12:30", "2019-03-01", "pain", 1, 1e-5]), end="")
+    ['no', 'y', '01', '12:30', '2019-03-01', pain, 1, 1.0e-05]
+    """
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 

@@ -19,6 +19,7 @@ from dpsynth.files.options import Section
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
 from dpsynth.regression.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
+from dpsynth.table.csv_format import CsvFormat
 
 
 class DataConfig(Section):
@@ -32,12 +33,27 @@ class DataConfig(Section):
         Written ``schema``: the YAML file of its schema, likewise.
     accept_unreviewed : bool
         Go on although bounds or categories were read off the records; the ledger then says so.
+    sep, decimal, encoding : str, optional
+        How a CSV file is written; guessed where nothing is said.
     """
 
     # the YAML key is `schema`, a name that pydantic's models have taken; only that spelling is accepted
     path: str = Field(min_length=1)
     schema_path: str = Field(alias="schema", min_length=1)
     accept_unreviewed: bool = False
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    @model_validator(mode="after")
+    def _format_fits(self) -> DataConfig:
+        _ = self.csv_format
+        return self
+
+    @property
+    def csv_format(self) -> CsvFormat:
+        """How a CSV file is written."""
+        return CsvFormat(self.sep, self.decimal, self.encoding)
 
 
 class SplitConfig(Section):

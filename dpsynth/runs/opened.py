@@ -14,6 +14,7 @@ from dpsynth.report.folder import EVALUATION, REPORT_JSON, load
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import SYNTHETIC, checkpoint_folder, load_table, split_table
+from dpsynth.table.csv_format import OURS
 from dpsynth.table.io import read_table
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class OpenedRun:
             data = self.config.data
             schema = f"the card of {self.config.dataset}" if data is None else data.schema_path
             raise DataError(f"{self.folder} was made with another schema than {schema} is now")
-        return read_table(made, train.schema), train, test
+        return read_table(made, train.schema, OURS), train, test
 
 
 def run_folder(folder: str | Path) -> Path:

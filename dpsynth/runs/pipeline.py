@@ -329,7 +329,8 @@ def build_model(config: RunConfig) -> DPWGANGP:
 def load_table(config: RunConfig) -> Table:
     """Load the table that a configuration names."""
     if config.data is not None:
-        return datasets.open_table(config.data.path, config.data.schema_path)
+        data = config.data
+        return datasets.open_table(data.path, data.schema_path, csv_format=data.csv_format)
     return datasets.load(str(config.dataset))
 
 

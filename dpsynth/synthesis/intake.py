@@ -15,6 +15,7 @@ from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
 
@@ -42,10 +43,16 @@ def records_of(
         If they are no records, or in parts and the options ask for critic steps or another schema.
     DataError
         If they do not fit the schema or its public number of records, or are fewer than two.
+
+    Warns
+    -----
+    OwnerWarning
+        Where a person seems to have several rows.
     """
     if isinstance(frame, pd.DataFrame):
         own = conformed(schema, frame)
         check_rows(len(own), schema, accept=accept_n_public)
+        warn_of_repeated_persons(frame)
         return FrameRecords(own)
     if not isinstance(frame, PartitionedRecords):
         raise InputError(
@@ -56,6 +63,7 @@ def records_of(
     if frame.schema != schema:
         raise InputError("schema is not the one that the records in parts were opened with")
     check_rows(frame.table.rows, schema, accept=accept_n_public)
+    warn_of_repeated_persons(frame.table.persons())
     frame.check()
     return frame
 

@@ -65,7 +65,15 @@ class TextCells:
 
     @classmethod
     def of(cls, values: pd.Series, missing_words: Iterable[str] = ()) -> TextCells:
-        """Read a column of text; ``missing_words`` stand for no value."""
+        """Read a column of text; ``missing_words`` stand for no value, as numbers in a column of numbers."""
+        words = set(missing_words)
+        made = cls._without(values, words)
+        codes = {code for word in words if (code := number(word)) is not None}
+        alike = {word for word, value in made.numbers.items() if value in codes} if codes else set()
+        return cls._without(values, words | alike) if alike and made.is_numeric else made
+
+    @classmethod
+    def _without(cls, values: pd.Series, missing_words: set[str]) -> TextCells:
         absent = {"", *missing_words}
         codes, distinct = pd.factorize(values.astype(object))
         words = [str(word).strip() for word in distinct]

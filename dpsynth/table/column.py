@@ -80,6 +80,9 @@ class Column(BaseModel):
     special : tuple of float
         Codes of a numeric column that are no numbers, such as -1 or 999, outside its bounds. Each has a count
         of its own and is left out of means and regressions.
+    missing_codes : tuple of int, float or str
+        Values that stand for a missing one, such as -9 or 999: numbers, however written, in a numeric column,
+        text elsewhere. Needs ``missing``.
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
@@ -117,6 +120,7 @@ class Column(BaseModel):
     description: str | None = None
     missing: StrictBool = False
     special: tuple[float, ...] = ()
+    missing_codes: tuple[Category, ...] = ()
     derived: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
 
@@ -132,6 +136,7 @@ class Column(BaseModel):
     def _fields_fit(self) -> Column:
         if not self.name.strip():
             raise ValueError("name must not be empty")
+        self._check_missing_codes()
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
@@ -188,6 +193,16 @@ class Column(BaseModel):
                     f"got {self.lower:g} and {self.upper:g}"
                 )
 
+    def _check_missing_codes(self) -> None:
+        if self.missing_codes and not self.missing:
+            raise ValueError("missing_codes needs missing: true")
+        for code in self.missing_codes:
+            if self.is_numeric and (isinstance(code, bool) or not isinstance(code, int | float)):
+                raise ValueError(f"missing_codes must hold numbers for kind {self.kind!r}, got {code!r}")
+            field = "special" if self.is_numeric else "categories"
+            if str(code) in map(str, self.categories) or code in self.special:
+                raise ValueError(f"missing_codes and {field} both hold {code!r}; leave it out of one")
+
     def _check_special(self) -> None:
         assert self.lower is not None and self.upper is not None
         for code in self.special:
@@ -219,9 +234,11 @@ class Column(BaseModel):
         }
         if len(kinds) > 1:
             raise ValueError("categories must be all text, all numbers or all true/false")
-        for i, category in enumerate(self.categories):
-            if category in self.categories[:i]:
+        given, known = set(self.categories), set[Any]()
+        for category in self.categories:
+            if category in known:
                 raise ValueError(f"the category {category!r} is given twice")
+            known.add(category)
             # an empty cell in a file is a missing value, and readers disagree about blanks around text and
             # about control characters
             if isinstance(category, str) and not _PLAIN_TEXT.match(category):
@@ -229,14 +246,12 @@ class Column(BaseModel):
                     f"a category must be one line of text without blanks around it, got {category!r}"
                 )
             # one cell of a CSV file of ours would stand for both
-            if (
-                isinstance(category, str)
-                and escape(category) != category
-                and "'" + category in self.categories
-            ):
-                raise ValueError(
-                    f"the categories {category!r} and {chr(39) + category!r} differ by an apostrophe"
-                )
+            if isinstance(category, str) and escape(category) != category:
+                apostrophe = "'" + category
+                if apostrophe in given:
+                    raise ValueError(
+                        f"the categories {category!r} and {apostrophe!r} differ by an apostrophe"
+                    )
 
     @property
     def is_numeric(self) -> bool:

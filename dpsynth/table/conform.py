@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.formulas import unescape
 
 
@@ -42,10 +44,14 @@ class Conformed:
 
 @dataclass(frozen=True)
 class Extras:
-    """What a file may hold beside the declared columns and values: the schema's fields of these names."""
+    """What a file may hold beside the declared columns and values: the schema's fields of these names.
+
+    ``others``: any other column too.
+    """
 
     ignored: tuple[str, ...] = ()
     missing_words: tuple[str, ...] = ()
+    others: bool = False
 
 
 _NOTHING = Extras()
@@ -56,14 +62,15 @@ def check_frame(
     frame: pd.DataFrame,
     *,
     extras: Extras = _NOTHING,
-    path: str | Path | None = None,
+    path: str | Path | CsvFile | None = None,
 ) -> pd.DataFrame:
     """Check and convert ``frame`` without clipping; see :meth:`dpsynth.table.schema.Schema.check`."""
     frame = _named(columns, frame)
-    _check_names([column.name for column in columns], frame, extras.ignored)
+    _check_names([column.name for column in columns], frame, extras)
     series: dict[str, pd.Series] = {}
     for column in columns:
-        values = _without(extras.missing_words, column, frame[column.name])
+        words = (*extras.missing_words, *map(_spoken, column.missing_codes))
+        values = _without(words, column, frame[column.name])
         present = values.notna().to_numpy()
         if not column.missing and not present.all():
             row = int(np.argmin(present))
@@ -80,7 +87,7 @@ def conform_frame(
     frame: pd.DataFrame,
     *,
     extras: Extras = _NOTHING,
-    path: str | Path | None = None,
+    path: str | Path | CsvFile | None = None,
 ) -> Conformed:
     """Check, convert and clip ``frame``; see :meth:`dpsynth.table.schema.Schema.conform`."""
     checked = check_frame(columns, frame, extras=extras, path=path)
@@ -170,15 +177,15 @@ def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
-    """Take the words for "no value" out of a column, unless it declares them as categories.
+    """Take the words for "no value" out of a column, unless it declares them as values of their own.
 
     A number counts by its value, however it is written: a reader makes a column numbers or text in view of
     all its cells, and what one record holds must not decide how the others are read.
     """
-    absent = set(words) - {_spoken(category) for category in column.categories}
+    absent = set(words) - {_spoken(value) for value in (*column.categories, *column.special)}
     if not absent:
         return values
-    numbers = {number for word in absent if (number := _as_number(word)) is not None}
+    numbers = {number for word in absent if (number := _as_number(word)) is not None} - {*column.special}
     codes, uniques = _distinct(values)
     said = [
         (value.strip() if isinstance(value, str) else _spoken(value)) in absent
@@ -202,23 +209,26 @@ def _decimals(*numbers: float) -> int:
     return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))
 
 
-def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] = ()) -> None:
+def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> None:
     given = [str(name) for name in frame.columns]
-    twice = sorted({name for name in given if given.count(name) > 1})
-    if twice:
-        raise DataError(f"the table has the column {twice[0]!r} more than once")
+    twice = next((name for name, times in Counter(given).items() if times > 1), None)
+    if twice is not None:
+        raise DataError(f"the table has the column {twice!r} more than once")
     absent = [name for name in names if name not in given]
     if absent:
         raise DataError(f"the table lacks the column(s) {_listed(absent)} that the schema declares")
-    extra = [name for name in given if name not in names and name not in ignored]
+    known = {*names, *extras.ignored}
+    extra = [] if extras.others else [name for name in given if name not in known]
     if extra:
         raise DataError(
             f"the table has the column(s) {_listed(extra)} that the schema does not declare; "
-            "leave them out, or name them under 'ignored' in the schema"
+            "leave them out, name them under 'ignored' in the schema, or write other_columns: ignore there"
         )
 
 
-def _numbers(column: Column, values: pd.Series, present: np.ndarray, path: str | Path | None) -> np.ndarray:
+def _numbers(
+    column: Column, values: pd.Series, present: np.ndarray, path: str | Path | CsvFile | None
+) -> np.ndarray:
     """Return the column as float64, NaN where missing; raise for what is not a finite number."""
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -250,10 +260,15 @@ def _numbers(column: Column, values: pd.Series, present: np.ndarray, path: str |
     return numbers
 
 
-def _categories(column: Column, values: pd.Series, path: str | Path | None) -> np.ndarray:
+def _categories(column: Column, values: pd.Series, path: str | Path | CsvFile | None) -> np.ndarray:
     """Return the column as an object array of declared categories, None where missing."""
     codes, uniques = _distinct(values)
-    matched = np.array([*(_match(column, value) for value in uniques), None], dtype=object)[codes]
+    words = {*column.categories} if isinstance(column.categories[0], str) else set()
+    # Most words are a category as they stand, and there may be 300,000 of them.
+    known = (
+        value if isinstance(value, str) and value in words else _match(column, value) for value in uniques
+    )
+    matched = np.array([*known, None], dtype=object)[codes]
     unknown = (codes >= 0) & pd.isna(matched)
     if unknown.any():
         row = int(np.argmax(unknown))
@@ -326,7 +341,7 @@ def _spoken(value: Any) -> str:
     return text.lower() if text in ("True", "False", "TRUE", "FALSE") else text
 
 
-def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | None) -> DataError:
+def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | CsvFile | None) -> DataError:
     value = value.item() if isinstance(value, np.generic) else value
     shown = "the value" if value is None else repr(value)
     place = f"row {row + 1}"
@@ -336,15 +351,16 @@ def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | 
     return of_records(f"column {column.name!r}, {place}: {shown} {why}")
 
 
-def csv_line(path: str | Path, row: int) -> int | None:
+def csv_line(path: str | Path | CsvFile, row: int) -> int | None:
     """Return the line on which data row ``row`` (from 0) of a CSV file ends; None for other files.
 
     Counted by reading the file again, since quoted cells may hold line breaks and blank lines are skipped.
     """
-    if Path(path).suffix.lower() != ".csv":
+    if Path(str(path)).suffix.lower() != ".csv":
         return None  # Parquet has no lines, and those of a compressed file help nobody
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
+    source = path if isinstance(path, CsvFile) else CsvFile.of(Path(path), CsvFormat())
+    with source.opened() as file:
+        reader = csv.reader(file, delimiter=str(source.format.sep))
         records = (reader.line_num for cells in reader if cells)
         return next((line for i, line in enumerate(records) if i == row + 1), None)
 

@@ -14,6 +14,7 @@ import pandas as pd
 from dpsynth.errors import SchemaError
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells
+from dpsynth.table.codes import likely_codes
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.draft import LeftOut, Remarks
 
@@ -157,8 +158,8 @@ def _text_fields(
 def _number_fields(
     said: Remarks, numbers: np.ndarray, written_whole: bool, kept: bool, outcome: str | None
 ) -> dict[str, Any]:
-    distinct, n = np.unique(numbers), len(numbers)
-    n_distinct = len(distinct)
+    distinct, counts = np.unique(numbers, return_counts=True)
+    n, n_distinct = len(numbers), len(distinct)
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and np.abs(distinct).max() > EXACT_INTEGERS:
         raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
@@ -183,6 +184,15 @@ def _number_fields(
             )
         categories = tuple(int(v) if whole else float(v) for v in distinct)
         return {"kind": "binary" if n_distinct == 2 else "categorical", "categories": categories}
+    codes = likely_codes(distinct, counts)
+    if len(codes):
+        said.question(
+            "codes, apart from the other values? As drafted they are values of their own (special). If they "
+            "stand for no value, write missing_codes for special, and missing: true. If they were measured, "
+            "delete special and widen lower and upper",
+            ", ".join(f"{code:g} in {_cells(int(counts[distinct == code][0]))}" for code in codes),
+        )
+        distinct = np.setdiff1d(distinct, codes)
     lower, upper = float(distinct[0]), float(distinct[-1])
     decimals = None if whole else _decimals(distinct)
     if not whole and (decimals is None or decimals > _FINE_DECIMALS):
@@ -205,6 +215,8 @@ def _number_fields(
         fields["decimals"] = decimals
     if lower > 0 and upper / lower >= _LOG_RATIO:
         fields["scale"] = "log"
+    if len(codes):
+        fields["special"] = tuple(map(float, codes))
     return fields
 
 

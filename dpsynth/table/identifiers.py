@@ -7,10 +7,17 @@ such columns are left out of a draft, and several rows of one person are said al
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+
+from dpsynth.errors import OwnerWarning
 
 _PERSON = {"patient", "patientid", "subject", "subjectid", "person", "participant", "mrn", "ssn", "pid"}
+_PERSON |= {"pat", "patid", "ptid", "subjid", "usubjid", "eid", "seqn", "empi", "nhs", "cpr"}
 _STAY = {"encounter", "hadm", "icustay", "stay", "visit", "admission", "episode", "case", "record", "row"}
 _LABEL = {"id", "ids", "nr", "nbr", "no", "num", "number", "identifier", "key", "uid", "uuid", "index"}
 _CONTACT = {"surname", "lastname", "firstname", "forename", "email", "phone", "telephone", "address"}
@@ -45,6 +52,50 @@ def is_person(name: str) -> bool:
     words = set(tokens(name))
     said_of = _PERSON | _LABEL | {"record", "medical", "hospital", "study"}
     return words == {"id"} or bool(words & _PERSON and words <= said_of)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """How often the values of a column occur that says whose row it is. Internal: not for release."""
+
+    name: str
+    rows: int
+    distinct: int
+    most: int
+
+
+def repeated_persons(frame: pd.DataFrame) -> Iterator[Repeated]:
+    """Yield the columns by which a person seems to have several rows.
+
+    Examples
+    --------
+    >>> list(repeated_persons(pd.DataFrame({"patient_id": [7, 8, 7], "age": [3, 3, 3]})))
+    [Repeated(name='patient_id', rows=3, distinct=2, most=2)]
+    """
+    for position, name in enumerate(map(str, frame.columns)):
+        if is_person(name):
+            counts = frame.iloc[:, position].value_counts()
+            rows, distinct = int(counts.sum()), len(counts)
+            if 1 < distinct < rows:
+                yield Repeated(name, rows, distinct, int(counts.iloc[0]))
+
+
+def warn_of_repeated_persons(frame: pd.DataFrame) -> None:
+    """Say what the guarantee covers where a person seems to have several rows.
+
+    Warns
+    -----
+    OwnerWarning
+    """
+    for found in repeated_persons(frame):
+        warnings.warn(
+            f"{found.name}: {found.rows:,} rows have {found.distinct:,} different values, one of them "
+            f"{found.most:,} times (internal: not for release). If these are persons, the guarantee covers "
+            "one row, not one person: a person with k rows has at least k times epsilon. Make one row a "
+            "person first",
+            OwnerWarning,
+            stacklevel=3,
+        )
 
 
 def named_identifier(name: str, n_distinct: int, n: int) -> bool:

@@ -7,50 +7,67 @@ text, for :func:`dpsynth.table.schema_inference.infer` to read.
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.errors import DataError, of_records
+from dpsynth.errors import DataError
 from dpsynth.files.atomic import replaced
-from dpsynth.table.cells import ABSENT
 from dpsynth.table.column import Column
+from dpsynth.table.csv_cells import text_frame
+from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.formulas import escape
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")
 _WRITABLE = (".csv", ".parquet")
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_GUESSED = CsvFormat()
 
 
-def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+def read_table(
+    path: str | Path, schema: Schema | None = None, csv_format: CsvFormat = _GUESSED
+) -> pd.DataFrame:
     """Read a CSV (``.csv``, ``.csv.gz``) or Parquet file.
 
     Parameters
     ----------
     path : path
     schema : Schema, optional
-        Its columns must be exactly the file's, in any order, beside those that it ignores by name; the frame
-        then has the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema
-        the cells of a CSV file are text, None where empty.
+        Its columns must be exactly the file's, in any order, beside those that it ignores; the frame then has
+        the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells
+        of a CSV file are text, None where empty.
+    csv_format : CsvFormat, optional
+        How a CSV file is written; guessed where nothing is said.
+
+    Warns
+    -----
+    OwnerWarning
+        What was guessed, where it is not commas between cells, decimal points and UTF-8.
 
     Raises
     ------
     DataError
         If the file cannot be read or does not fit the schema; column, row, line and value are named.
     """
+    frame, file = read_cells(path, None if schema is None else schema.columns, csv_format)
+    return frame if schema is None else schema.check(frame, path=file)
+
+
+def read_cells(
+    path: str | Path, columns: Iterable[Column] | None = None, csv_format: CsvFormat = _GUESSED
+) -> tuple[pd.DataFrame, Path | CsvFile]:
+    """Read all columns of a file as they are, with what :meth:`Schema.check` needs to name a line.
+
+    With ``columns`` the cells of a CSV file are those of :func:`read_csv_text`; otherwise of
+    :func:`read_table` without a schema.
+    """
     source = Path(path)
-    suffix = _suffix(source, _READABLE)
-    if schema is None:
-        return _parquet_frame(source) if suffix == ".parquet" else _text_frame(source, {}, frozenset(("",)))
-    frame = _parquet_frame(source) if suffix == ".parquet" else read_csv_text(source, schema.columns)
-    return schema.check(frame, path=source)
+    parquet = _suffix(source, _READABLE) == ".parquet"
+    with reading(source):
+        return (pd.read_parquet(source), source) if parquet else text_frame(source, columns, csv_format)
 
 
 def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
@@ -59,75 +76,8 @@ def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
     An empty cell is absent, and so are ``NA``, ``nan``, ``null`` and the like unless one of them is a
     declared category of its column.
     """
-    source = Path(path)
-    kept = {column.name: {c for c in column.categories if isinstance(c, str)} for column in columns}
-    return _text_frame(source, kept, ABSENT)
-
-
-def _parquet_frame(source: Path) -> pd.DataFrame:
-    with reading(source):
-        return pd.read_parquet(source)
-
-
-def _text_frame(source: Path, kept: dict[str, set[str]], absent_words: frozenset[str]) -> pd.DataFrame:
-    with reading(source):
-        names, rows = _csv_cells(source)
-    cells = np.array(rows, dtype=object).reshape(len(rows), len(names))
-    frame = pd.DataFrame(cells, columns=names, dtype=object)
-    for position, name in enumerate(names):
-        absent = absent_words - kept.get(name, set())
-        text = [cell.strip() for cell in cells[:, position]]
-        frame.isetitem(position, np.array([None if cell in absent else cell for cell in text], dtype=object))
-    return frame
-
-
-def _csv_cells(path: Path) -> tuple[list[str], list[list[str]]]:
-    # The csv module rather than pandas, which takes a row that is too long as an index and fills up one that
-    # is too short.
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(_lines(file, path), strict=True)
-        try:
-            header = next(reader, [])
-            if not header:
-                raise DataError(f"{path}: the file has no header line")
-            names = [name.strip() for name in header]
-            _check_header(path, names)
-            rows = []
-            for row in reader:
-                if len(row) == len(names):
-                    rows.append(row)
-                elif row:  # a blank line is no record
-                    raise of_records(
-                        f"{path}, line {reader.line_num}: {len(row)} cells where the header has {len(names)}"
-                        " (a cell that holds a comma must stand in double quotes)"
-                    )
-        except csv.Error as problem:
-            raise of_records(f"{path}, line {reader.line_num}: not CSV: {problem}") from None
-    return names, rows
-
-
-def _lines(file: IO[str], path: Path) -> Iterator[str]:
-    for number, line in enumerate(file, start=1):
-        if "\0" in line:
-            raise of_records(
-                f"{path}, line {number}: a NUL byte: the file is damaged or not UTF-8 text; save it anew"
-            )
-        yield line
-
-
-def _check_header(path: Path, names: list[str]) -> None:
-    used = next((sign for sign in _SEPARATORS if sign in names[0]), None)
-    if len(names) == 1 and used is not None:
-        raise DataError(
-            f"{path}: the cells seem to be separated by {_SEPARATORS[used]}; save the table with commas "
-            "between cells and points in decimal numbers"
-        )
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise DataError(
-            f"{path}: the header names {twice!r} more than once; give each column a name of its own"
-        )
+    with reading(Path(path)):
+        return text_frame(Path(path), columns, _GUESSED)[0]
 
 
 def write_table(
@@ -261,9 +211,11 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, EOFError) as problem:
         reason = getattr(problem, "strerror", None) or _line(problem)
         raise DataError(f"{path}: cannot be read ({reason})") from None
-    except UnicodeDecodeError:
+    except UnicodeError as problem:
+        encoding = getattr(problem, "encoding", "what was given")
         raise DataError(
-            f"{path}: not a table: not UTF-8 text; save it as UTF-8 (spreadsheets call that CSV UTF-8)"
+            f"{path}: not a table: its bytes are no text in {encoding}; say --encoding, or save it as UTF-8 "
+            "(spreadsheets call that CSV UTF-8)"
         ) from None
     except ValueError as problem:  # the parsing errors of pandas, pyarrow and the UTF-8 decoder all are
         raise DataError(f"{path}: not a table: {_line(problem)}") from None

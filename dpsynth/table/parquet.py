@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth.errors import DataError
+from dpsynth.table.identifiers import is_person
 from dpsynth.table.io import reading
 from dpsynth.table.schema import Schema
 
@@ -91,6 +92,15 @@ class ParquetTable:
         groups = [group for file in self.files for group in _row_groups(file)]
         self.parts = tuple(_joined(groups))
         self.rows = sum(group.rows for group in groups)
+
+    def persons(self) -> pd.DataFrame:
+        """The columns whose names say whose row it is, as they are in the files, shape (rows, k)."""
+        from pyarrow.parquet import read_schema, read_table
+
+        names = [name for name in read_schema(self.files[0]).names if is_person(name)]
+        with reading(self.path):
+            frames = [read_table(file, columns=names).to_pandas() for file in self.files if names]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def empty(self, schema: Schema) -> pd.DataFrame:
         """A conformed frame of no record, after checking that all files have the columns of a schema.
@@ -190,7 +200,7 @@ def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:
         if group.file.stat().st_size != group.file_size:
             raise DataError(f"{group.file} has changed since the table was opened; begin again")
         with ParquetFile(group.file) as file:
-            columns = [name for name in _own(file.schema_arrow.names, schema) if name not in schema.ignored]
+            columns = [name for name in _own(file.schema_arrow.names, schema) if name in schema.names]
             for batch in file.iter_batches(BATCH_ROWS, [group.number], columns, use_threads=False):
                 yield batch.to_pandas()[columns]
 

@@ -49,8 +49,7 @@ def _values(column: Column) -> Any:
     if column.is_numeric:
         assert column.lower is not None and column.resolution is not None and column.n_values is not None
         numbers = snapped(column, column.lower + np.arange(column.n_values) * column.resolution)
-        numbers = np.append(numbers, column.special)
-        return np.append(numbers, np.nan) if column.missing else numbers
+        return np.concatenate([numbers, column.special, [np.nan] if column.missing else []])
     values = np.empty(len(column.categories) + column.missing, dtype=object)
     values[: len(column.categories)] = column.categories
     return values

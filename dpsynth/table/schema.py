@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
@@ -21,6 +21,7 @@ from dpsynth.files.atomic import write_text
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
+from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import add_derived, formulas
 from dpsynth.table.formula import Formula
 from dpsynth.table.possible import combinations
@@ -49,6 +50,8 @@ class Schema(BaseModel):
         guarantee is about one row. Whoever made the table answers for it.
     ignored : tuple of str
         Columns that a table may have and that are not read: identifiers, dates, free text.
+    other_columns : {"refuse", "ignore"}
+        What to do with columns of a table that the schema does not name.
     missing_words : tuple of str
         Words that stand for a missing value in a table, such as ``?``, wherever they are no category.
 
@@ -79,6 +82,7 @@ class Schema(BaseModel):
     description: str | None = None
     unit: StrictStr | None = None
     ignored: tuple[StrictStr, ...] = ()
+    other_columns: Literal["refuse", "ignore"] = "refuse"
     missing_words: tuple[StrictStr, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
@@ -206,7 +210,7 @@ class Schema(BaseModel):
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return Schema(**{**fields, **changes})
 
-    def conform(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> Conformed:
+    def conform(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
 
         Values are not rounded to ``step``: that happens where records are encoded. Derived columns that the
@@ -244,7 +248,7 @@ class Schema(BaseModel):
             return conformed
         return Conformed(add_derived(conformed.frame, absent, self.columns), conformed.clipped)
 
-    def check(self, frame: pd.DataFrame, *, path: str | Path | None = None) -> pd.DataFrame:
+    def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
         given, absent = self._given(frame)
         checked = check_frame(given, frame, extras=self._extras, path=path)
@@ -252,7 +256,7 @@ class Schema(BaseModel):
 
     @property
     def _extras(self) -> Extras:
-        return Extras(self.ignored, self.missing_words)
+        return Extras(self.ignored, self.missing_words, others=self.other_columns == "ignore")
 
     def _given(self, frame: pd.DataFrame) -> tuple[tuple[Column, ...], tuple[tuple[Column, Formula], ...]]:
         """The columns to look for in a frame, and the derived ones that it lacks."""
@@ -269,14 +273,15 @@ class Schema(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         fields = {field: getattr(self, field) for field in type(self).model_fields if field != "columns"}
-        head = {field: value for field, value in fields.items() if value not in (None, ())}
+        head = {field: value for field, value in fields.items() if value not in (None, (), "refuse")}
         columns = []
         for column in self.columns:
             kept = column.model_dump(mode="json", exclude_defaults=True)
             columns.append({key: _plain(value) for key, value in kept.items()})
             if "special" in kept:
                 columns[-1]["special"] = [_plain(code) for code in kept["special"]]
-        order = ("name", "description", "unit", "n_public", "outcome", "ignored", "missing_words")
+        order = ["name", "description", "unit", "n_public", "outcome"]
+        order += ["ignored", "other_columns", "missing_words"]
         kept = {key: head[key] for key in order if key in head}
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
         rules = {"constraints": list(self.constraints)} if self.constraints else {}

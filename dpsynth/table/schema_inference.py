@@ -9,9 +9,10 @@ by public knowledge. Nothing is decided in silence: what was left out, taken as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError, of_records
@@ -20,6 +21,7 @@ from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
 from dpsynth.table.draft import Draft, LeftOut, Remark, Remarks
 from dpsynth.table.drafting import draft_column, is_text
+from dpsynth.table.leaks import find_leaks
 from dpsynth.table.schema import Schema
 
 _LISTED = 5
@@ -39,6 +41,7 @@ def draft(
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
     missing_words: Iterable[str] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> Draft:
     """Draft a schema from a table, and say what its owner must decide.
 
@@ -56,7 +59,10 @@ def draft(
     drop, keep : iterable of str
         Columns to leave out, and columns to take although they look like identifiers, dates or free text.
     missing_words : iterable of str
-        Words that stand for a missing value, such as ``?``.
+        Words that stand for a missing value, such as ``?``; in columns of numbers whatever writes the same
+        number.
+    progress : callable, optional
+        Receives how many columns are drafted, and how many there are.
 
     Returns
     -------
@@ -91,13 +97,16 @@ def draft(
             f"the column {both!r} is both dropped and {'kept' if both in keep else 'the outcome'}"
         )
 
-    chosen = {n: frame.iloc[:, i] for i, n in enumerate(names) if n not in drop}
+    codes = [code for word in missing_words if (code := number(word)) is not None]
+    chosen = {n: _measured(frame.iloc[:, i], codes) for i, n in enumerate(names) if n not in drop}
     cells = {n: TextCells.of(values, missing_words) for n, values in chosen.items() if is_text(values)}
     # a word that number columns use for "no value" means the same in the text columns beside them
     absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
     columns: list[Column] = []
-    remarks: list[Remark] = _persons(chosen)
-    for column, values in chosen.items():
+    remarks: list[Remark] = _persons(frame[list(chosen)])
+    for done, (column, values) in enumerate(chosen.items()):
+        if progress is not None:
+            progress(done, len(chosen))
         said = Remarks(column)
         try:
             columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
@@ -110,6 +119,9 @@ def draft(
         remarks += said.remarks
     if not columns:
         raise of_records(f"a schema cannot be drafted: no column is left ({'; '.join(map(str, remarks))})")
+    if outcome is not None:
+        taken = {column.name: _cells(chosen[column.name], cells.get(column.name)) for column in columns}
+        remarks += _giveaways(pd.DataFrame(taken), outcome)
     left = tuple(n for n in names if n not in {column.name for column in columns})
     return Draft(
         Schema(
@@ -140,15 +152,40 @@ def _names(frame: pd.DataFrame) -> list[str]:
     return names
 
 
-def _persons(chosen: dict[str, pd.Series]) -> list[Remark]:
+def _measured(values: pd.Series, codes: list[float]) -> pd.Series:
+    """Take numbers that stand for no value out of a column of numbers."""
+    if not (codes and pd.api.types.is_numeric_dtype(values.dtype)) or values.dtype == bool:
+        return values
+    absent = values.isin(codes)
+    if not absent.any():
+        return values
+    return (values.astype("Int64") if pd.api.types.is_integer_dtype(values.dtype) else values).mask(absent)
+
+
+def _cells(values: pd.Series, cells: TextCells | None) -> pd.Series:
+    """A column as numbers where it is one, as words elsewhere."""
+    if cells is None:
+        return values
+    return cells.text.map(cells.numbers).astype(np.float64) if cells.is_numeric else cells.text
+
+
+def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
+    text = (
+        f"tells the outcome {outcome} nearly alone (internal: not for release). Is it known only after the "
+        "outcome, or another name for it? Then leave it out with --drop NAME"
+    )
+    return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]
+
+
+def _persons(frame: pd.DataFrame) -> list[Remark]:
     """Say whether a person has several rows: the unit of privacy is one row."""
-    found = []
-    for name, values in chosen.items():
-        n, distinct = int(values.notna().sum()), values.nunique()
-        if identifiers.is_person(name) and 1 < distinct < n:
-            text = (
-                f"the table has {n:,} rows of {distinct:,} different values of {name}: if these are persons, "
-                "only one row of a person is protected, not the person; make one row a person first"
-            )
-            found.append(Remark(None, "question", text))
-    return found
+    return [
+        Remark(
+            None,
+            "question",
+            f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}: if "
+            "these are persons, only one row of a person is protected, not the person; make one row a person "
+            "first",
+        )
+        for found in identifiers.repeated_persons(frame)
+    ]

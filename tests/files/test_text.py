@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +26,18 @@ def test_round_trip(tree: object) -> None:
     again = load_yaml(dump_yaml(tree))
     assert again == tree
     assert repr(again) == repr(tree)  # 1 and 1.0 and True are equal, and not the same
+
+
+@given(
+    st.text(max_size=10)
+    | st.sampled_from(["no", "y", "N", "On", "01", "08", "1_0", "0o7", "12:30", "2019-03-01"])
+)
+def test_text_is_text_for_every_reader(text: str) -> None:
+    """A category ``no`` or ``01`` that another program reads as false or 1 and writes back so."""
+    written = dump_yaml({"categories": [text]})
+    assert yaml.safe_load(written) == {"categories": [text]}
+    if re.fullmatch(r"[yYnN]|[-+]?\d+|0[ox]\d+", text):  # YAML 1.1 as its page has it, and 1.2
+        assert f"'{text}'" in written
 
 
 @pytest.mark.parametrize(

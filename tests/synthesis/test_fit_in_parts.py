@@ -172,6 +172,16 @@ def test_n_public_is_compared_with_what_the_files_say(folder, client):
         estimator().fit(opened(folder, client, far), schema=far, accept_n_public=True)
 
 
+def test_a_person_in_several_rows_is_said(folder, client):
+    """Repeats that are seen in no part by itself."""
+    for file in sorted(folder.glob("*.parquet")):
+        frame = pd.read_parquet(file)
+        frame.assign(MRN=range(len(frame))).to_parquet(file, index=False)
+    schema = Schema(**{**dict(SCHEMA), "other_columns": "ignore"})
+    with pytest.warns(OwnerWarning, match="MRN: 600 rows have 399 different values, one of them 3 times"):
+        estimator().fit(opened(folder, client, schema), schema=schema)
+
+
 def test_unreviewed_fields_are_refused_before_the_table_is_read(folder, client, monkeypatch):
     columns = (SCHEMA.columns[0].model_copy(update={"unreviewed": ("lower",)}), *SCHEMA.columns[1:])
     drafted = Schema(**{**dict(SCHEMA), "columns": columns})

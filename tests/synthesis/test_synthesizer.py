@@ -268,6 +268,17 @@ def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeyp
     assert not hasattr(model, "model_") and 0.9 < model.ledger_.epsilon(1e-5) <= 1.0
 
 
+def test_a_person_in_several_rows_is_said():
+    """A guarantee for rows that is taken for one for persons, where the schema ignores the identifier."""
+    schema = Schema(**{**dict(SCHEMA), "ignored": ("patient_id",)})
+    model = DPWGANGP(3.0, 1e-5, training_steps=0)
+    with pytest.warns(
+        OwnerWarning, match=r"patient_id: 400 rows .* 100 .* 4 times \(internal.* k times epsilon"
+    ):
+        model.fit(table().assign(patient_id=np.arange(400) % 100), schema=schema)
+    model.fit(table().assign(patient_id=np.arange(400)), schema=schema)
+
+
 def test_a_split_in_halves_is_near_its_expected_number():
     """Catches a tolerance by which a small table's own hash split would be refused."""
     rows = np.random.default_rng(0).binomial(128, 0.5, 20_000)

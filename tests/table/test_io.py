@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
-from dpsynth.errors import DataError, SchemaError
+from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table.conform import csv_line
+from dpsynth.table.csv_format import CsvFormat
 
 SCHEMA = Schema(
     columns=(
@@ -143,8 +144,8 @@ def test_unreadable_files(tmp_path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read_table(tmp_path / "none.csv")
     path = tmp_path / "t.csv"
-    path.write_bytes(b"age,sex\n20,\xff\n")
-    with pytest.raises(DataError, match="not a table"):
+    path.write_bytes(b"age,sex\n20,\x81\n")  # neither UTF-8 nor what spreadsheets wrote before it
+    with pytest.raises(DataError, match=r"its bytes are no text in .*; say --encoding"):
         read_table(path, SCHEMA)
     with pytest.raises(DataError, match="not a table"):
         read_table(path)
@@ -159,11 +160,8 @@ def test_unreadable_files(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"age;sex\n20;F\n30,5;M\n", "separated by semicolons; save the table with commas"),
-        (b"age\tsex\n20\tF\n", "separated by tabs"),
         (b"age,sex\n20,F\n3\x000,M\n", "line 3: a NUL byte: the file is damaged or not UTF-8 text"),
         ("age,sex\n20,F\n".encode("utf-16-le"), "a NUL byte"),
-        ("age,sex\n20,é\n".encode("latin-1"), "not UTF-8 text; save it as UTF-8 (spreadsheets call that"),
         (b"age,sex,age\n20,F,30\n", "the header names 'age' more than once; give each column"),
         (b"age,sex\n20,F\n30,a, b\n", "line 3: 3 cells where the header has 2 (a cell that holds a comma"),
         (b"age,sex\n20\n", "line 2: 1 cells where the header has 2"),
@@ -193,6 +191,87 @@ FORMULAS = (
     "F",
     "'F",
 )
+
+
+FORMATS = (
+    ("age;bmi;sex\n20;20,5;m\xe4\n30;1.234;f\n".encode("latin-1"), None),
+    ("age;bmi;sex\n20;20,5;mä\n30;31;f\n".encode("cp1252"), "semicolons .*, decimal commas, encoding cp1252"),
+    ("age\tbmi\tsex\n20\t20,5\tmä\n30\t31\tf\n".encode("utf-16"), "tabs .*, decimal commas, .* utf-16"),
+    ("age|bmi|sex\n20|20.5|mä\n30|31|f\n".encode("utf-8-sig"), "bars between cells .guessed; .*: --sep"),
+    ('"age";"bmi";"sex"\r\n20;"20,5";mä\r\n30;31;f\r\n'.encode(), "semicolons between cells, decimal commas"),
+)
+WRITTEN = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="bmi", kind="continuous", lower=10, upper=60, decimals=1),
+        Column(name="sex", kind="binary", categories=("f", "mä")),
+    )
+)
+
+
+@pytest.mark.parametrize(("content", "said"), FORMATS[1:], ids=["cp1252", "utf-16", "bars", "quoted"])
+def test_other_formats_are_guessed_and_said(tmp_path, content: bytes, said: str) -> None:
+    """Cells that are not cut, 20,5 that is no number or 205, mojibake, or a guess in silence."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.warns(OwnerWarning, match=said):
+        frame = read_table(path, WRITTEN)
+    assert frame.to_numpy().tolist() == [[20, 20.5, "mä"], [30, 31.0, "f"]]
+    with pytest.warns(OwnerWarning, match=said):
+        cells = read_table(path)
+    assert cells.to_numpy().tolist() == [["20", "20.5", "mä"], ["30", "31", "f"]]
+
+
+def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
+    """An option that is not passed on, a warning about what was said, or 1.234 read as a bit above one."""
+    path = tmp_path / "t.csv"
+    given = CsvFormat(sep=";", decimal=",", encoding="latin-1")
+    path.write_bytes(FORMATS[0][0])
+    with pytest.raises(DataError, match="column 'bmi' holds a number with a decimal point"):
+        read_table(path, WRITTEN, given)
+    path.write_text('age,bmi,sex\n20,"20,5",f\nno,1,f\n')
+    with pytest.raises(DataError, match=r"column 'bmi', row 1 .*'20,5' is not a number"):
+        read_table(path, WRITTEN.select(["bmi", "sex"]).model_copy(update={"ignored": ("age",)}))
+    with pytest.raises(DataError, match=r"column 'age', row 2 .*line 3.: 'no' is not a number"):
+        read_table(path, WRITTEN, CsvFormat(decimal=","))
+    with pytest.raises(DataError, match="seem to be separated by a comma; say so with --sep"):
+        read_table(path, None, CsvFormat(sep=";"))
+    for wrong in ({"sep": ";;"}, {"decimal": ";"}, {"encoding": "utf-9"}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))} .*{next(iter(wrong.values()))}"):
+            CsvFormat(**wrong)
+
+
+def test_commas_that_are_no_decimals(tmp_path) -> None:
+    """Thousands read as decimals, or a category 1,2 that a column of decimals turns into 1.2."""
+    path = tmp_path / "t.csv"
+    rows = [
+        f"{cost};{x};{answers}" for cost, x, answers in (("1,234", "0,5", "1,2"), ("12,000", "2", "left"))
+    ]
+    path.write_text("\n".join(["cost;x;answers", *rows * 20]) + "\n")
+    with pytest.warns(OwnerWarning, match="decimal commas"):
+        cells = read_table(path)
+    assert cells["answers"].tolist()[:2] == ["1,2", "left"] and cells["x"].tolist()[:2] == ["0.5", "2"]
+    path.write_text("\n".join(["cost;n", "1,234;1", "12,000;2"]) + "\n")
+    with pytest.warns(OwnerWarning, match="semicolons between cells .guessed"):
+        assert read_table(path)["cost"].tolist() == ["1,234", "12,000"]
+
+
+def test_a_separator_in_a_declared_name(tmp_path) -> None:
+    """Our own table whose only column is called a;b, cut in two."""
+    schema = Schema(columns=(Column(name="a;b", kind="integer", lower=0, upper=9),))
+    write_table(schema.conform(pd.DataFrame({"a;b": [1, 2]})).frame, tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv", schema)["a;b"].tolist() == [1, 2]
+
+
+def test_other_columns_are_left_out_by_one_word(tmp_path) -> None:
+    """A column that nobody named is read, or must be named."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex,free text\n20,F,x\n")
+    with pytest.raises(DataError, match="or write other_columns: ignore there"):
+        read_table(path, SCHEMA)
+    schema = Schema.from_yaml(SCHEMA.to_yaml() + "other_columns: ignore\n")
+    assert list(read_table(path, schema)) == ["age", "sex"]
+    assert Schema.from_yaml(schema.to_yaml()) == schema and schema.digest() != SCHEMA.digest()
 
 
 def test_formulas_in_text_are_written_as_text(tmp_path) -> None:

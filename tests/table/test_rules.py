@@ -24,6 +24,10 @@ SCHEMA = Schema(
         Column(name="sex", kind="binary", categories=("F", "M")),
         Column(name="dead", kind="binary", categories=(False, True)),
         Column(name="a.b", kind="binary", categories=(0, 1)),
+        Column(name="airbag", kind="binary", categories=("airbag", "none")),
+        Column(name="zip", kind="binary", categories=("02116", "4A")),
+        Column(name="age", kind="binary", categories=("18-25", "26-99")),
+        Column(name="stay", kind="continuous", lower=0, upper=9, decimals=1, special=(-1,)),
     )
 )
 FRAME = SCHEMA.conform(
@@ -35,6 +39,10 @@ FRAME = SCHEMA.conform(
             "sex": ["F", "M", "F", "M"],
             "dead": [True, False, False, True],
             "a.b": [1, 0, 1, 0],
+            "airbag": ["airbag", "none", "none", "airbag"],
+            "zip": ["02116", "4A", "02116", "4A"],
+            "age": ["18-25", "18-25", "26-99", "26-99"],
+            "stay": [0.3, -1, 3.3, 9],
         }
     )
 ).frame
@@ -64,6 +72,19 @@ FRAME = SCHEMA.conform(
         ("sbp is missing", [True, False, True, True]),
         ("sex = M implies sbp is not missing", [False, True, False, False]),
         ("not sbp is missing", [False, True, False, False]),
+        ("airbag = 'airbag' implies sbp > 5", [True, False, False, False]),
+        ("airbag = `airbag`", [False, False, False, False]),
+        ("airbag in (airbag)", [False, True, True, False]),
+        ("zip = 02116", [False, True, False, True]),
+        ("zip != 4A", [False, True, False, True]),
+        ("age = '18-25'", [False, False, True, True]),
+        ("sbp <= `d bp` + 1", [False, False, False, True]),
+        ("sbp - `d bp` <= -1 + a.b", [True, False, False, True]),
+        ("-sbp < -4", [False, False, True, False]),
+        ("stay <= 0.1 + 0.2", [False, False, True, True]),
+        ("0.1 + 0.2 <= stay", [False, False, False, False]),
+        ("stay < 3.3", [False, False, True, True]),
+        ("stay = -1 or stay >= 3", [True, False, False, False]),
     ],
 )
 def test_rules_by_hand(text: str, broken: list[bool]) -> None:
@@ -133,7 +154,21 @@ def test_rules_mean_what_python_means(text: str) -> None:
         ("sbp == grade", "different values"),
         ("1 < 2", "compares no column"),
         ("(" * 900 + "sbp < 1" + ")" * 900, "at most 150 are read"),
-        ("sbp < 3x", "cannot be read"),
+        ("sbp < 3x", "'3x' is not a column"),
+        ("sbp < 3 ; sex = F", "'; sex = F' cannot be read"),
+        (
+            "airbag = airbag",
+            "'airbag' is a column and also a category of 'airbag': write \"airbag = 'airbag'\"",
+        ),
+        ("airbag = airbag", 'or "airbag = `airbag`" for the column'),
+        ("age = 18-25", "stands in quotes, such as '18-25'"),
+        ("sbp <= sex + 3", "'sex' is no number and cannot stand beside a sum"),
+        ("sbp <= 'F' + 3", "'F' is no number and cannot stand beside a sum"),
+        ("sbp <= F + 3", "'F' is not a column"),
+        ("sbp + 1 in (3, 4)", "'in' stands between a column and values"),
+        ("sbp + 1 is missing", "'is' stands between a column and 'missing'"),
+        ("sbp <= `d bp` +", "it ends where a column"),
+        ("zip = 2116", "2116 is not a declared category ('02116', '4A')"),
     ],
 )
 def test_bad_rules_are_one_sentence(text: str, sentence: str) -> None:

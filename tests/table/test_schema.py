@@ -76,6 +76,12 @@ def test_digest_sees_every_field() -> None:
             outcome="sex",
             n_public=100,
         ),
+        Schema(**{**dict(SCHEMA), "other_columns": "ignore"}),
+        Schema(
+            columns=(AGE.model_copy(update={"missing": True, "missing_codes": (999,)}), *SCHEMA.columns[1:]),
+            outcome="sex",
+            n_public=100,
+        ),
         Schema(**{**dict(SCHEMA), "constraints": ("age > 20",)}),
         Schema(**{**dict(SCHEMA), "constraints": ("age > 20", "age > 30")}),
         Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE)}),
@@ -143,6 +149,29 @@ def test_rules_and_formulas_are_kept_in_the_file() -> None:
         ({"kind": "integer", "lower": 0, "upper": 1, "uper": 1}, "uper is not a known key"),
         ({"kind": "integer", "lower": 0, "upper": 1, "unreviewed": ("min",)}, "unreviewed names 'min'"),
         ({"kind": "integer", "lower": 0, "upper": 1, "missing": "yes"}, "missing must be a valid boolean"),
+        (
+            {"kind": "integer", "lower": 0, "upper": 1, "missing_codes": (9,)},
+            "missing_codes needs missing: true",
+        ),
+        (
+            {"kind": "integer", "lower": 0, "upper": 1, "missing": True, "missing_codes": ("u",)},
+            "missing_codes must hold numbers for kind 'integer', got 'u'",
+        ),
+        (
+            {
+                "kind": "integer",
+                "lower": 0,
+                "upper": 1,
+                "missing": True,
+                "missing_codes": (9,),
+                "special": (9,),
+            },
+            "missing_codes and special both hold 9",
+        ),
+        (
+            {"kind": "categorical", "categories": ("u",), "missing": True, "missing_codes": ("u",)},
+            "missing_codes and categories both hold 'u'",
+        ),
     ],
 )
 def test_column_errors_name_the_field(fields: dict, words: str) -> None:
@@ -373,6 +402,30 @@ def test_ignored_columns_and_missing_words() -> None:
         Schema(columns=(age,), ignored=("age",))
     with pytest.raises(DataError, match="'1_0' is not a number"):
         schema.check(pd.DataFrame({"age": ["1_0"], "sex": ["F"]}))
+
+
+@pytest.mark.parametrize("codes", [[999, -9], [999.0, -9.0]])
+def test_missing_codes_by_number_and_by_text(codes: list) -> None:
+    """-9.0 that is clipped to 0, a code 09 taken for 9, or a special code that a word takes away."""
+    schema = Schema(
+        columns=(
+            Column(
+                name="x", kind="integer", lower=0, upper=90, missing=True, missing_codes=codes, special=(-1,)
+            ),
+            Column(
+                name="grade", kind="categorical", categories=("1", "09"), missing=True, missing_codes=["9"]
+            ),
+        ),
+        missing_words=("-1", "?"),
+    )
+    assert Schema.from_yaml(schema.to_yaml()) == schema and "special: [-1]" in schema.to_yaml()
+    frame = pd.DataFrame({"x": ["-9.0", "999", "-1", "?", "9"], "grade": ["9", "09", "1", "?", "09"]})
+    for table in (frame, frame.assign(x=[-9.0, 999, -1, None, 9])):
+        conformed = schema.conform(table)
+        assert conformed.clipped == {"x": 0}
+        assert conformed.frame["x"].isna().tolist() == [True, True, False, True, False]
+        assert conformed.frame["x"].dropna().tolist() == [-1, 9]
+        assert conformed.frame["grade"].dropna().tolist() == ["09", "1", "09"]
 
 
 def test_the_guide_describes_every_field_and_its_example_is_a_schema() -> None:

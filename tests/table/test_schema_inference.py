@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import numpy as np
 import pandas as pd
@@ -277,3 +278,54 @@ def test_only_the_owner_may_read_a_draft(tmp_path) -> None:
     Schema(columns=columns).to_yaml(tmp_path / "schema.yaml")
     (tmp_path / "other").touch()
     assert (tmp_path / "schema.yaml").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_missing_word_is_a_number_in_a_column_of_numbers(typed: bool) -> None:
+    """-1.0 kept as a measurement because the word was -1, in a file of text or of numbers."""
+    bmi, visits = ["-1.0", "21.5", "30", "24.25"] * 10, ["-1", "3", "4", "12"] * 10
+    frame = pd.DataFrame({"bmi": bmi, "visits": visits})
+    made = infer(frame.astype(float).astype({"visits": int}) if typed else frame, missing_words=["-1"])
+    assert (made["bmi"].lower, made["bmi"].missing) == (21.5, True)
+    assert made["visits"].missing and made.missing_words == ("-1",)
+    assert made.conform(frame).frame["bmi"].isna().sum() == 10
+    words = infer(pd.DataFrame({"x": ["-1.0", "none of these", "often"] * 10}), missing_words=["-1"])
+    assert "-1.0" in words["x"].categories
+
+
+def test_codes_are_asked_about_and_kept() -> None:
+    """An upper bound of 999 for a scale to 20, or a code that is clipped to 20."""
+    frame = pd.DataFrame({"pain": [*range(21)] * 5 + [999] * 4, "age": range(109)})
+    made = draft_table(frame)
+    pain = made.schema["pain"]
+    assert (pain.upper, pain.special) == (20, (999,)) and "special" in pain.unreviewed
+    assert "question: pain (999 in 4 cells): codes, apart from the other values?" in made.lines()[0]
+    conformed = made.schema.conform(frame)
+    assert conformed.clipped["pain"] == 0 and (conformed.frame["pain"] == 999).sum() == 4
+
+
+def test_columns_that_give_the_outcome_away_are_named() -> None:
+    """A column that is known after the outcome, drafted without a word."""
+    died = [0, 1, 0] * 20
+    to = ["mortuary" if value else "home" for value in died]
+    made = draft_table(pd.DataFrame({"age": [30, 41, 57] * 20, "to": to, "died": died}), outcome="died")
+    assert made.lines()[-1:] == [
+        "question: age (AUC 1.00), to (AUC 1.00): tells the outcome died nearly alone (internal: not for "
+        "release). Is it known only after the outcome, or another name for it? Then leave it out with --drop "
+        "NAME"
+    ]
+
+
+def test_many_words_take_time_in_proportion() -> None:
+    """Comparing each of 20,000 words with all before it took 5 seconds, and 300,000 took 49 minutes."""
+    taken = []
+    for words in (4000, 16_000):
+        seen: list[tuple[int, int]] = []
+        start = time.process_time()
+        frame = pd.DataFrame({"word": [f"w{i}" for i in range(words)]})
+        text = draft_table(
+            frame, keep=["word"], progress=lambda *done, seen=seen: seen.append(done)
+        ).to_yaml()
+        taken.append(time.process_time() - start)
+        assert len(Schema.from_yaml(text)["word"].categories) == words and seen == [(0, 1)]
+    assert taken[1] < 9 * taken[0]  # 4 in proportion, 16 where each is compared with all

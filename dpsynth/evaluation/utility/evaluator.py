@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsynth.evaluation.progress import Progress, silent, within
-from dpsynth.evaluation.records import Findings
+from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.subsample import random_rows
 from dpsynth.evaluation.tables import Tables
@@ -22,6 +22,7 @@ from dpsynth.evaluation.utility.models import chosen_models
 from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
 from dpsynth.evaluation.utility.rates import outcome_rates
 from dpsynth.evaluation.utility.scoreboard import Scoreboard
+from dpsynth.table.leaks import find_leaks
 
 #: of the test records, for intervals
 RESAMPLES = 500
@@ -47,8 +48,10 @@ def utility(
     Findings
         Measures ``<score>_<model>``, ``<score>_real_<model>``, ``<score>_difference_<model>`` and the same
         with ``mean`` in place of a model, for each of :data:`~dpsynth.evaluation.utility.scores.SCORES`;
-        the rates of :func:`~dpsynth.evaluation.utility.rates.outcome_rates`. For a binary outcome
-        details ``"roc"`` and ``"calibration"`` of each model.
+        the rates of :func:`~dpsynth.evaluation.utility.rates.outcome_rates`; ``outcome_auc[<column>]``
+        (internal) of each column that gives the outcome away in the training records, see
+        :mod:`dpsynth.table.leaks`. For a binary outcome details ``"roc"`` and ``"calibration"`` of each
+        model.
 
     Raises
     ------
@@ -73,6 +76,10 @@ def utility(
     chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
     group = f"Utility: predicting {outcome}"
     rates = tuple(outcome_rates(tables, outcome, group=group, level=settings.level))
+    rates += tuple(
+        Measure(group, f"outcome_auc[{leak.column}]", leak.auc, True, f"real records, one column: {leak}")
+        for leak in find_leaks(tables.train, outcome)
+    )
     if test is None:
         return Findings(rates)
 

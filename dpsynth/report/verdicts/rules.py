@@ -57,6 +57,7 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     utility.prediction,
     calibration.probabilities,
     utility.collapse,
+    utility.given_away,
     replication.effects,
     similarity.told_apart,
     columns.clipped,

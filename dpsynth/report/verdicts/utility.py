@@ -13,6 +13,8 @@ USEFUL_WITHIN = 0.05
 BASE_RATE = 0.95
 #: a score that exceeds blind guessing by less is as good as blind
 BLIND_WITHIN = 0.02
+#: columns that a sentence names
+_NAMED = 10
 
 
 def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -70,6 +72,19 @@ def _blind_probabilities(evaluation: Evaluation) -> str | None:
         return None
     base = number_of(rate) * (1 - number_of(rate))
     return f"Brier score {told(brier)}, {base:.3f} blind" if number_of(brier) > BASE_RATE * base else None
+
+
+def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Does a column give the outcome away?"""
+    found = [m for m in evaluation.measures if m.name.startswith("outcome_auc[")]
+    if found:
+        named = ", ".join(f"{m.name[12:-1]} ({m.detail.partition(': ')[2]})" for m in found[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        sentence = (
+            f"The real outcome can be told from one column alone: {named}{more}. If it is known only after "
+            "the outcome, leave it out: scores of models say little."
+        )
+        yield Verdict("given_away", "caution", sentence, *basis(found))
 
 
 def collapse(evaluation: Evaluation) -> Iterator[Verdict]:

@@ -29,6 +29,7 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.learning import learn_and_predict
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.evaluation.utility.scores import SCORES
+from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -407,3 +408,18 @@ def test_bad_arguments_are_named(change: dict[str, Any], error: type[Exception],
     frame = table(20, 47)
     with pytest.raises(error, match=message):
         found(frame, frame, frame, **change)
+
+
+def test_a_column_that_gives_the_outcome_away_is_told_to_the_owner() -> None:
+    """A score of 1.0 that is taken for utility, or an AUC of real records that is released."""
+    schema = Schema(
+        columns=(*SCHEMA.columns, Column(name="to", kind="binary", categories=("home", "morgue"))),
+        outcome="died",
+    )
+    train = table(300, 1)
+    train["to"] = np.where(train["died"] == "yes", "morgue", "home")
+    measures = found(train.sample(frac=1, random_state=0), train, None, schema=schema)
+    (leak,) = [measure for name, measure in measures.items() if name.startswith("outcome_auc")]
+    assert leak.name == "outcome_auc[to]" and leak.value == 1.0 and leak.internal
+    (said,) = [v for v in judge(Evaluation(tuple(measures.values()))) if v.code == "given_away"]
+    assert "to (AUC 1.00)" in said.sentence and said.internal and said.severity == "caution"

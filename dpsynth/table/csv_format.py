@@ -1,0 +1,174 @@
+"""How a CSV file is written: separator, decimal sign and encoding, given or guessed.
+
+The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed where a
+column holds numbers such as ``1,5`` and none such as ``1.5``, in a file that commas do not separate.
+
+One record can turn a guess, but not what is released: read the other way, the cells that made the difference
+do not fit the schema, and the rest is read alike.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from dpsynth.errors import InputError
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_NAMES = {"tab": "\t", "\\t": "\t"}
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+#: what spreadsheets write that do not write UTF-8
+_OLD = "cp1252"
+_QUOTED = re.compile(r'"[^"]*"?')
+_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][-+]?\d+)?")
+_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][-+]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV file is written; what is None is guessed.
+
+    Parameters
+    ----------
+    sep : str, optional
+        One character between cells, or ``tab``.
+    decimal : {".", ","}, optional
+    encoding : str, optional
+        Such as ``utf-8`` or ``cp1252``.
+
+    Raises
+    ------
+    InputError
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sep", _NAMES.get(str(self.sep), self.sep))
+        if self.sep is not None and (len(self.sep) != 1 or self.sep.isalnum() or self.sep in "\"'\n\r.+-"):
+            raise InputError(f"sep must be one sign such as ';', or tab, got {self.sep!r}")
+        if self.decimal not in (None, ".", ","):
+            raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}")
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError:
+            raise InputError(f"encoding {self.encoding!r} is not known; utf-8 and cp1252 are") from None
+
+    def guessed(self, given: CsvFormat) -> str | None:
+        """What was guessed and is not the usual, in words; ``given`` is what was not guessed."""
+        names = [name for name in ("sep", "decimal", "encoding") if getattr(given, name) is None]
+        found = [name for name in names if getattr(self, name) != getattr(OURS, name)]
+        if not found:
+            return None
+        told = {"sep": f"{sep_name(self.sep)}s between cells", "decimal": "decimal commas"}
+        told["encoding"] = f"encoding {self.encoding}"
+        said, options = ", ".join(told[name] for name in found), ", ".join(f"--{name}" for name in found)
+        return f"{said} (guessed; to say otherwise: {options})"
+
+
+#: what :func:`dpsynth.table.io.write_table` writes
+OURS = CsvFormat(",", ".", "utf-8")
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A file and how it is written."""
+
+    path: Path
+    format: CsvFormat
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @classmethod
+    def of(cls, path: Path, given: CsvFormat, names: Collection[str] = ()) -> CsvFile:
+        """Guess separator and encoding where they are not given; reads the file's bytes once.
+
+        ``names`` are declared columns: a separator that shows more of them is the right one.
+        """
+        encoding = given.encoding or _encoding(path)
+        file = cls(path, replace(given, encoding=encoding))
+        if given.sep is not None:
+            return file
+        with file.opened() as text:
+            return cls(path, replace(file.format, sep=_separator(text.readline(), names)))
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[str]]:
+        """Open the file as text."""
+        encoding = str(self.format.encoding)
+        # a mark at the beginning is no part of the first name
+        known = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+        with _opener(self.path)(self.path, "rt", encoding=known, newline="") as file:
+            yield file
+
+
+def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
+    """Return the decimal sign of a file whose columns of cells these are."""
+    if sep == ",":
+        return "."
+    for cells in columns:
+        words = {cell for cell in cells if "," in cell or "." in cell}
+        commas = [word for word in words if _COMMA.fullmatch(word)]
+        plain = not any(_POINT.fullmatch(word) for word in words)
+        if commas and plain and not all(map(_THOUSANDS.fullmatch, commas)):
+            return ","
+    return "."
+
+
+def with_points(cells: list[str]) -> list[str]:
+    """Write numbers with decimal commas with points; other cells stay.
+
+    Raises
+    ------
+    ValueError
+        If a number has a decimal point: it could be a sign between thousands.
+    """
+    if any("." in cell and _POINT.fullmatch(cell) for cell in cells):
+        raise ValueError("holds a number with a decimal point, and numbers here have decimal commas")
+    return [cell.replace(",", ".") if "," in cell and _COMMA.fullmatch(cell) else cell for cell in cells]
+
+
+def sep_name(sep: str | None) -> str:
+    """What a separator is called."""
+    return SEPARATORS.get(str(sep), repr(sep))
+
+
+def _separator(header: str, names: Collection[str]) -> str:
+    plain = _QUOTED.sub("", header)
+
+    def fit(sep: str) -> tuple[int, int]:
+        cells = {cell.strip().strip('"') for cell in header.split(sep)}
+        return len(cells & {*names}), plain.count(sep)
+
+    return max(SEPARATORS, key=fit)  # the first of equals: a comma
+
+
+def _encoding(path: Path) -> str:
+    with _opener(path)(path, "rb") as file:
+        head = file.read(4)
+        for mark, encoding in _MARKS:
+            if head.startswith(mark):
+                return encoding
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            decoder.decode(head)
+            while block := file.read(1 << 20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return _OLD
+    return "utf-8"
+
+
+def _opener(path: Path):  # type: ignore[no-untyped-def]  # of two signatures
+    return gzip.open if path.suffix.lower() == ".gz" else open
