@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
-from dpsynth.errors import DataError, of_records, OwnerWarning
+from dpsynth.errors import DataError, OwnerWarning, of_records
 from dpsynth.table.cells import ABSENT, TextCells
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import SEPARATORS, CsvFile, CsvFormat, guess_decimal, sep_name, with_points

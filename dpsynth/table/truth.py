@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
-from dpsynth.table.conform import measured
 from dpsynth.table.values import category_codes, numeric_values
 
 Bools = NDArray[np.bool_]
@@ -187,15 +186,11 @@ def _where_known(holds: Bools, values: Floats) -> Truth:
     return holds & known, ~holds & known
 
 
-def _quantities(column: Column, series: pd.Series) -> Floats:
-    return measured(column, series) if column.is_numeric else numeric_values(column, series)
-
-
 def _amounts(column: Column, frame: pd.DataFrame) -> Floats:
     """Numbers of a column of numbers, or of categories that are numbers; NaN where missing."""
     series = frame[column.name]
     if column.is_numeric:
-        return measured(column, series)
+        return numeric_values(column, series)
     return np.array([*map(float, column.categories), np.nan])[category_codes(column, series)]
 
 
