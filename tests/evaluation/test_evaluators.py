@@ -118,7 +118,7 @@ def test_neighbours_are_compared_at_equal_sizes() -> None:
     )
     result = evaluate(made, train=real, schema=SCHEMA, seed=0)
     assert result["nn_accuracy_train"].value == pytest.approx(direct.aa, abs=1e-12)
-    limited = evaluate(table(60, 2), train=real, schema=SCHEMA, seed=0, neighbour_records=12)
+    limited = evaluate(table(60, 2), train=real, schema=SCHEMA, seed=0, records=12)
     assert "against 12 training records" in limited["nn_accuracy_train"].detail
 
 

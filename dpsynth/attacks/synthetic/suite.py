@@ -22,7 +22,7 @@ from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.singling_out import single_out
 from dpsynth.errors import InputError
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.subsample import coordinates, random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
@@ -193,9 +193,6 @@ def part(tables: Tables, real: int, synthetic: int, rng: np.random.Generator) ->
 
 def affordable(tables: Tables, searches: float, effort: Effort) -> tuple[int, int]:
     """Return how many real records of each kind can be attacked, and how many synthetic ones searched."""
-    width = sum(
-        len(column.categories) if column.is_categorical else 2 for column in tables.schema.modelled.columns
-    )
-    pairs = effort.work / (2 * searches * width)
+    pairs = effort.work / (2 * searches * coordinates(tables.schema))
     real = max(min(effort.targets, int(pairs / _LEAST)), _FEWEST)
     return real, max(int(pairs / real), _LEAST)

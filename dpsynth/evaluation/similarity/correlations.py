@@ -7,6 +7,8 @@ internal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -15,25 +17,44 @@ from dpsynth.evaluation.features import distance_features
 from dpsynth.table.schema import Schema
 
 
-def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
+#: records that are encoded at a time
+_ROWS = 2048
+
+
+def correlation_errors(
+    real: pd.DataFrame, others: Sequence[pd.DataFrame], schema: Schema
+) -> tuple[float, ...]:
     """Mean absolute difference of Pearson correlations over all pairs of encoded columns, in [0, 2].
 
-    The columns are those of :func:`~dpsynth.evaluation.features.distance_features`, each pair of different
-    columns once; a column that is constant in a table has correlation 0 with every other one there. 0 where
-    there is only one encoded column. Both tables are conformed.
+    One for each of ``others`` against ``real``; all tables are conformed. The columns are those of
+    :func:`~dpsynth.evaluation.features.distance_features`, each pair of different columns once; a column that
+    is constant in a table has correlation 0 with every other one there. 0 where there is only one encoded
+    column.
     """
-    a, b = (_correlations(distance_features(frame, schema).points) for frame in (real, synthetic))
-    upper = np.triu_indices(len(a), k=1)
-    return float(np.abs(a - b)[upper].mean()) if len(upper[0]) else 0.0
+    first = _correlations(real, schema)
+    upper = np.triu_indices(len(first), k=1)
+    found = []
+    for other in others:
+        differences = np.abs(first - _correlations(other, schema))[upper]
+        found.append(float(differences.mean()) if len(differences) else 0.0)
+    return tuple(found)
 
 
-def _correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Correlations of the columns of an array that nobody needs afterwards: large tables are not copied."""
-    values -= values.mean(axis=0)
-    parts = np.array_split(values, -(-values.shape[1] // 16), axis=1)
-    norms = np.sqrt(np.concatenate([(part**2).sum(axis=0) for part in parts]))
+def _correlations(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
+    """Correlations of the encoded columns: sums of products, few of them, as most cells are categories."""
+    from scipy.sparse import csr_matrix
+
+    shift = None
+    products, sums = np.zeros(()), np.zeros(())
+    for start in range(0, len(frame), _ROWS):
+        points = distance_features(frame.iloc[start : start + _ROWS], schema).points
+        if shift is None:  # numbers are centred, or their products would lose digits; zeros stay zeros
+            shift = np.where((points != 0.0).mean(axis=0) > 0.5, points.mean(axis=0), 0.0)
+        few = csr_matrix(points - shift)
+        products, sums = products + (few.T @ few).toarray(), sums + points.sum(axis=0) - len(points) * shift
+    scatter = products - np.outer(sums, sums) / len(frame)
+    norms = np.sqrt(np.maximum(scatter.diagonal(), 0.0))
     # Rounding leaves a constant column with a norm of a few ulp instead of 0.
-    varies = norms > 1e-9 * np.sqrt(len(values))
-    values /= np.where(varies, norms, 1.0)
-    values[:, ~varies] = 0.0
-    return values.T @ values
+    varies = norms > 1e-9 * np.sqrt(len(frame))
+    scale = np.where(varies, norms, np.inf)
+    return np.asarray(scatter / np.outer(scale, scale))

@@ -152,7 +152,7 @@ def test_auc_is_that_of_the_models_trained_alone(three: Findings) -> None:
 def test_auc_when_training_tables_are_thinned() -> None:
     """Would catch parts drawn in another order than before, or a limit that is ignored."""
     made, real, test = table(90, 3), table(80, 4), table(60, 5)
-    measured = found(made, real, test, models=None, utility_records=40, rng=np.random.default_rng(8))
+    measured = found(made, real, test, models=None, records=40, rng=np.random.default_rng(8))
     rng = np.random.default_rng(8)
     for part, train in (("", made), ("_real", real)):
         expected = _auc(train.iloc[random_rows(len(train), 40, rng)], test, rng)
