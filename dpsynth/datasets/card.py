@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from dpsynth.checks import few
 from dpsynth.datasets import preparations
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.shipped import shipped_folder
@@ -160,9 +161,7 @@ class Card(BaseModel):
         if self.table.n_public is None or self.table.outcome is None:
             raise ValueError("the schema of a data card needs n_public and outcome")
         if self.table.unreviewed:
-            raise ValueError(
-                f"the schema of a data card must be reviewed: {', '.join(self.table.unreviewed)}"
-            )
+            raise ValueError(f"the schema of a data card must be reviewed: {few(self.table.unreviewed)}")
         return self
 
     @property

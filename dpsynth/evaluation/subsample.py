@@ -51,10 +51,11 @@ class Most:
 
 
 #: records that models learn from; that they are tested on; whose neighbours are sought, or that a classifier
-#: tells from as many others; and of which single columns are sorted
+#: tells from as many others; whose labels are permuted; and of which single columns are sorted
 LEARNED = Most(50_000, 1e7)
 TESTED = Most(20_000, 4e7)
 COMPARED = Most(10_000, 2e10, power=2)
+PERMUTED = Most(2_000, 2e9, power=2)
 SORTED = Most(50_000, math.inf)
 
 
@@ -107,11 +108,12 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
     measures = tuple(measures)
     if used >= total:
         return Findings(measures)
-    errors = {measure.name: _added(measure, used / total, level) for measure in measures}
-    worst = max((name for name in errors if errors[name] is not None), key=lambda n: errors[n] or 0.0, default="")
+    added = {measure.name: _added(measure, used / total, level) for measure in measures}
+    errors = {name: error for name, error in added.items() if error is not None}
+    worst = max(errors, key=lambda name: errors[name], default="")
     told = []
     for measure in measures:
-        error = errors[measure.name]
+        error = added[measure.name]
         adds = "" if error is None else f", which adds a standard error of {shown(error)}"
         said = f"on a random {used:,} of {total:,} records{adds}"
         told.append(replace(measure, detail=f"{measure.detail}; {said}" if measure.detail else said))
@@ -128,13 +130,19 @@ def _added(measure: Measure, share: float, level: float) -> float | None:
 
 
 def sampled(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return a sentence for each step that read a random part of the records. Internal."""
+    """Return a sentence for each step that read a random part of the records. Internal.
+
+    Examples
+    --------
+    >>> part = Detail("parts", "parts", True, {"rows": [asdict(Part("training models", 500, 9000))]})
+    >>> sampled(Evaluation((), details=(part,)))
+    ('Training models used a random 500 of 9,000 records.',)
+    """
     lines = []
     for detail in evaluation.of_kind("parts"):
-        for row in detail.data["rows"]:
-            part = Part(**row)
-            adds = "" if part.error is None else (
-                f". This adds a standard error of {shown(part.error)} to {part.measure}, and no more to others"
-            )
-            lines.append(f"{part.what}: a random {part.used:,} of {part.total:,} records{adds}.")
+        for part in (Part(**row) for row in detail.data["rows"]):
+            line = f"{part.what.capitalize()} used a random {part.used:,} of {part.total:,} records."
+            if part.error is not None:
+                line += f" This adds a standard error of at most {shown(part.error)} ({part.measure})."
+            lines.append(line)
     return tuple(lines)

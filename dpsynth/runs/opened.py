@@ -12,12 +12,17 @@ import pandas as pd
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.report.folder import EVALUATION, REPORT_JSON, load
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.checkpoints import checkpoint_folder, waits
 from dpsynth.runs.config import EvaluateConfig, RunConfig
-from dpsynth.runs.pipeline import SYNTHETIC, checkpoint_folder, load_table, split_table
+from dpsynth.runs.tables import load_table, split_table
 from dpsynth.table.io import read_table
 
 if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
+
+
+#: files of a run, beside those of its report
+SYNTHETIC, MODEL = "synthetic.csv", "model"
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def run_folder(folder: str | Path) -> Path:
         folder = folder.resolve()
     if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
         return folder
-    if (checkpoint_folder(folder) / "checkpoint.json").is_file():
+    if waits(checkpoint_folder(folder)):
         raise InputError(
             f"{folder} is not there yet: its training was interrupted; go on with `dpsynth run --resume`"
         )

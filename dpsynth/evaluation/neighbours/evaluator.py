@@ -20,7 +20,7 @@ from dpsynth.evaluation.neighbours.splitting import SMALLEST, Interval
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import COMPARED, on_part
+from dpsynth.evaluation.subsample import COMPARED, PERMUTED, on_part
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
@@ -59,7 +59,13 @@ def neighbours(
     limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)
     intervals = partial(accuracy_intervals, rng=rng, level=settings.level, metric=metric)
-    permuted = partial(same_distribution, rng=rng, permutations=PERMUTATIONS, metric=metric)
+    permuted = partial(
+        same_distribution,
+        rng=rng,
+        permutations=PERMUTATIONS,
+        limit=PERMUTED.of(tables.schema),
+        metric=metric,
+    )
 
     def told(measures: list[Measure], real: int) -> Findings:
         total = min(len(tables.synthetic), real)

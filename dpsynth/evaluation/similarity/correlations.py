@@ -8,17 +8,14 @@ internal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.features import distance_features
+from dpsynth.evaluation.features import category_codes, unit_values
 from dpsynth.table.schema import Schema
-
-
-#: records that are encoded at a time
-_ROWS = 2048
 
 
 def correlation_errors(
@@ -41,20 +38,44 @@ def correlation_errors(
 
 
 def _correlations(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
-    """Correlations of the encoded columns: sums of products, few of them, as most cells are categories."""
-    from scipy.sparse import csr_matrix
-
-    shift = None
-    products, sums = np.zeros(()), np.zeros(())
-    for start in range(0, len(frame), _ROWS):
-        points = distance_features(frame.iloc[start : start + _ROWS], schema).points
-        if shift is None:  # numbers are centred, or their products would lose digits; zeros stay zeros
-            shift = np.where((points != 0.0).mean(axis=0) > 0.5, points.mean(axis=0), 0.0)
-        few = csr_matrix(points - shift)
-        products, sums = products + (few.T @ few).toarray(), sums + points.sum(axis=0) - len(points) * shift
+    """Correlations of the encoded columns, from a sparse table: a record has one number a column, or two."""
+    points = _sparse(frame, schema)
+    products = (points.T @ points).toarray()
+    sums = np.asarray(points.sum(axis=0)).ravel()
     scatter = products - np.outer(sums, sums) / len(frame)
     norms = np.sqrt(np.maximum(scatter.diagonal(), 0.0))
     # Rounding leaves a constant column with a norm of a few ulp instead of 0.
     varies = norms > 1e-9 * np.sqrt(len(frame))
     scale = np.where(varies, norms, np.inf)
-    return np.asarray(scatter / np.outer(scale, scale))
+    scatter /= scale[:, None]
+    scatter /= scale
+    return np.asarray(scatter)
+
+
+def _sparse(frame: pd.DataFrame, schema: Schema) -> Any:
+    """The columns of ``distance_features``, numbers less their mean, which keeps the digits of products."""
+    from scipy.sparse import csr_matrix
+
+    places, values, width = [], [], 0
+    ones = np.ones(len(frame))
+    for column in schema.columns:
+        if column.is_categorical:
+            codes = category_codes(column, frame[column.name])
+            size = len(column.categories)
+            places.append(width + np.where(codes < 0, size, codes))
+            values.append(ones)
+            width += size + column.missing
+            continue
+        unit = unit_values(column, frame[column.name])
+        absent = np.isnan(unit)
+        unit = np.where(absent, 0.5, unit)
+        places.append(np.full(len(frame), width))
+        values.append(unit - unit.mean())
+        width += 1
+        if column.missing:
+            places.append(width + absent)
+            values.append(ones)
+            width += 2
+    rows = np.arange(len(frame) + 1) * len(places)
+    cells = np.stack(values, axis=1).ravel(), np.stack(places, axis=1).ravel(), rows
+    return csr_matrix(cells, shape=(len(frame), width))

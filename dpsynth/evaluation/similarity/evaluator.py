@@ -80,7 +80,9 @@ def similarity(
         inner = within(progress, 0.3, 0.95)
         apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
     total = min(len(train), len(synthetic))
-    told = on_part(_discrimination(apart), "telling synthetic from real records", min(limit, total), total, level)
+    told = on_part(
+        _discrimination(apart), "telling synthetic from real records", min(limit, total), total, level
+    )
     measures += told.measures
     found = category_coverage(train, synthetic, schema, level=level)
     measures += _coverage(found, synthetic, train, test, schema, level)
