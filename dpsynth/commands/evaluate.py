@@ -188,9 +188,8 @@ def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _
 
 
 def _markdown(result: Evaluation) -> str:
-    return "\n".join(
-        ["## In plain words (internal)", "", *judgement(result), "", result.to_markdown(level=2)]
-    )
+    said = ["## In plain words (internal)", "", *judgement(result), ""]
+    return "\n".join([*said, result.to_markdown(level=2)])
 
 
 def _read(path: Path | None, schema: Schema) -> Any:

@@ -12,7 +12,7 @@ from dpsynth.accounting.ledger.journal import checkpoint_ledger
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.files import storage
-from dpsynth.runs.config import RunConfig
+from dpsynth.runs.config import RunConfig, keys_of_fit
 
 # Put into a checkpoint, so that it is resumed by the run that left it.
 _RUN = "run.json"
@@ -36,7 +36,7 @@ def marked(checkpoint: Path, config: RunConfig) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if waits(checkpoint):
-            (checkpoint / _RUN).write_text(json.dumps(config.of_fit()), encoding="utf-8")
+            (checkpoint / _RUN).write_text(json.dumps(config.to_dict()), encoding="utf-8")
         raise
 
 
@@ -52,7 +52,7 @@ def check_checkpoint(checkpoint: Path, config: RunConfig, *, resume: bool, force
     if not waits(checkpoint):
         raise DataError(f"there is no checkpoint to resume in {checkpoint}")
     saved = checkpoint / _RUN
-    if not saved.exists() or json.loads(saved.read_text(encoding="utf-8")) != config.of_fit():
+    if not saved.exists() or keys_of_fit(json.loads(saved.read_text(encoding="utf-8"))) != config.of_fit():
         raise ConfigError(f"{checkpoint} was left by a run of another configuration")
 
 

@@ -75,7 +75,7 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
     assert str(DPWGANGP.load(done.out / "model").guarantee()) == report["guarantee"]
-    assert len(lines) == 4 and report["attempts"]
+    assert len(lines) == 5 and report["attempts"]
     assert all(attempt["internal"] for attempt in report["attempts"])
     assert names(drawing_folder / "runs") == {"first"}
 
@@ -467,9 +467,49 @@ import os, signal, sys
 from dpsynth.runs import judging, pipeline
 from dpsynth.runs.config import RunConfig
 
-judging.evaluate_tables = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+{} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
 """
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a table that is renamed only after its evaluation, and advice that does not go on."""
+    config().to_yaml("run.yaml")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED.format("judging.evaluate_tables")], capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert names(folder) - {".out.journal.json", ".out.lock"} == {
+        "cohort.csv",
+        "cohort.yaml",
+        "run.yaml",
+        "out",
+    }
+    before = (folder / "out/synthetic.csv").read_bytes()
+    assert DPWGANGP.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
+    assert main(["run", "run.yaml", "--out", "out", "--resume"]) == 2
+    assert "`dpsynth evaluate out`" in capsys.readouterr().err
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    assert main(["evaluate", "out"]) == 0
+    assert load("out").evaluation is not None and (folder / "out/synthetic.csv").read_bytes() == before
+
+
+def test_a_run_without_its_evaluation_says_how_to_go_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch --no-evaluate that evaluates, attacks, or switches both off for later."""
+    config().to_yaml("run.yaml")
+    with monkeypatch.context() as patched:
+        for name in ("evaluate_tables", "attempts_on"):
+            patched.setattr(f"dpsynth.runs.judging.{name}", failing(AssertionError("was asked not to")))
+        assert main(["run", "run.yaml", "--out", "out", "--no-evaluate"]) == 0
+    assert "`dpsynth evaluate out`" in capsys.readouterr().out
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    assert main(["evaluate", "out"]) == 0
+    assert load("out").evaluation is not None and load("out").attempts
 
 
 @pytest.mark.slow
@@ -478,7 +518,9 @@ def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
 ) -> None:
     """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
     config(evaluate={"seed": 0}).to_yaml("run.yaml")
-    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED.format("judging.Finished.write")], capture_output=True
+    )
     assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
     assert main(["run", "run.yaml", "--out", "out"]) == 2
     told = capsys.readouterr().err
