@@ -146,7 +146,12 @@ def attack_tables(
 
 
 def quick(
-    tables: Tables, *, rng: np.random.Generator, proved: Proved | None = None, level: float = 0.95
+    tables: Tables,
+    *,
+    rng: np.random.Generator,
+    proved: Proved | None = None,
+    level: float = 0.95,
+    stages: Stages | None = None,
 ) -> tuple[Attempt, ...]:
     """Attack a table for the report of a run, in seconds: every risk, the columns as a mean. Internal.
 
@@ -155,6 +160,7 @@ def quick(
     tables : Tables
         Without held-out records nothing is attempted.
     proved : Proved, optional
+    stages : callable, optional
 
     Returns
     -------
@@ -162,7 +168,7 @@ def quick(
     """
     if tables.test is None:
         return ()
-    return attempts(attack_tables(tables, rng=rng, proved=proved, level=level, effort=QUICK))
+    return attempts(attack_tables(tables, rng=rng, proved=proved, level=level, effort=QUICK, stages=stages))
 
 
 def attempts(risks: Sequence[Risk]) -> tuple[Attempt, ...]:

@@ -14,6 +14,7 @@ from dpsynth.accounting.explain import points_more_probable, right_at_most
 from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.subsample import sampled
 from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered
@@ -175,6 +176,14 @@ def trust(report: RunReport) -> tuple[Sentence, ...]:
     evaluation = report.measured
     told_below = _prediction(evaluation) + _effects(evaluation) + _distributions(evaluation)
     told_below += _rounded(evaluation)
+    if sampled(evaluation):
+        told_below.append(
+            Sentence(
+                "Some of these numbers come from a random part of the records. The model card below says how "
+                "many records, and what that adds to the error.",
+                True,
+            )
+        )
     nothing = Sentence(
         "This page holds no number on how useful the table is: such numbers are measured on real "
         "records, and none of them is shown here."
