@@ -56,7 +56,7 @@ LEARNED = Most(50_000, 1e7)
 TESTED = Most(20_000, 4e7)
 COMPARED = Most(10_000, 2e10, power=2)
 PERMUTED = Most(2_000, 2e9, power=2)
-SORTED = Most(50_000, math.inf)
+SORTED = Most(200_000, math.inf)
 
 
 def coordinates(schema: Schema) -> int:

@@ -49,7 +49,7 @@ def attempts_on(
     rng = np.random.default_rng(on_table)
     level = config.evaluate.level
     risks = quick(
-        tables, rng=rng, proved=proved, level=level, stages=lambda name, _: tell(f"attack: {name}", 0.0)
+        tables, rng=rng, proved=proved, level=level, stages=lambda name, _: tell(f"attack by {name}", 0.0)
     )
     found = list(risks)
     if proved.profile is not None:
