@@ -395,7 +395,7 @@ def test_collapse_is_reported() -> None:
     [
         ({"outcome": "nothing"}, SchemaError, "'nothing' is not a column"),
         ({"schema": SCHEMA.select(["died"])}, InputError, "outcome 'died' is the only column"),
-        ({"utility_records": 1}, InputError, "utility_records must be greater than or equal to 2, got 1"),
+        ({"records": 1}, InputError, "records must be greater than or equal to 2 or .all., got 1"),
         ({"level": 1.0}, InputError, "level must be less than 1, got 1.0"),
         ({"level": float("nan")}, InputError, "level must be a finite number, got nan"),
         ({"models": {"x": 3}}, InputError, "models: 'x' must be"),
