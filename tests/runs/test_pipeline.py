@@ -127,7 +127,8 @@ def test_what_was_measured_outlives_a_failing_attack(
         assert main(["run", "run.yaml", "--out", "out"]) == status
         config(attack={"enabled": False}).to_yaml("without.yaml")
         assert main(["run", "without.yaml", "--out", "without"]) == 0
-    assert "the attack" in capsys.readouterr().err
+    printed, said = capsys.readouterr()
+    assert "the attack" in said and f"open {Path('without/report.html')} in a browser" in printed
     report = json.loads((folder / "out/report.json").read_text())
     assert report["evaluation"] is not None and report["attempts"] == []
     assert main(["evaluate", "out", "--force"]) == 0

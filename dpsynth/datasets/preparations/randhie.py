@@ -1,8 +1,9 @@
 """RAND Health Insurance Experiment as statsmodels ships it: logarithms become the amounts again.
 
 Row by row: ``ln(coinsurance + 1)`` and ``ln(max(1, dollars))`` are undone and rounded to whole percent and
-dollars, where a logarithm of 0 stands for 0 dollars. The three flags of health become one column. A
-limitation that is a fraction is a mean that stands for an unknown answer, and is missing.
+dollars, where a logarithm of 0 stands for 0 dollars. The index of diseases has one decimal. The three flags
+of health become one column. A limitation that is a fraction is a mean that stands for an unknown answer, and
+is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def prepare(raw: pd.DataFrame) -> pd.DataFrame:
             "deductible": np.where(known["idp"] == 1, "yes", "no"),
             "incentive": _dollars(known["lpi"]),
             "expense_limit": _dollars(known["fmde"]),
-            "disease_index": known["disea"],
+            "disease_index": known["disea"].round(1),
             "health": health,
             "visits": known["mdvis"],
             "limitation": known["physlm"].map({0.0: "no", 1.0: "yes"}),

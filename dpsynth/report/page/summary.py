@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import points_more_probable, right_at_most
-from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.ledger.guarantee import UNIT, round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.subsample import sampled
@@ -85,6 +85,8 @@ def _promised(report: RunReport) -> list[Sentence]:
     change = "took part" if added else "is the one in the table"
     pair = "with a patient as without" if added else "with a patient's record as with another's in its place"
     sentences = []
+    if guarantee.unit != UNIT:
+        sentences.append(f"A patient, in what follows, is one row of the table ({guarantee.unit}).")
     if guarantee.excluded:
         sentences.append(
             f"What follows is promised but for this: {'; '.join(guarantee.excluded)}. What that gives "

@@ -150,12 +150,13 @@ def test_auc_is_that_of_the_models_trained_alone(three: Findings) -> None:
 
 
 def test_auc_when_training_tables_are_thinned() -> None:
-    """Would catch parts drawn in another order than before, or a limit that is ignored."""
+    """Would catch parts drawn in another order, of the test records first, or a limit that is ignored."""
     made, real, test = table(90, 3), table(80, 4), table(60, 5)
     measured = found(made, real, test, models=None, records=40, rng=np.random.default_rng(8))
     rng = np.random.default_rng(8)
+    tested = test.iloc[random_rows(len(test), 40, rng)]
     for part, train in (("", made), ("_real", real)):
-        expected = _auc(train.iloc[random_rows(len(train), 40, rng)], test, rng)
+        expected = _auc(train.iloc[random_rows(len(train), 40, rng)], tested, rng)
         mean = np.mean(list(expected.values()))
         assert measured[f"auc{part}_mean"].value == pytest.approx(mean, abs=1e-12)
 
