@@ -140,7 +140,7 @@ def end_of(done: Finished) -> None:
     table = done.out / "synthetic.csv"
     if table.exists():
         again = f"`dpsynth evaluate {done.out}{' --force' if done.report.evaluation else ''}`"
-        there = f"the table, the model and the ledger are in {done.out}; {again} evaluates the table again"
+        there = f"the table, the model and the ledger are in {done.out}; {again} evaluates the table"
     else:
         there = (
             f"the model and the ledger are in {done.out}: `dpsynth sample {done.out} -n N --out {table}` and "

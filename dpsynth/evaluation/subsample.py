@@ -134,7 +134,8 @@ def sampled(evaluation: Evaluation) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> part = Detail("parts", "parts", True, {"rows": [asdict(Part("training models", 500, 9000))]})
+    >>> from dpsynth.evaluation.records import Detail
+    >>> part = Detail("parts", "parts", True, {"rows": [vars(Part("training models", 500, 9000))]})
     >>> sampled(Evaluation((), details=(part,)))
     ('Training models used a random 500 of 9,000 records.',)
     """

@@ -38,7 +38,7 @@ def prepare(raw: pd.DataFrame) -> pd.DataFrame:
             "deductible": np.where(known["idp"] == 1, "yes", "no"),
             "incentive": _dollars(known["lpi"]),
             "expense_limit": _dollars(known["fmde"]),
-            "disease_index": known["disea"].round(1),
+            "diseases": known["disea"].round(1),
             "health": health,
             "visits": known["mdvis"],
             "limitation": known["physlm"].map({0.0: "no", 1.0: "yes"}),
