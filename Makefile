@@ -20,7 +20,7 @@ $(VENV)/.installed-test: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed
-	$(BIN)/dpsynth run configs/breast_cancer.yaml --out runs/demo --force --forget-earlier
+	$(BIN)/dpsynth run configs/randhie.yaml --out runs/demo --force --forget-earlier
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

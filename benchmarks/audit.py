@@ -52,7 +52,7 @@ def demo() -> Any:
 
 
 def critic(trials: int, noise_multiplier: float | None, steps: int = 8, seed: int = 0) -> dict[str, Any]:
-    """The demo's critic, with its own noise or another."""
+    """The critic of the small table's run, with its own noise or another."""
     from dpsynth.audits.configuration import audit_one, releases_of
 
     target = demo()

@@ -27,7 +27,7 @@ MEASURES = {
     "NN accuracy": "nn_accuracy_train",
     "worst tail": "percentile_error_worst",
 }
-PARTS = {"utility_records": 2000, "neighbour_records": 800}
+PARTS = {"records": 2000}
 
 
 def one_run(name: str, epsilon: float, seed: int, *, declared: bool) -> dict[str, object]:

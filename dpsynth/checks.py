@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 
 from dpsynth.errors import InputError
@@ -99,6 +99,21 @@ def text(name: str, value: object, may_be_empty: bool = False) -> str:
     return value
 
 
+def few(names: Iterable[object], most: int = 10, separator: str = ", ") -> str:
+    """Names for a message, which a table of a thousand columns must not fill.
+
+    Examples
+    --------
+    >>> few(["age", "sex"]), few(range(843), most=3)
+    ('age, sex', '0, 1, 2 and 840 more')
+    """
+    known = [str(name) for name in names]
+    more = f" and {len(known) - most:,} more" if len(known) > most else ""
+    return separator.join(known[:most]) + more
+
+
 def together(names: Sequence[str]) -> str:
-    """Names as a sentence has them: ``a``, ``a and b``, ``a, b and c``."""
+    """Names as a sentence has them: ``a``, ``a and b``, ``a, b and c``, at most ten."""
+    if len(names) > 10:
+        return few(names)
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -61,7 +61,7 @@ def test_shell_tour_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for words in rest:
         assert main(words) == 0, f"{words}\n{capsys.readouterr().err}"
-    written = {p.name for p in (tmp_path / "runs/breast_cancer").iterdir()}
+    written = {p.name for p in (tmp_path / "runs/randhie").iterdir()}
     assert {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"} <= written
 
 

@@ -20,7 +20,7 @@ from benchmarks.ground.tables import Ground
 from dpsynth.evaluation.features import category_codes, distance_features
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.similarity.correlations import correlation_error
+from dpsynth.evaluation.similarity.correlations import correlation_errors
 from dpsynth.evaluation.subsample import random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.learning import learn_and_predict
@@ -103,7 +103,7 @@ def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = 
     if schema.outcome is not None:
         figures |= _utility(made, test, schema, schema.outcome, rng)
     figures["discriminator"] = discriminator(test, made, schema, parts, rng)
-    figures["correlation error"] = correlation_error(test, made, schema)
+    figures["correlation error"] = correlation_errors(test, [made], schema)[0]
     gaps = {c.name: _distance(*cell_counts(test[c.name], made[c.name], c)) for c in schema.columns}
     figures["TVD"] = float(np.mean(list(gaps.values())))
     if schema.outcome is not None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, of_records
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _table_file(table: str, paths: list[Path], folder: Path) -> TableFile:
             what = "is missing" if column not in known else "is there twice"
             raise DataError(
                 f"{path}: the column {column.upper()} of the table {table.upper()} {what} "
-                f"(columns: {', '.join(header)})"
+                f"(columns: {few(header)})"
             )
     return TableFile(table, path, header)
 

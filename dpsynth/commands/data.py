@@ -77,10 +77,12 @@ def fetch_files(
 ) -> None:
     """Download the files of data sets, unless they are there; only files of the card's checksum are kept."""
     from dpsynth.datasets.download import fetch
+    from dpsynth.datasets.registry import card
 
     done = {one: fetch(one, folder, say=console.say) for one in name}
+    shipped = {one: card(one).source for one in name}
     lines = [
-        f"{one}: {path}" if path is not None else f"{one}: comes with scikit-learn, nothing to fetch"
+        f"{one}: {path}" if path is not None else f"{one}: comes with {shipped[one]}, nothing to fetch"
         for one, path in done.items()
     ]
     if folder is not None and any(done.values()):
@@ -105,7 +107,7 @@ def _card(found: Card, state: str, path: Path | None) -> Iterator[str]:
     yield f"{found.name}: {found.title}"
     yield from _wrapped(found.description, "")
     yield ""
-    source = "comes with scikit-learn" if found.source == "scikit-learn" else f"{found.file}, {path or state}"
+    source = f"{found.file}, {path or state}" if found.source == "file" else f"comes with {found.source}"
     if state == "another version":
         source += " (another version or damaged)"
     access = " (given to persons only, who sign for it)" if found.credentials else ""

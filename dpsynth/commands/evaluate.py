@@ -12,8 +12,8 @@ import typer
 
 from dpsynth.commands import console
 from dpsynth.commands.csv_options import CsvFormat, read_named, reads_tables
+from dpsynth.commands.run import end_of, judgement
 from dpsynth.errors import InputError
-from dpsynth.files.markdown import inert
 from dpsynth.files.targets import claimed
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ def evaluate_table(
     metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
     level: Annotated[float | None, typer.Option("--level", help="Of the confidence intervals.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Of models and subsamples.", min=0)] = None,
+    records: Annotated[
+        str | None, typer.Option("--records", help="Records of each table for slow measures: N or all.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for evaluation.json, evaluation.md and report.html.")
     ] = None,
@@ -85,6 +88,7 @@ def evaluate_table(
         "constraints": constraint,
         "metric": metric,
         "level": level,
+        "records": int(records) if records is not None and records.isdecimal() else records,
     }
     asked = {name: value for name, value in asked.items() if value is not None}
     if run is not None:
@@ -134,11 +138,13 @@ def evaluate_table(
 
 
 def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -> None:
-    from dpsynth.runs.reevaluation import evaluate_again
+    from dpsynth.runs.judging import judge_again
 
     with console.stage_bar() as stages:
-        result = evaluate_again(run, force=force, settings=asked, stages=stages)
-    _show(result, run, as_json=as_json, files="report.json, report.md and report.html")
+        done = judge_again(run, force=force, settings=asked, stages=stages)
+    if done.report.evaluation is not None:
+        _show(done.report.evaluation, run, as_json=as_json, files="report.json, report.md and report.html")
+    end_of(done)
 
 
 def _known(
@@ -182,16 +188,13 @@ def _write(out: Path, report: RunReport, *, force: bool) -> None:
 def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _FILES) -> None:
     from dpsynth.report.verdicts.rules import judge
 
-    verdicts = judge(result)
     # the whole is in the folder; a terminal has room for what it means
-    lines = [*(f"- {inert(verdict.sentence)}" for verdict in verdicts), f"wrote {files} to {out}"]
+    lines = [*judgement(result), f"wrote {files} to {out}"]
     shown = _markdown(result).rstrip("\n") if out is None else "\n".join(lines)
-    record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in verdicts]}
+    record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in judge(result)]}
     console.emit(record, shown, as_json=as_json)
 
 
 def _markdown(result: Evaluation) -> str:
-    from dpsynth.report.verdicts.rules import judge
-
-    said = [f"- {inert(verdict.sentence)}" for verdict in judge(result)]
-    return "\n".join(["## In plain words (internal)", "", *said, "", result.to_markdown(level=2)])
+    said = ["## In plain words (internal)", "", *judgement(result), ""]
+    return "\n".join([*said, result.to_markdown(level=2)])

@@ -13,8 +13,9 @@ from dpsynth.commands.csv_options import CsvFormat, reads_tables
 from dpsynth.errors import ConfigError, InputError, RunError
 
 if TYPE_CHECKING:
+    from dpsynth.evaluation.records import Evaluation
     from dpsynth.runs.config import RunConfig
-    from dpsynth.runs.pipeline import Finished
+    from dpsynth.runs.judging import Finished
 
 
 @reads_tables
@@ -40,6 +41,9 @@ def run_configuration(
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
+    evaluate: Annotated[
+        bool, typer.Option(help="Evaluate the table; without, `dpsynth evaluate` does so later.")
+    ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
     *,
@@ -47,11 +51,12 @@ def run_configuration(
 ) -> None:
     """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
 
-    Writes synthetic.csv, model/, ledger.json, report.json, report.md and report.html, all of them or none.
-    Half of the records train and half test; a YAML file can change that and everything else.
+    Writes synthetic.csv, model/ and ledger.json, and then evaluates the table for report.json, report.md and
+    report.html. Ctrl-C during the evaluation keeps the table; `dpsynth evaluate` goes on. Half of the records
+    train and half test; a YAML file can change that and everything else.
     """
     from dpsynth.accounting.ledger.journal import journal_file
-    from dpsynth.runs import pipeline
+    from dpsynth.runs import checkpoints, pipeline
     from dpsynth.runs.config import RunConfig
 
     given = {
@@ -87,22 +92,21 @@ def run_configuration(
                 ledger=ledger,
                 forget_earlier=forget_earlier,
                 accept_n_public=accept_n_public,
+                evaluate=evaluate,
                 progress=draw,
                 stages=stages,
                 log=console.say,
             )
     except KeyboardInterrupt:
-        checkpoint = pipeline.checkpoint_folder(out)
-        if (checkpoint / "checkpoint.json").exists():
+        checkpoint = checkpoints.checkpoint_folder(out)
+        if checkpoints.waits(checkpoint):
             left = f"a private checkpoint is in {checkpoint}; go on with --resume"
         else:
             left = "no table was written" if journal_file(out).exists() else "nothing was written"
         raise console.Interrupted(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
-    if done.problem is not None:
-        sentence = f"{done.problem}; {_what_is_there(done)}"
-        raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
+    end_of(done)
 
 
 def _of_options(given: Mapping[str, Any]) -> RunConfig:
@@ -137,37 +141,46 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         raise ConfigError(said) from None
 
 
-def _what_is_there(done: Finished) -> str:
+def end_of(done: Finished) -> None:
+    """Raise what failed or was interrupted, and say what is there and how to go on."""
+    if not done.problems:
+        return
     table = done.out / "synthetic.csv"
     if table.exists():
-        return (
-            f"the table, the model and the ledger are in {done.out}; `dpsynth evaluate {done.out}` evaluates "
-            "the table again"
+        again = f"`dpsynth evaluate {done.out}{' --force' if done.report.evaluation else ''}`"
+        there = f"the table, the model and the ledger are in {done.out}; {again} evaluates the table"
+    else:
+        there = (
+            f"the model and the ledger are in {done.out}: `dpsynth sample {done.out} -n N --out {table}` and "
+            f"`dpsynth evaluate {done.out}` make the rest"
         )
-    return (
-        f"the model and the ledger are in {done.out}: `dpsynth sample {done.out} -n N --out {table}` and "
-        f"`dpsynth evaluate {done.out}` make the rest"
-    )
+    sentence = f"{'; '.join(done.problems)}; {there}"
+    raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
+
+
+def judgement(evaluation: Evaluation) -> list[str]:
+    """What an evaluation found, as lines: the verdicts, how many records, and which parts of them."""
+    from dpsynth.evaluation.subsample import sampled
+    from dpsynth.files.markdown import inert
+    from dpsynth.report.verdicts.rules import judge
+
+    lines = [verdict.sentence for verdict in judge(evaluation)]
+    if "test_records" in evaluation:
+        train, test = (evaluation[f"{name}_records"].value for name in ("train", "test"))
+        lines.append(f"{train:,} records trained the model, and {test:,} were held out to test it.")
+    return [f"- {inert(line)}" for line in (*lines, *sampled(evaluation))]
 
 
 def _text(done: Finished) -> str:
     lines = [str(done.report.guarantee)]
     evaluation = done.report.evaluation
     if evaluation is not None:
-        wanted = (
-            ("auc_mean", "AUC, trained on synthetic"),
-            ("auc_real_mean", "AUC, trained on real"),
-            ("nn_accuracy_train", "nearest-neighbour accuracy (0.5 is best)"),
-            ("tvd_mean", "one-way TVD"),
-            ("correlation_error", "correlation error"),
-        )
-        numbers = [
-            f"{label} {value:.3f}"
-            for name, label in wanted
-            if name in evaluation and (value := evaluation[name].value) is not None
-        ]
-        lines.append(f"{'; '.join(numbers)} (internal: not for release)")
+        lines += ["What the table is worth (internal: not for release):", *judgement(evaluation)]
     lines.append(f"wrote {', '.join(done.files)} to {done.out}")
+    if evaluation is None and (done.out / "synthetic.csv").exists():
+        lines.append(f"not evaluated; `dpsynth evaluate {done.out}` does it")
+    elif (done.out / "report.html").exists():
+        lines.append(f"open {done.out / 'report.html'} in a browser")
     if "studies" in done.report.config:
         lines.append(f"`dpsynth study show {done.out}` prints the private estimates of the declared studies")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from dpsynth.checks import few
 from dpsynth.datasets import preparations
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.shipped import shipped_folder
@@ -86,12 +87,14 @@ class Card(BaseModel):
         Where the licence can be read, or is signed.
     credentials : bool
         Whether the file is given to persons only, who sign for it on ``licence_page``.
-    source : {"file", "scikit-learn"}
-        A CSV file of the data folder, or a data set that scikit-learn carries.
+    source : {"file", "scikit-learn", "statsmodels"}
+        A CSV file of the data folder, or the package that carries the data set.
     file : str
-        Its name: a CSV file's within the data folder, or scikit-learn's ``load_<file>``.
+        Its name: a CSV file's within the data folder, scikit-learn's ``load_<file>`` or the module
+        ``statsmodels.datasets.<file>``.
     sha256 : str
-        Of the file's bytes; for scikit-learn of the values (float64, then the int64 target, little-endian).
+        Of the file's bytes; of a package of the values (float64; scikit-learn's int64 target after them), all
+        little-endian.
     bounds : str
         How the schema's bounds, categories and cells are known without reading the records.
     one_row : str
@@ -123,7 +126,7 @@ class Card(BaseModel):
     licence: str
     licence_page: str | None = None
     credentials: bool = False
-    source: Literal["file", "scikit-learn"] = "file"
+    source: Literal["file", "scikit-learn", "statsmodels"] = "file"
     file: str = Field(pattern=r"^[^/\\]+$")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bounds: str
@@ -160,9 +163,7 @@ class Card(BaseModel):
         if self.table.n_public is None or self.table.outcome is None:
             raise ValueError("the schema of a data card needs n_public and outcome")
         if self.table.unreviewed:
-            raise ValueError(
-                f"the schema of a data card must be reviewed: {', '.join(self.table.unreviewed)}"
-            )
+            raise ValueError(f"the schema of a data card must be reviewed: {few(self.table.unreviewed)}")
         return self
 
     @property

@@ -28,7 +28,7 @@ _PIECE = 1 << 16
 def fetch(
     name: str, folder: str | Path | None = None, *, say: Callable[[str], None] = lambda line: None
 ) -> Path | None:
-    """Make the file of a data set be there, and return its path; None if it comes with scikit-learn.
+    """Make the file of a data set be there, and return its path; None if it comes with a package.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def fetch(
         If the address cannot be reached, or what it gives is not the card's file.
     """
     found = card(name)
-    if found.source == "scikit-learn":
+    if found.source != "file":
         return None
     there = location.file_of(found, folder)
     target = (Path(folder) if folder is not None else location.cache_folder()) / found.file

@@ -59,7 +59,7 @@ def require_file(card: Card, data_dir: str | Path | None = None) -> Path:
 
 def state_of(card: Card) -> str:
     """Whether a data set can be loaded: ``there``, ``not there``, or ``another version``."""
-    if card.source == "scikit-learn":
+    if card.source != "file":
         return "there"
     path = file_of(card)
     if path is None:

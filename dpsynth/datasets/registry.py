@@ -3,12 +3,13 @@
 What is done to the file's records before they are a table is the card's: a preparation
 (:mod:`dpsynth.datasets.preparations`), renames, recodes, constants in place of missing values. It reads
 records before any ledger does, by a public rule of which one patient's records decide about that patient's
-row alone, so that a guarantee about one row of the table is one about one patient of the file.
+row alone. So a guarantee about one row is one about one patient of the file, unless the card says otherwise.
 """
 
 from __future__ import annotations
 
 import hashlib
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -108,8 +109,9 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     ((569, 31), 'diagnosis', 569)
     """
     found = card(name)
-    if found.source == "scikit-learn":
-        return table_of(found, _from_scikit_learn(found))
+    if found.source != "file":
+        read = _from_scikit_learn if found.source == "scikit-learn" else _from_statsmodels
+        return table_of(found, read(found))
     path = location.require_file(found, data_dir)
     return table_of(found, read_csv_text(path, _as_in_file(found)), path)
 
@@ -121,7 +123,7 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
     ----------
     found : Card
     raw : pandas.DataFrame
-        As text, None where a value is absent (or values, of a data set that scikit-learn carries).
+        As text, None where a value is absent (or values, of a data set that a package carries).
     path : path, optional
         The file, so that an error can name its line.
 
@@ -170,3 +172,14 @@ def _from_scikit_learn(found: Card) -> pd.DataFrame:
     frame = pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names])
     frame["target"] = np.asarray(bunch.target_names, dtype=object)[bunch.target]
     return frame
+
+
+def _from_statsmodels(found: Card) -> pd.DataFrame:
+    try:
+        bundled = import_module(f"statsmodels.datasets.{found.file}")
+    except ModuleNotFoundError:
+        raise DataError(f"data set {found.name!r}: statsmodels has no datasets.{found.file}") from None
+    frame: pd.DataFrame = bundled.load_pandas().data
+    digest = hashlib.sha256(frame.to_numpy(dtype="<f8").tobytes()).hexdigest()
+    location.check_digest(found, digest, f"statsmodels' datasets.{found.file}")
+    return frame.astype(np.float64)

@@ -9,6 +9,7 @@ record less reshuffles the halves, and a guarantee is about the training half as
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,7 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
     ----------
     table : Table
     test_fraction : float
-        In (0, 1): probability that a record goes to the test part. Equal records go the same way.
+        In (0, 1): probability that a record goes to the test part.
     seed : int
         Key of the hash.
 
@@ -43,6 +44,11 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
     DataError
         If one part would be empty.
 
+    Notes
+    -----
+    Privacy: equal records are hashed with their number, the first without, so that they part as others do.
+    One record more is the last of its equals: it goes to one part, and no other record moves.
+
     Examples
     --------
     >>> from dpsynth import datasets
@@ -54,7 +60,12 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
     _check_fraction(test_fraction)
     key = f"dpsynth split {seed}".encode()
     rows = table.frame.astype(object).itertuples(index=False, name=None)
-    digests = [hashlib.blake2b(repr(row).encode(), digest_size=8, key=key).digest() for row in rows]
+    copies: Counter[str] = Counter()
+    digests = []
+    for row in map(repr, rows):
+        text = f"{row} {copies[row]}" if copies[row] else row
+        copies[row] += 1
+        digests.append(hashlib.blake2b(text.encode(), digest_size=8, key=key).digest())
     uniform = np.array([int.from_bytes(d, "big") for d in digests], dtype=np.float64) / 2.0**64
     in_test = uniform < test_fraction
     if in_test.all() or not in_test.any():

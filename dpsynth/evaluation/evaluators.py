@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ import pandas as pd
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.progress import Progress
-from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.believable import columns_believed
@@ -86,7 +86,7 @@ def evaluate(
         Receives a question and the part of the work on it that is done, in [0, 1].
     **options
         ``outcome``, ``effects``, ``models``, ``constraints``, ``metric``, ``seed``, ``reference``,
-        ``neighbour_records``, ``utility_records``, ``level``: see
+        ``records``, ``level``: see
         :class:`~dpsynth.evaluation.settings.Settings`.
 
     Returns
@@ -150,11 +150,12 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
         "metric": settings.metric,
         "seed": entropy,
         "level": settings.level,
-        "neighbour_records": settings.neighbour_records,
-        "utility_records": settings.utility_records,
+        "records": settings.records,
     }
     measures = tuple(measure for part in findings for measure in part.measures)
     details = tuple(detail for part in findings for detail in part.details)
+    if parts := [asdict(read) for part in findings for read in part.parts]:
+        details += (Detail("parts", "parts", True, {"rows": parts}),)
     if schema.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records
         public["unreviewed"] = sorted(schema.unreviewed)

@@ -84,11 +84,34 @@ class Detail:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A random part of the records that a step of an evaluation read.
+
+    Parameters
+    ----------
+    what : str
+        What the records are used for.
+    used, total : int
+    error : float or None
+        The greatest standard error that this adds to a measure; None where no measure has an interval.
+    measure : str
+        Its name; empty where there is none.
+    """
+
+    what: str
+    used: int
+    total: int
+    error: float | None = None
+    measure: str = ""
+
+
+@dataclass(frozen=True)
 class Findings:
-    """What one evaluator found: numbers, and what lies behind them."""
+    """What one evaluator found: numbers, what lies behind them, and which records it read if not all."""
 
     measures: tuple[Measure, ...] = ()
     details: tuple[Detail, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)

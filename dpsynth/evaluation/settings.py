@@ -6,12 +6,14 @@ predicted, which studies are replicated, which rules must hold) it answers for a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.subsample import Most
 from dpsynth.evaluation.utility.models import Model, as_models
 from dpsynth.evaluation.utility.outcomes import check_outcome
 from dpsynth.files.options import Section, listed
@@ -29,11 +31,10 @@ class Settings(Section):
         Of subsampling, resampling and of the models; drawn from the operating system if not given.
     reference : bool
         Whether the models are trained on the real training records as well.
-    neighbour_records : int
-        Neighbours are compared at equal sizes: a random part of each table, as large as the smaller of the
-        two and at most this large; at least 2. The discriminator and disclosure use as many.
-    utility_records : int
-        Models are trained on a random part at most this large; at least 2.
+    records : int, "all" or None
+        Records of each table that the slow measures read: models, the discriminator, neighbours, distances.
+        A larger table is represented by a random part, and what that adds to the error is stated. By default
+        :mod:`~dpsynth.evaluation.subsample` chooses, for about two minutes on two cores.
     effects : list of str or EffectsModel, optional
         Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. By
         default the declared studies, see :meth:`replicating`; without any, one of the outcome on all other
@@ -58,8 +59,8 @@ class Settings(Section):
 
     Examples
     --------
-    >>> Settings.of(level=0.9).neighbour_records
-    10000
+    >>> Settings.of(records="all").records
+    'all'
     >>> Settings.of(level=1.0)
     Traceback (most recent call last):
     dpsynth.errors.InputError: level must be less than 1, got 1.0
@@ -67,8 +68,7 @@ class Settings(Section):
 
     seed: int | None = Field(default=None, ge=0)
     reference: bool = True
-    neighbour_records: int = Field(default=10_000, ge=2)
-    utility_records: int = Field(default=50_000, ge=2)
+    records: Literal["all"] | Annotated[int, Field(ge=2)] | None = None
     effects: Annotated[tuple[str | InstanceOf[EffectsModel], ...] | None, BeforeValidator(listed)] = None
     constraints: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
@@ -77,6 +77,21 @@ class Settings(Section):
     models: Annotated[Mapping[str, InstanceOf[Model]] | None, BeforeValidator(as_models)] = Field(
         default=None, exclude=True
     )
+
+    def most(self, schema: Schema, usual: Most) -> int:
+        """Return the most records of each table that a step may read.
+
+        Examples
+        --------
+        >>> from dpsynth.evaluation.subsample import COMPARED
+        >>> from dpsynth.table.schema import Column
+        >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
+        >>> Settings().most(schema, COMPARED), Settings(records=500).most(schema, COMPARED)
+        (10000, 500)
+        """
+        if self.records is None:
+            return usual.of(schema)
+        return sys.maxsize if self.records == "all" else self.records
 
     def predicted(self, schema: Schema) -> str | None:
         """Return the column that models predict, or None; raise InputError if no model could."""

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import inside
+from dpsynth.checks import few, inside
 from dpsynth.errors import InputError
 from dpsynth.regression.digits import interval_texts
 
@@ -247,8 +247,7 @@ def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Flo
             for axis in table.axes:
                 if sorted(map(str, axis)) != sorted(map(str, order)):
                     raise InputError(
-                        f"{name} of table {number} are of the terms {', '.join(map(str, axis))}, but must be "
-                        f"of {', '.join(map(str, order))}"
+                        f"{name} of table {number} are of the terms {few(axis)}, but must be of {few(order)}"
                     )
             tables[number - 1] = table.reindex(order) if table.ndim == 1 else table.loc[order, order]
         names = order

@@ -20,6 +20,7 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.json_text import finite
@@ -163,7 +164,7 @@ class RunReport:
             )
         unreviewed = self.measured.settings.get("unreviewed") or self.table.get("unreviewed")
         if unreviewed:
-            named = f" ({', '.join(map(str, unreviewed))})" if isinstance(unreviewed, list | tuple) else ""
+            named = f" ({few(unreviewed)})" if isinstance(unreviewed, list | tuple) else ""
             return (
                 "The terms of these estimates show fields of the schema that were read off the records and "
                 f"reviewed by nobody{named}: they are not for release."

@@ -16,10 +16,12 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.errors import OwnerWarning
 from dpsynth.evaluation.tables import Tables
+from dpsynth.report.folder import LEDGER
 from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.opened import open_run, run_folder
-from dpsynth.runs.pipeline import EVALUATED_ROWS, LEDGER, build_model, compared
+from dpsynth.runs.pipeline import build_model
+from dpsynth.runs.tables import EVALUATED_ROWS, compared
 from dpsynth.table.schema import Schema
 
 

@@ -45,11 +45,13 @@ def attempts_on(
     # An audit is released: random numbers that follow those spent on real records would tell of them.
     on_table, on_releases = np.random.SeedSequence(config.evaluate.seed).spawn(2)
     coins = config.split.method == "independent"
-    tell("attacks on the table", 0.0)
     proved = proved_by(model.ledger_, coins=coins)
     rng = np.random.default_rng(on_table)
-    found = list(quick(tables, rng=rng, proved=proved, level=config.evaluate.level))
-    tell("attacks on the table", 1.0)
+    level = config.evaluate.level
+    risks = quick(
+        tables, rng=rng, proved=proved, level=level, stages=lambda name, _: tell(f"attack by {name}", 0.0)
+    )
+    found = list(risks)
     if proved.profile is not None:
         tell("audit of the releases", 0.0)
         found += attempts_on_releases(

@@ -11,8 +11,9 @@ from dpsynth.errors import InputError
 from dpsynth.runs.attacked import Generator
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.opened import open_run, run_folder
-from dpsynth.runs.pipeline import build_model, load_table, split_table
+from dpsynth.runs.pipeline import build_model
 from dpsynth.runs.preflight import check_run
+from dpsynth.runs.tables import load_table, split_table
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 

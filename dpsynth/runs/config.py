@@ -185,8 +185,7 @@ class RunConfig(Section):
 
     def of_fit(self) -> dict[str, Any]:
         """Return the keys of :meth:`to_dict` that a fit depends on."""
-        about = ("evaluate", "sample", "attack", "description")  # none of which changes one
-        return {key: value for key, value in self.to_dict().items() if key not in about}
+        return keys_of_fit(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunConfig:
@@ -233,6 +232,12 @@ class RunConfig(Section):
             "schema_path": str((Path(folder) / self.data.schema_path).resolve()),
         }
         return self.model_copy(update={"data": self.data.model_copy(update=paths)})
+
+
+def keys_of_fit(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a saved configuration that a fit depends on."""
+    about = ("evaluate", "sample", "attack", "description")  # none of which changes one
+    return {key: value for key, value in record.items() if key not in about}
 
 
 def _without_none(section: dict[str, Any]) -> dict[str, Any]:

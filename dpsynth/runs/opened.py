@@ -12,13 +12,18 @@ import pandas as pd
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.report.folder import EVALUATION, REPORT_JSON, load
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.config import RunConfig
-from dpsynth.runs.pipeline import SYNTHETIC, checkpoint_folder, load_table, split_table
+from dpsynth.runs.checkpoints import checkpoint_folder, waits
+from dpsynth.runs.config import EvaluateConfig, RunConfig
+from dpsynth.runs.tables import load_table, split_table
 from dpsynth.table.csv_format import OURS
 from dpsynth.table.io import read_table
 
 if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
+
+
+#: files of a run, beside those of its report
+SYNTHETIC, MODEL = "synthetic.csv", "model"
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def run_folder(folder: str | Path) -> Path:
         folder = folder.resolve()
     if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
         return folder
-    if (checkpoint_folder(folder) / "checkpoint.json").is_file():
+    if waits(checkpoint_folder(folder)):
         raise InputError(
             f"{folder} is not there yet: its training was interrupted; go on with `dpsynth run --resume`"
         )
@@ -90,6 +95,9 @@ def open_run(folder: Path, settings: Mapping[str, object] | None = None) -> Open
     if isinstance(model := config.get("model"), Mapping):
         # whoever reads a report must not learn the seed, so that a word stands in its place
         config["model"] = {key: value for key, value in model.items() if key != "random_state"}
+    if isinstance(evaluate := config.get("evaluate"), Mapping):
+        # an earlier version's settings that are gone do not keep a table from being measured again
+        config["evaluate"] = {key: evaluate[key] for key in evaluate if key in EvaluateConfig.model_fields}
     try:
         known = RunConfig.from_dict(config)
     except ConfigError as problem:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from importlib import metadata
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
@@ -26,10 +25,9 @@ def new_report(
     outcome: object,
     synthetic_records: int,
     config: Mapping[str, object],
-    evaluation: Evaluation | None,
+    evaluation: Evaluation | None = None,
     seconds: Mapping[str, float],
     studies: tuple[Estimates, ...] = (),
-    attempts: tuple[Attempt, ...] = (),
 ) -> RunReport:
     """Return the report of a table made, or evaluated, today with the software at hand.
 
@@ -57,7 +55,6 @@ def new_report(
         seconds=seconds,
         created=datetime.now(UTC).date().isoformat(),
         studies=studies,
-        attempts=attempts,
     )
 
 

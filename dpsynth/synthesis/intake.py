@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator
 from dpsynth.releases.marginals import MarginalsRelease
@@ -160,7 +161,7 @@ def confess(
     if options.epsilon is not None:
         ledger.drawn_by(describe_generator(rng))
     if unreviewed:
-        fields = "; ".join(f"{name}: {', '.join(which)}" for name, which in unreviewed.items())
+        fields = few((f"{name}: {', '.join(which)}" for name, which in unreviewed.items()), separator="; ")
         # A draft chose these in view of the data as well.
         chosen = [name for name in ("ignored", "missing_words") if getattr(schema, name)]
         fields += "".join(f"; the table's {name}" for name in chosen)

@@ -144,7 +144,7 @@ def compared(left: Sum, sign: str, right: Sum) -> Reading:
     if lists and sign not in _EQUALITY and not all(column.is_ordinal for column in columns):
         raise ValueError(f"{left[0]} {sign} {right[0]}: categories without order compare only by == and !=")
     # a special code is no quantity: it can be asked for, but is not more or less than anything
-    values = numeric_values if sign in _EQUALITY else _quantities
+    values = _as_written if sign in _EQUALITY else numeric_values
     sides = [_side(side[0], lists[0] if lists else None, values) for side in (left, right)]
 
     def truth(frame: pd.DataFrame) -> Truth:
@@ -184,6 +184,12 @@ def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:
 def _where_known(holds: Bools, values: Floats) -> Truth:
     known = ~np.isnan(values)
     return holds & known, ~holds & known
+
+
+def _as_written(column: Column, series: pd.Series) -> Floats:
+    if column.is_numeric:
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numeric_values(column, series)
 
 
 def _amounts(column: Column, frame: pd.DataFrame) -> Floats:

@@ -232,7 +232,7 @@ def test_fit_and_run_buy_studies(
     assert capsys.readouterr().out.startswith(f"{model.study('crea')}\n")
 
     monkeypatch.setattr(
-        "dpsynth.runs.pipeline.evaluate_parts", lambda *args: pytest.fail("nothing is to be evaluated")
+        "dpsynth.runs.judging.evaluate_tables", lambda *args: pytest.fail("nothing is to be evaluated")
     )
     Path("run.yaml").write_text(
         "data: {path: good.csv, schema: s.yaml}\nevaluate: {enabled: false}\n"

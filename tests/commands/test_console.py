@@ -6,10 +6,16 @@ import io
 import sys
 import time
 
+import numpy as np
 import pytest
 
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.checks import together
 from dpsynth.commands import console
 from dpsynth.synthesis.fitting import Progress
+from dpsynth.synthesis.intake import confess
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.schema import Column, Schema
 
 
 class Terminal(io.StringIO):
@@ -49,3 +55,14 @@ def test_a_log_has_a_line_a_stage(
     work()
     captured = capsys.readouterr()
     assert "training: 100 of 200 critic steps\n" in captured.err and captured.out == ""
+
+
+def test_a_table_of_a_thousand_columns_does_not_fill_the_screen() -> None:
+    """Would catch a guarantee that names every unreviewed column: `sample` printed 28 KB."""
+    columns = tuple(Column(name=f"laboratory_{i}", kind="integer", lower=0, upper=9) for i in range(843))
+    ledger, rng = Ledger(), np.random.default_rng(0)
+    unreviewed = {column.name: ("lower", "upper") for column in columns}
+    confess(ledger, Schema(columns=columns), FitOptions(), rng, unreviewed)
+    (said,) = ledger.excluded
+    assert "laboratory_9: lower, upper and 833 more" in said and "laboratory_10" not in said
+    assert together([column.name for column in columns]).endswith("laboratory_9 and 833 more")

@@ -30,7 +30,7 @@ FILES = (
 
 def test_names() -> None:
     """A card that is not found, or a file that is no card, would be missed or crash the list."""
-    assert datasets.names() == tuple(sorted(("breast_cancer", *FILES)))
+    assert datasets.names() == tuple(sorted(("breast_cancer", "randhie", *FILES)))
 
 
 @pytest.mark.parametrize("name", datasets.names())
@@ -46,7 +46,7 @@ def test_cards_are_complete(name: str) -> None:
             # a declared grid is of a size that a histogram can pay for; others follow a rule
             assert column.cells is None or column.cells <= 128, column.name
     assert card.table.unit is not None and len(card.one_row) > 80 and card.licence_page
-    assert card.source == "scikit-learn" or (card.origin.address and card.leaking)
+    assert card.source != "file" or (card.origin.address and card.leaking)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -113,6 +113,26 @@ def test_load_breast_cancer_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> 
     assert table.frame["diagnosis"].value_counts().to_dict() == {"benign": 357, "malignant": 212}
     means = table.frame.groupby("diagnosis")["mean_radius"].mean()
     assert means["malignant"] > means["benign"]
+
+
+def test_the_demos_table_holds_amounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logarithms left in, a 0 that becomes 1 dollar, means passed off as answers, or a rule that is false."""
+    monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
+    table = datasets.load("randhie")
+    frame = table.frame
+    assert frame.shape == (20_190, 8) and "not one person" in str(table.schema.unit)
+    assert frame["coinsurance"].value_counts().to_dict() == {
+        0: 10997,
+        25: 4065,
+        95: 2653,
+        50: 1401,
+        100: 1074,
+    }
+    assert (frame["expense_limit"] == 0).sum() == 8379 and (frame["expense_limit"] == 474).sum() == 2734
+    assert (frame["incentive"] == 1).sum() == 0 and frame["incentive"].max() == 1292
+    assert frame["visits"].sum() == 57_752 and frame["limitation"].isna().sum() == 1052
+    free = (frame["coinsurance"] == 0) & (frame["deductible"] == "no")
+    assert (frame.loc[free, "expense_limit"] == 0).all() and free.sum() > 6000
 
 
 def test_breast_cancer_bounds_are_not_the_datas() -> None:

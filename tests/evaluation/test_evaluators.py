@@ -118,7 +118,7 @@ def test_neighbours_are_compared_at_equal_sizes() -> None:
     )
     result = evaluate(made, train=real, schema=SCHEMA, seed=0)
     assert result["nn_accuracy_train"].value == pytest.approx(direct.aa, abs=1e-12)
-    limited = evaluate(table(60, 2), train=real, schema=SCHEMA, seed=0, neighbour_records=12)
+    limited = evaluate(table(60, 2), train=real, schema=SCHEMA, seed=0, records=12)
     assert "against 12 training records" in limited["nn_accuracy_train"].detail
 
 
@@ -275,7 +275,7 @@ def test_records_refuse_nonsense() -> None:
         ({"colour": "red"}, InputError, "colour is not a known key .known keys: seed, reference"),
         ({"outcome": "nothing"}, SchemaError, "'nothing' is not a column"),
         ({"seed": -1}, InputError, "seed must be greater than or equal to 0, got -1"),
-        ({"neighbour_records": 1}, InputError, "neighbour_records must be greater than or equal to 2, got 1"),
+        ({"records": 1}, InputError, "records must be greater than or equal to 2 or .all., got 1"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, object], error: type[Exception], message: str) -> None:

@@ -284,7 +284,7 @@ def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> 
     names = column_names(columns, hostile)
     evaluation = Evaluation(
         tuple(measures_of(names, numbers)),
-        {"outcome": "death", "seed": 73310171, "level": 0.95, "neighbour_records": 73420},
+        {"outcome": "death", "seed": 73310171, "level": 0.95, "records": 73420},
         tuple(details_of(names, numbers)),
     )
     report = RunReport(

@@ -18,6 +18,7 @@ from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
 from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import pipeline
+from dpsynth.runs.checkpoints import checkpoint_folder
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
@@ -35,7 +36,7 @@ def stages(path: str) -> int:
 
 def abandoned(out: str, ledger: Ledger, configuration: Any) -> None:
     """What an interrupt during training leaves."""
-    left = pipeline.checkpoint_folder(out)
+    left = checkpoint_folder(out)
     left.mkdir()
     (left / "checkpoint.json").write_text(json.dumps({"ledger": ledger.to_dict()}))
     (left / "run.json").write_text(json.dumps(configuration.to_dict()))

@@ -26,7 +26,8 @@ from dpsynth.evaluation.tables import Tables
 from dpsynth.files.locks import locked
 from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render
-from dpsynth.runs import attempts, pipeline
+from dpsynth.runs import attempts, judging, pipeline
+from dpsynth.runs import tables as tables_of
 from dpsynth.runs.config import RunConfig
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -74,7 +75,7 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
     assert str(DPWGANGP.load(done.out / "model").guarantee()) == report["guarantee"]
-    assert len(lines) == 4 and report["attempts"]
+    assert len(lines) == 5 and report["attempts"]
     assert all(attempt["internal"] for attempt in report["attempts"])
     assert names(drawing_folder / "runs") == {"first"}
 
@@ -97,7 +98,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
     config().to_yaml("run.yaml")
     with monkeypatch.context() as patched:
-        patched.setattr("dpsynth.runs.pipeline.evaluate_tables", failing(raised))
+        patched.setattr("dpsynth.runs.judging.evaluate_tables", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
     last = capsys.readouterr().err.splitlines()[-1]
     assert said in last and "the table, the model and the ledger are in out" in last
@@ -105,7 +106,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
     assert "`dpsynth evaluate out`" in last
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
 
@@ -120,13 +121,14 @@ def test_what_was_measured_outlives_a_failing_attack(
 ) -> None:
     """Would catch an evaluation that is lost with the attack after it; an attack nobody asked for."""
     config().to_yaml("run.yaml")
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
-        patched.setattr("dpsynth.runs.pipeline.attempts_on", failing(raised))
+        patched.setattr("dpsynth.runs.judging.attempts_on", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
         config(attack={"enabled": False}).to_yaml("without.yaml")
         assert main(["run", "without.yaml", "--out", "without"]) == 0
-    assert "the attack" in capsys.readouterr().err
+    printed, said = capsys.readouterr()
+    assert "the attack" in said and f"open {Path('without/report.html')} in a browser" in printed
     report = json.loads((folder / "out/report.json").read_text())
     assert report["evaluation"] is not None and report["attempts"] == []
     assert main(["evaluate", "out", "--force"]) == 0
@@ -143,7 +145,7 @@ def test_what_was_paid_for_outlives_failing_sampling(
 ) -> None:
     """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
     config().to_yaml("run.yaml")
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "_sample_to", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
@@ -181,7 +183,7 @@ def test_a_run_evaluated_again_measures_the_same(
     words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
     given: list[Settings] = []
     monkeypatch.setattr(
-        "dpsynth.runs.pipeline.evaluate_tables",
+        "dpsynth.runs.judging.evaluate_tables",
         lambda tables, settings, progress: given.append(settings) or measured_at_once(),
     )
     assert main(words) == 0
@@ -217,7 +219,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
 
 def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the word that stands in the seed's place taken for a wrong option."""
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
     pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
     assert main(["evaluate", "out"]) == 0
     report = json.loads((folder / "out/report.json").read_text())
@@ -458,17 +460,57 @@ def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder
     (folder / "cohort.yaml").write_text(only.replace("- 0\n  - 1\n", "- 0\n"))
     with pytest.raises(InputError, match="evaluate: outcome 'died' has the category 0 only"):
         pipeline.run(config(), "out")
-    assert pipeline.run(config(evaluate={"enabled": False}), "out").problem is None
+    assert not pipeline.run(config(evaluate={"enabled": False}), "out").problems
 
 
 KILLED = """
 import os, signal, sys
-from dpsynth.runs import pipeline
+from dpsynth.runs import judging, pipeline
 from dpsynth.runs.config import RunConfig
 
-pipeline.evaluate_tables = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+{} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
 pipeline.run(RunConfig.from_yaml("run.yaml"), "out")
 """
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a table that is renamed only after its evaluation, and advice that does not go on."""
+    config().to_yaml("run.yaml")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED.format("judging.evaluate_tables")], capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert names(folder) - {".out.journal.json", ".out.lock"} == {
+        "cohort.csv",
+        "cohort.yaml",
+        "run.yaml",
+        "out",
+    }
+    before = (folder / "out/synthetic.csv").read_bytes()
+    assert DPWGANGP.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
+    assert main(["run", "run.yaml", "--out", "out", "--resume"]) == 2
+    assert "`dpsynth evaluate out`" in capsys.readouterr().err
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    assert main(["evaluate", "out"]) == 0
+    assert load("out").evaluation is not None and (folder / "out/synthetic.csv").read_bytes() == before
+
+
+def test_a_run_without_its_evaluation_says_how_to_go_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch --no-evaluate that evaluates, attacks, or switches both off for later."""
+    config().to_yaml("run.yaml")
+    with monkeypatch.context() as patched:
+        for name in ("evaluate_tables", "attempts_on"):
+            patched.setattr(f"dpsynth.runs.judging.{name}", failing(AssertionError("was asked not to")))
+        assert main(["run", "run.yaml", "--out", "out", "--no-evaluate"]) == 0
+    assert "`dpsynth evaluate out`" in capsys.readouterr().out
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    assert main(["evaluate", "out"]) == 0
+    assert load("out").evaluation is not None and load("out").attempts
 
 
 @pytest.mark.slow
@@ -477,7 +519,9 @@ def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
 ) -> None:
     """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
     config(evaluate={"seed": 0}).to_yaml("run.yaml")
-    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED.format("judging.Finished.write")], capture_output=True
+    )
     assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
     assert main(["run", "run.yaml", "--out", "out"]) == 2
     told = capsys.readouterr().err
@@ -511,7 +555,7 @@ def test_a_run_of_ones_own_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
-    monkeypatch.setattr("dpsynth.runs.pipeline.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
     command = (
         "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
     )
@@ -536,9 +580,9 @@ def test_a_run_of_ones_own_file(
     assert names(folder) == {"cohort.csv", "cohort.yaml", "a"}
 
 
-def by_hand(done: pipeline.Finished, run: RunConfig) -> list[str]:
+def by_hand(done: judging.Finished, run: RunConfig) -> list[str]:
     """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
-    train, test = pipeline.split_table(run, pipeline.load_table(run))
+    train, test = tables_of.split_table(run, tables_of.load_table(run))
     Path("parts").mkdir()
     write_table(train.frame, "parts/cohort.csv")  # of the same name, which a page for release leaves out
     write_table(test.frame, "test.csv")
@@ -660,13 +704,13 @@ def test_a_long_table_is_evaluated_on_its_first_records(
     monkeypatch.setattr(pipeline, "EVALUATED_ROWS", 60)
     monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
     evaluated: list[int] = []
-    original = pipeline.evaluate_tables
+    original = judging.evaluate_tables
 
     def count(tables: Tables, *rest: Any) -> Any:
         evaluated.append(len(tables.synthetic))
         return original(tables, *rest)
 
-    monkeypatch.setattr(pipeline, "evaluate_tables", count)
+    monkeypatch.setattr(judging, "evaluate_tables", count)
     done = pipeline.run(config(sample={"n": 200}), "out")
     assert evaluated == [100]
     assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201
@@ -749,11 +793,11 @@ def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps
     run = config(model=model(training_steps=steps), evaluate={"seed": seed, **off}, attack=off)
     done = pipeline.run(run, "out")
     fitted = DPWGANGP.load(done.out / "model")
-    train, test = pipeline.split_table(run, pipeline.load_table(run))
+    train, test = tables_of.split_table(run, tables_of.load_table(run))
     made = read_table(done.out / "synthetic.csv", train.schema)
     found = []
     for records in (train, replace(train, frame=train.frame.iloc[5:].reset_index(drop=True))):
-        tables = pipeline.compared(made, records, test)
+        tables = tables_of.compared(made, records, test)
         found.append([a for a in attempts.attempts_on(run, tables, fitted) if not a.internal])
     assert found[0] == found[1] and len(found[0]) > 2
 
@@ -776,7 +820,7 @@ def test_a_private_number_of_nobody_makes_a_table_that_can_be_evaluated(
     monkeypatch.setattr("dpsynth.releases.count.CountRelease.finish", lambda self, noisy: 1.0)
     lines: list[str] = []
     done = pipeline.run(config(), "out", log=lines.append)
-    assert done.problem is None and len(read_table(done.out / "synthetic.csv", SCHEMA)) == 2
+    assert not done.problems and len(read_table(done.out / "synthetic.csv", SCHEMA)) == 2
     assert any("noisy count" in line for line in lines)  # whoever has 40 records wonders at 2
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from dpsynth.attacks.synthetic.linkability import columns_of
 from dpsynth.attacks.synthetic.risk import Bools, Floats
 from dpsynth.attacks.synthetic.singling_out import codes
+from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.metrics import metric_named
 from dpsynth.evaluation.neighbours.search import over_tiles
@@ -90,7 +91,7 @@ def known_columns(schema: Schema, column: str) -> tuple[str, ...]:
         If there is no such column.
     """
     if column not in schema.names:
-        raise InputError(f"sensitive: {column!r} is not a column (columns: {', '.join(schema.names)})")
+        raise InputError(f"sensitive: {column!r} is not a column (columns: {few(schema.names)})")
     return tuple(name for name in schema.modelled.names if name != column)
 
 

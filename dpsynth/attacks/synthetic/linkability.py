@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.synthetic.risk import Risk, compared
+from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.neighbours.metrics import Metric, metric_named
@@ -100,7 +101,7 @@ def check_linked(linked: tuple[Sequence[str], Sequence[str]], schema: Schema) ->
             raise InputError("linked needs two sets of columns, one is empty: write age,sex:wbc,crp")
         for name in part:
             if name not in schema.names:
-                raise InputError(f"linked: {name!r} is not a column (columns: {', '.join(schema.names)})")
+                raise InputError(f"linked: {name!r} is not a column (columns: {few(schema.names)})")
     both = sorted(set(linked[0]) & set(linked[1]))
     if both:
         raise InputError(f"linked: {both[0]!r} is in both sets, and would link everybody by itself")

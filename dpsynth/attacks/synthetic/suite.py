@@ -22,7 +22,7 @@ from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.singling_out import single_out
 from dpsynth.errors import InputError
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.subsample import coordinates, random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
@@ -146,7 +146,12 @@ def attack_tables(
 
 
 def quick(
-    tables: Tables, *, rng: np.random.Generator, proved: Proved | None = None, level: float = 0.95
+    tables: Tables,
+    *,
+    rng: np.random.Generator,
+    proved: Proved | None = None,
+    level: float = 0.95,
+    stages: Stages | None = None,
 ) -> tuple[Attempt, ...]:
     """Attack a table for the report of a run, in seconds: every risk, the columns as a mean. Internal.
 
@@ -155,6 +160,7 @@ def quick(
     tables : Tables
         Without held-out records nothing is attempted.
     proved : Proved, optional
+    stages : callable, optional
 
     Returns
     -------
@@ -162,7 +168,7 @@ def quick(
     """
     if tables.test is None:
         return ()
-    return attempts(attack_tables(tables, rng=rng, proved=proved, level=level, effort=QUICK))
+    return attempts(attack_tables(tables, rng=rng, proved=proved, level=level, effort=QUICK, stages=stages))
 
 
 def attempts(risks: Sequence[Risk]) -> tuple[Attempt, ...]:
@@ -193,9 +199,6 @@ def part(tables: Tables, real: int, synthetic: int, rng: np.random.Generator) ->
 
 def affordable(tables: Tables, searches: float, effort: Effort) -> tuple[int, int]:
     """Return how many real records of each kind can be attacked, and how many synthetic ones searched."""
-    width = sum(
-        len(column.categories) if column.is_categorical else 2 for column in tables.schema.modelled.columns
-    )
-    pairs = effort.work / (2 * searches * width)
+    pairs = effort.work / (2 * searches * coordinates(tables.schema))
     real = max(min(effort.targets, int(pairs / _LEAST)), _FEWEST)
     return real, max(int(pairs / real), _LEAST)

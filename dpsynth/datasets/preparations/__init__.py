@@ -3,7 +3,8 @@
 One module a data set, named as the data set, each with ``prepare``: the file's cells as text (None where a
 value is absent) in, a frame with the columns that the card names out. What a module does is part of what the
 card's unit says: a row of its outcome is a function of one patient's rows of the file and of nothing else,
-so that a patient more or less in the file is at most one row more or less in the table.
+so that a patient more or less in the file is at most one row more or less in the table. A file that says
+nobody's row, as randhie's, has one row a line, and the card's unit says that this is no person.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from importlib import import_module
 import pandas as pd
 
 #: data sets that need more than the card's renames, recodes and constants
-NAMES = ("diabetes130", "physionet2012")
+NAMES = ("diabetes130", "physionet2012", "randhie")
 
 
 def prepared(name: str, raw: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.subsample import COMPARED, on_part
 from dpsynth.evaluation.tables import Tables
 
 GROUP = "Disclosure"
@@ -39,7 +40,7 @@ def disclosure(
     Parameters
     ----------
     settings : Settings
-        ``neighbour_records`` (distances use a random part of each table, at most this large; training and
+        ``records`` (distances use a random part of each table, at most this large; training and
         held-out part are of equal size; copies are counted in whole tables), ``level``.
 
     Returns
@@ -62,7 +63,8 @@ def disclosure(
     Intervals of medians and percentiles are order statistics over records taken as independent with the
     other table held fixed; synthetic rows that were adjusted to match marginals are not quite independent.
     """
-    schema, level, limit = tables.schema, settings.level, settings.neighbour_records
+    schema, level = tables.schema, settings.level
+    limit = settings.most(schema, COMPARED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
     found = count_copies(synthetic, train, test, rng=rng, level=level)
     measures = [
@@ -87,15 +89,17 @@ def disclosure(
     made, real = part(synthetic, limit), part(train, size)
     held_out = None if test is None else part(test, size)
     near = closest(made, real, held_out, metric=metric, progress=within(progress, 0.1, 0.95))
-    measures += _distances(near, level)
-    measures.append(_closer(near, size, level, rng))
+    by_distance = [*_distances(near, level), _closer(near, size, level, rng)]
     attack = None
     if near.test_synthetic is not None:
         references = near.train_reference, near.test_reference
         attack = membership(near.train_synthetic, near.test_synthetic, *references, level=level)
-    measures += _membership(attack, level)
+    by_distance += _membership(attack, level)
+    total = min(len(train), len(train) if test is None else len(test))
+    found_near = on_part(by_distance, "distances between records", size, total, level)
+    measures += found_near.measures
     measures += _lone(synthetic, train, test, level, rng)
-    return Findings(tuple(measures), (_histogram(near),))
+    return Findings(tuple(measures), (_histogram(near),), found_near.parts)
 
 
 def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:

@@ -20,6 +20,7 @@ from dpsynth.evaluation.neighbours.splitting import SMALLEST, Interval
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.subsample import COMPARED, PERMUTED, on_part
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
@@ -37,8 +38,8 @@ def neighbours(
     Parameters
     ----------
     settings : Settings
-        ``neighbour_records`` (a random part of each table is used, as large as the smaller of the two
-        compared and at most this), ``metric``, ``level``.
+        ``records`` (a random part of each table is used, as large as the smaller of the two compared and at
+        most this), ``metric``, ``level``.
 
     Returns
     -------
@@ -53,12 +54,22 @@ def neighbours(
     Privacy: reads ``train`` and ``test`` and posts no event. ``privacy_loss`` is computed on parts of one
     size for both comparisons; where the tables allow different sizes it is not the difference of the two
     accuracies reported. Random parts hide copies: of c copied records, a part of share q of both tables holds
-    q**2 c, so that ``neighbour_records`` should be no smaller than the tables if time allows.
+    q**2 c, so that ``records`` should be no smaller than the tables if time allows.
     """
-    limit, metric = settings.neighbour_records, METRICS[settings.metric]
+    limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)
     intervals = partial(accuracy_intervals, rng=rng, level=settings.level, metric=metric)
-    permuted = partial(same_distribution, rng=rng, permutations=PERMUTATIONS, metric=metric)
+    permuted = partial(
+        same_distribution,
+        rng=rng,
+        permutations=PERMUTATIONS,
+        limit=PERMUTED.of(tables.schema),
+        metric=metric,
+    )
+
+    def told(measures: list[Measure], real: int) -> Findings:
+        total = min(len(tables.synthetic), real)
+        return on_part(measures, "nearest neighbours", min(limit, total), total, settings.level)
 
     against = min(len(tables.synthetic), len(tables.train), limit)
     made = part(tables.synthetic, min(len(tables.synthetic), limit))
@@ -67,7 +78,7 @@ def neighbours(
         comparison = intervals(real, made[:against], progress=within(progress, 0.0, 0.8))
         measures = [*_accuracy("train", "training", comparison)]
         alike = permuted(real, made[:against])
-        return Findings((*measures, *_p_values(alike, "training", alike)))
+        return told([*measures, *_p_values(alike, "training", alike)], len(tables.train))
 
     size = min(len(tables.synthetic), len(tables.test), limit)
     held_out = part(tables.test, size)
@@ -103,7 +114,7 @@ def neighbours(
         f"training and {real_sides.n_synthetic} test records; then they are no baseline for memory"
     )
     measures.append(Measure(GROUP, "nn_train_test_p", real_sides.p_apart, True, what))
-    return Findings(tuple(measures))
+    return told(measures, min(len(tables.train), len(tables.test)))
 
 
 def _points(

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.regression.model import EffectsModel
 from dpsynth.table.schema import Schema
 
@@ -68,7 +69,7 @@ def enough_complete(
         table = max(frames, key=lambda t: float(missing[t][:, k].mean()))
         told.append(f"{names[k]} (missing in {missing[table][:, k].mean():.1%} of the {table} records)")
     predictors = tuple(names[k] for k in kept)
-    sentence = f"Left out of the usual study, because it needs every value of a record: {', '.join(told)}."
+    sentence = f"Left out of the usual study, because it needs every value of a record: {few(told)}."
     units = {name: step for name, step in model.units.items() if name in predictors}
     logs = [name for name in model.logs if name in (*predictors, model.outcome)]
     return replace(model, predictors=predictors, units=units, logs=logs), sentence

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpsynth.checks import few
 from dpsynth.evaluation.records import Measure
 from dpsynth.evaluation.replication.contrasts import Contrast, contrast, mean, median, share
 from dpsynth.evaluation.replication.likelihood import Coefficient, Fit
@@ -37,7 +38,7 @@ class Declared:
         if not left:
             return ""
         return (
-            f"Not compared, because the regression fitted here has no such terms: {', '.join(left)} "
+            f"Not compared, because the regression fitted here has no such terms: {few(left)} "
             f"(declared in the study {self.estimates.study}, perhaps for other increments)."
         )
 

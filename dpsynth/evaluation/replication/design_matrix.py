@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.regression.model import EffectsModel
 from dpsynth.regression.terms import MAX_TERMS, Term, column_values, model_terms
 from dpsynth.table.schema import Schema
@@ -94,7 +95,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
         # each of the columns is then constant or absent, which says nothing more
         plan, dropped = [], []
     elif not kept.any():
-        settling = ", ".join(dict.fromkeys(name for name, _ in reasons))
+        settling = few(dict.fromkeys(name for name, _ in reasons))
         problem = f"the outcome is perfectly separated: {settling} tells it for every record"
         plan, dropped = [], []
     elif len(plan) > MAX_TERMS:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.evaluation.replication.design_matrix import Design
 from dpsynth.evaluation.replication.separation import Likelihood, Ridge, precisions, separated
 from dpsynth.evaluation.subsample import random_rows
@@ -183,8 +184,7 @@ def _singular(z: Floats, names: tuple[str, ...]) -> str:
     aliased = [names[k] or "a category" for k in pivots[diagonal <= _RANK_TOLERANCE * diagonal[0]]]
     if not aliased:
         return ""
-    shown = ", ".join(aliased[:3]) + (f" and {len(aliased) - 3} more" if len(aliased) > 3 else "")
-    return f"the design is singular: {shown} can be computed from the other terms"
+    return f"the design is singular: {few(aliased, 3)} can be computed from the other terms"
 
 
 def _linear(z: Floats, y: Floats) -> tuple[Floats, Floats] | str:

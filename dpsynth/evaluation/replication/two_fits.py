@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth.checks import whole
+from dpsynth.checks import few, whole
 from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.replication.complete_cases import enough_complete
 from dpsynth.evaluation.replication.contrasts import Contrast, contrast
@@ -170,9 +170,4 @@ def _listed(dropped: tuple[tuple[str, str], ...], most: int = 6) -> str:
     by_reason: dict[str, list[str]] = {}
     for name, why in dropped:
         by_reason.setdefault(why, []).append(name)
-    parts = []
-    for why, names in list(by_reason.items())[:most]:
-        more = f" and {len(names) - most} more" if len(names) > most else ""
-        parts.append(f"{', '.join(names[:most])}{more} ({why})")
-    rest = sum(len(names) for names in list(by_reason.values())[most:])
-    return "; ".join(parts) + (f"; and {rest} more" if rest else "")
+    return few((f"{few(names, most)} ({why})" for why, names in by_reason.items()), most, "; ")

@@ -27,6 +27,7 @@ from dpsynth.evaluation.similarity.tails import (
     column_tails,
     missing_cells,
 )
+from dpsynth.evaluation.subsample import SORTED, on_part
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
@@ -45,7 +46,7 @@ def columns_believed(
         Held-out records say what chance gives. Single columns are told from them where they are given, since
         a table whose counts were fitted to the training records is a little closer to these.
     settings : Settings
-        ``level`` and ``neighbour_records``: of each table, by which single columns are told apart; everything
+        ``level`` and ``records``: of each table, by which single columns are told apart; everything
         else reads whole tables.
 
     Returns
@@ -56,7 +57,8 @@ def columns_believed(
         their ``..._worst``, the shares that a clinician would believe, and ``missing_cells_spread``. Details
         ``tails``, ``single_columns`` and ``missing_cells``.
     """
-    schema, level, limit = tables.schema, settings.level, settings.neighbour_records
+    schema, level = tables.schema, settings.level
+    limit = settings.most(schema, SORTED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
     found = column_tails(train, synthetic, schema, level=level)
     held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
@@ -73,8 +75,12 @@ def columns_believed(
     if test is not None:
         baseline = single_columns(train, test, schema, rng=rng, limit=limit, level=level)
     alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
+    total = min(len(synthetic), len(train if test is None else test))
+    told = on_part(alone.measures, "single columns", min(limit, total), total, level)
     return Findings(
-        (*measures, *together.measures, *alone.measures), (*details, *together.details, *alone.details)
+        (*measures, *together.measures, *told.measures),
+        (*details, *together.details, *alone.details),
+        told.parts if alone.measures else (),
     )
 
 

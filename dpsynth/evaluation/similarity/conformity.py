@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Column, Schema
@@ -83,7 +84,7 @@ def conformity_measures(raw: pd.DataFrame, schema: Schema) -> Iterator[Measure]:
     counts = values_not_allowed(raw, schema)
     for kind, what in _KINDS.items():
         bad = {entry.column: getattr(entry, kind) for entry in counts if getattr(entry, kind)}
-        where = f": {', '.join(list(bad)[:5])}{', …' if len(bad) > 5 else ''}" if bad else ""
+        where = f": {few(bad)}" if bad else ""
         yield Measure(GROUP, f"values_{kind}", sum(bad.values()), False, f"synthetic {what}{where}")
 
 

@@ -168,7 +168,11 @@ def _propensity(points: Floats, label: NDArray[np.int64]) -> Propensity | None:
     parameters as the design has rank.
     """
     n = len(points)
-    centred = points - points.mean(axis=0)
+    centred = (points - points.mean(axis=0))[:, np.ptp(points, axis=0) > 0.0]
+    # The rank is at least this: hundreds of rare categories are seen to be too many without vectors.
+    surely = int((np.linalg.eigvalsh(centred.T @ centred) > 1e-6 * n).sum()) + 1
+    if n < _RECORDS_PER_PARAMETER * surely:
+        return None
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     kept = values > 1e-9 * np.sqrt(n)
     k = int(kept.sum()) + 1

@@ -19,7 +19,7 @@ from dpsynth.evaluation.similarity.associations_kept import association_findings
 from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column
 from dpsynth.evaluation.similarity.conformity import conformity_measures
 from dpsynth.evaluation.similarity.constraints import derived_differences, violations
-from dpsynth.evaluation.similarity.correlations import correlation_error
+from dpsynth.evaluation.similarity.correlations import correlation_errors
 from dpsynth.evaluation.similarity.coverage import (
     CategoryCoverage,
     category_coverage,
@@ -28,6 +28,7 @@ from dpsynth.evaluation.similarity.coverage import (
 )
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.similarity.marginals import marginal
+from dpsynth.evaluation.subsample import COMPARED, on_part
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 
@@ -46,7 +47,7 @@ def similarity(
         Values outside the schema are counted in the synthetic table as it came.
     settings : Settings
         ``constraints``, ``level`` (the functions called say what each interval is over) and
-        ``neighbour_records``: the discriminator uses a random part of each table, at most this large;
+        ``records``: the discriminator uses a random part of each table, at most this large;
         everything else whole tables.
 
     Returns
@@ -59,7 +60,8 @@ def similarity(
         ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
         ``association_worst``, ``columns`` and ``invented_categories``.
     """
-    schema, level, limit = tables.schema, settings.level, settings.neighbour_records
+    schema, level = tables.schema, settings.level
+    limit = settings.most(schema, COMPARED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
 
     def against(other: pd.DataFrame) -> list[ColumnDifference]:
@@ -77,7 +79,11 @@ def similarity(
     if min(len(train), len(synthetic), limit) >= FOLDS:
         inner = within(progress, 0.3, 0.95)
         apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
-    measures += _discrimination(apart)
+    total = min(len(train), len(synthetic))
+    told = on_part(
+        _discrimination(apart), "telling synthetic from real records", min(limit, total), total, level
+    )
+    measures += told.measures
     found = category_coverage(train, synthetic, schema, level=level)
     measures += _coverage(found, synthetic, train, test, schema, level)
     measures += _per_column(columns)
@@ -95,7 +101,7 @@ def similarity(
         for category, real, made in entry.invented
     ]
     details.append(Detail("invented_categories", "invented_categories", True, {"rows": invented}))
-    return Findings(tuple(measures), tuple(details))
+    return Findings(tuple(measures), tuple(details), told.parts)
 
 
 def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Iterator[Measure]:
@@ -117,12 +123,12 @@ def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | N
 def _correlations(
     train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame | None, schema: Schema
 ) -> Iterator[Measure]:
+    tables = [synthetic] if test is None else [synthetic, test]
     what = "mean |difference| of encoded correlations"
-    yield Measure(GROUP, "correlation_error", correlation_error(train, synthetic, schema), True, what)
-    if test is not None:
-        value = correlation_error(train, test, schema)
-        what = "the same between training and held-out records"
-        yield Measure(GROUP, "correlation_error_baseline", value, True, what)
+    baseline = "the same between training and held-out records"
+    named = (("correlation_error", what), ("correlation_error_baseline", baseline))
+    for (name, said), value in zip(named, correlation_errors(train, tables, schema), strict=False):
+        yield Measure(GROUP, name, value, True, said)
 
 
 def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:

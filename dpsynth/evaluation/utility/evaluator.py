@@ -15,7 +15,7 @@ import numpy as np
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.subsample import LEARNED, TESTED, on_part, random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.learning import Learned, learn_and_predict
 from dpsynth.evaluation.utility.models import chosen_models
@@ -41,7 +41,7 @@ def utility(
         Without test records only rates are given.
     settings : Settings
         ``outcome`` (nothing is measured without one: binary, ordinal or categorical ones are classified,
-        numbers regressed), ``reference``, ``utility_records``, ``models``, ``level``.
+        numbers regressed), ``reference``, ``records``, ``models``, ``level``.
 
     Returns
     -------
@@ -83,7 +83,9 @@ def utility(
     if test is None:
         return Findings(rates)
 
-    known, y = known_outcomes(test, schema, outcome)
+    tested = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
+    known, y = known_outcomes(tested, schema, outcome)
+    limit = settings.most(schema, LEARNED)
     nothing = f"no test record has a known {outcome}"
     trained_on = {"synthetic": tables.synthetic} | ({"train": tables.train} if settings.reference else {})
     learned: dict[str, Learned] = {}
@@ -92,7 +94,7 @@ def utility(
             learned[arm] = Learned.failed(chosen, nothing)
             continue
         learned[arm] = learn_and_predict(
-            table.iloc[random_rows(len(table), settings.utility_records, rng)],
+            table.iloc[random_rows(len(table), limit, rng)],
             known,
             schema,
             outcome,
@@ -102,4 +104,7 @@ def utility(
         )
     board = Scoreboard(group, schema.column(outcome), y, learned)
     board.resample(RESAMPLES, rng, within(progress, _TRAINING, 1.0))
-    return Findings(rates + tuple(board.measures(settings.level)), tuple(board.details()))
+    told = on_part(board.measures(settings.level), "testing models", len(tested), len(test), settings.level)
+    longest = max(map(len, trained_on.values()))
+    learning = on_part((), "training models", min(limit, longest), longest, settings.level)
+    return Findings(rates + told.measures, tuple(board.details()), learning.parts + told.parts)

@@ -68,6 +68,7 @@ def fit_and_predict(
         warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
         try:
             estimator = model.make(seed)
+            x, test = _splittable(estimator, x, test)
             # only libraries that are loaded by now are limited, and making an estimator loads its own
             with threadpool_limits(limits=1):
                 _fit(estimator, x, y)
@@ -76,6 +77,21 @@ def fit_and_predict(
                 return _categories(estimator, np.unique(y), test, n_categories)
         except Exception as problem:  # a user's model may raise anything, and ours on some odd table
             return Prediction(None, failure=f"the model failed: {first_line(problem)}")
+
+
+def _splittable(estimator: Estimator, x: Floats, test: Floats) -> tuple[Floats, Floats]:
+    """Leave out coordinates that boosting cannot split: of hundreds of categories most are too rare.
+
+    A split leaves ``min_samples_leaf`` records on either side, so that the same trees grow without them.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if type(estimator) not in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+        return x, test
+    most = len(x) - int(getattr(estimator, "min_samples_leaf", 0))
+    kept = ((x == 0.0).sum(axis=0) <= most) & ((x == 1.0).sum(axis=0) <= most)
+    kept[0] = True
+    return x[:, kept], test[:, kept]
 
 
 def _fit(estimator: Estimator, x: Floats, y: NDArray[np.int64 | np.float64]) -> None:

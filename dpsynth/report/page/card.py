@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsynth.evaluation.records import shown
+from dpsynth.evaluation.subsample import sampled
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.page.blocks import Block, Bullets, Code, Facts, Heading, Section, Sentence
 from dpsynth.report.run_report import RunReport
@@ -56,6 +57,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     ):
         if name in measured and not (name == "synthetic_records" and measured[name].value == synthetic):
             add(label, measured[name].value, measured[name].internal)
+    add("Random parts", " ".join(sampled(measured)), True)
     add("Synthetic records", synthetic)
     add("Guarantee", report.guarantee or "None is known.")
     add("Beyond the prior", _refinement(report))

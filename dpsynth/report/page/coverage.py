@@ -52,8 +52,8 @@ def _more(report: RunReport, split: Mapping[str, object], *, measured: bool) -> 
     sentences: list[str] = []
     if split.get("method") == "independent":
         sentences.append(
-            "Each record was assigned by itself, by a hash of its values, so that nobody's part depends "
-            "on the other records: one record more in the table is at most one more in training."
+            "Each record was assigned by itself, by a hash of its values and, of equal records, of its "
+            "number among them: one record more in the table is at most one more in training."
         )
     elif split.get("method") == "stratified":
         sentences.append(

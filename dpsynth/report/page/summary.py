@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import points_more_probable, right_at_most
-from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.ledger.guarantee import UNIT, round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.subsample import sampled
 from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered
@@ -84,6 +85,8 @@ def _promised(report: RunReport) -> list[Sentence]:
     change = "took part" if added else "is the one in the table"
     pair = "with a patient as without" if added else "with a patient's record as with another's in its place"
     sentences = []
+    if guarantee.unit != UNIT:
+        sentences.append(f"A patient, in what follows, is one row of the table ({guarantee.unit}).")
     if guarantee.excluded:
         sentences.append(
             f"What follows is promised but for this: {'; '.join(guarantee.excluded)}. What that gives "
@@ -175,6 +178,14 @@ def trust(report: RunReport) -> tuple[Sentence, ...]:
     evaluation = report.measured
     told_below = _prediction(evaluation) + _effects(evaluation) + _distributions(evaluation)
     told_below += _rounded(evaluation)
+    if sampled(evaluation):
+        told_below.append(
+            Sentence(
+                "Some of these numbers come from a random part of the records. The model card below says how "
+                "many records, and what that adds to the error.",
+                True,
+            )
+        )
     nothing = Sentence(
         "This page holds no number on how useful the table is: such numbers are measured on real "
         "records, and none of them is shown here."

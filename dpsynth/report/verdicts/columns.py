@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpsynth.checks import together
+from dpsynth.checks import few, together
 from dpsynth.evaluation.records import Evaluation, shown
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.details import (
@@ -148,7 +148,7 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         digits = [row["column"] for row in rows if _by_digits(row)]
         named = [f"{row['column']} ({row['auc']['value']:.2f})" for row in rows]
         some = "one column alone tells" if len(rows) == 1 else f"{len(rows)} columns, each by itself, tell"
-        sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {', '.join(named)}"
+        sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {few(named)}"
         if digits:
             habits = "last digits (real values sit on tens, fives or halves, say)"
             sentence += f"; {together(digits)} mostly by {habits}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dpsynth.checks import few
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, number_of, told
 
@@ -114,11 +115,10 @@ def lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
     caught = [m for m in known if m.lower is not None and m.lower > 0.5 + MEMBERSHIP_MARGIN]
     if caught:
         caught.sort(key=number_of, reverse=True)
-        named = [f"{m.name[m.name.index('[') + 1 : -1]} ({told(m)})" for m in caught[:3]]
-        more = f" and {len(caught) - 3} more" if len(caught) > 3 else ""
+        named = [f"{m.name[m.name.index('[') + 1 : -1]} ({told(m)})" for m in caught]
         sentence = (
             "Single values give training records away: where a synthetic record has a value that one real "
             "person alone has, that person is a training one more often than by chance (0.5) in "
-            f"{', '.join(named)}{more}."
+            f"{few(named, 3)}."
         )
         yield Verdict("values_remembered", "bad", sentence, *basis(caught), "risk")

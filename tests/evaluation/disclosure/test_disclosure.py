@@ -170,7 +170,7 @@ def test_the_most_records_are_kept_and_progress_ends() -> None:
     frame = smooth(rng, 30)
     seen: list[float] = []
     tables = conformed(frame, frame, frame, SMOOTH)
-    found = disclosure(tables, Settings(neighbour_records=20), rng, seen.append)
+    found = disclosure(tables, Settings(records=20), rng, seen.append)
     assert seen == sorted(seen) and 0.9 < seen[-1] <= 1.0
     assert "20 training against 20 held-out" in named(found)["membership_auc"].detail
 

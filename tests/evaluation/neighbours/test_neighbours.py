@@ -105,7 +105,7 @@ def test_sizes_are_equal_and_limited() -> None:
     assert "against 50 training" in found["nn_accuracy_train"].detail
     assert "against 20 test" in found["nn_accuracy_test"].detail
     assert "against 20 test minus against 20 training" in found["privacy_loss"].detail
-    small = values((made, train, test), neighbour_records=10)
+    small = values((made, train, test), records=10)
     assert all("10 t" in measure.detail for measure in small.values())
 
 
@@ -153,8 +153,6 @@ def test_the_seed_decides_and_progress_ends() -> None:
     rng = np.random.default_rng(5)
     frames = table(60, rng), table(60, rng), table(30, rng)
     told: list[float] = []
-    first = values(frames, seed=7, neighbour_records=25, progress=told.append)
-    assert (
-        first == values(frames, seed=7, neighbour_records=25) != values(frames, seed=8, neighbour_records=25)
-    )
+    first = values(frames, seed=7, records=25, progress=told.append)
+    assert first == values(frames, seed=7, records=25) != values(frames, seed=8, records=25)
     assert told == sorted(told) and 0.8 < told[-1] <= 1.0

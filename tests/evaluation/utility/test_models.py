@@ -169,3 +169,22 @@ def test_unusable_models_are_refused(models: Any, kind: Any, message: str) -> No
     """Would catch a bad model found only after minutes of training, or without its name."""
     with pytest.raises(InputError, match=message):
         chosen_models(kind, as_models(models))
+
+
+@pytest.mark.parametrize(("registry", "categories"), [(CLASSIFIERS, 2), (REGRESSORS, None)])
+def test_boosting_learns_the_same_without_coordinates_that_it_cannot_split(
+    registry: dict[str, Model], categories: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a coordinate left out that a tree would have used."""
+    rng = np.random.default_rng(0)
+    codes = np.minimum(rng.zipf(1.4, 600), 60) - 1
+    x = np.hstack([rng.normal(size=(600, 1)), codes[:, None] == np.arange(60)]).astype(np.float64)
+    x[::5, 0] = np.nan
+    y = (codes % 3 == 0) * 1.0 + rng.normal(size=600)
+    y = (y > 0.5).astype(np.int64) if categories else y
+    boosting = registry["hist_gradient_boosting"]
+    kept = predictions._splittable(boosting.make(0), x[:400], x[400:])[0].shape[1]
+    found = fit_and_predict(boosting, 0, (x[:400], y[:400]), x[400:], categories)
+    monkeypatch.setattr(predictions, "_splittable", lambda estimator, x, test: (x, test))
+    whole = fit_and_predict(boosting, 0, (x[:400], y[:400]), x[400:], categories)
+    assert kept < 12 and np.array_equal(found.predicted, whole.predicted)

@@ -151,12 +151,13 @@ def test_auc_is_that_of_the_models_trained_alone(three: Findings) -> None:
 
 
 def test_auc_when_training_tables_are_thinned() -> None:
-    """Would catch parts drawn in another order than before, or a limit that is ignored."""
+    """Would catch parts drawn in another order, of the test records first, or a limit that is ignored."""
     made, real, test = table(90, 3), table(80, 4), table(60, 5)
-    measured = found(made, real, test, models=None, utility_records=40, rng=np.random.default_rng(8))
+    measured = found(made, real, test, models=None, records=40, rng=np.random.default_rng(8))
     rng = np.random.default_rng(8)
+    tested = test.iloc[random_rows(len(test), 40, rng)]
     for part, train in (("", made), ("_real", real)):
-        expected = _auc(train.iloc[random_rows(len(train), 40, rng)], test, rng)
+        expected = _auc(train.iloc[random_rows(len(train), 40, rng)], tested, rng)
         mean = np.mean(list(expected.values()))
         assert measured[f"auc{part}_mean"].value == pytest.approx(mean, abs=1e-12)
 
@@ -396,7 +397,7 @@ def test_collapse_is_reported() -> None:
     [
         ({"outcome": "nothing"}, SchemaError, "'nothing' is not a column"),
         ({"schema": SCHEMA.select(["died"])}, InputError, "outcome 'died' is the only column"),
-        ({"utility_records": 1}, InputError, "utility_records must be greater than or equal to 2, got 1"),
+        ({"records": 1}, InputError, "records must be greater than or equal to 2 or .all., got 1"),
         ({"level": 1.0}, InputError, "level must be less than 1, got 1.0"),
         ({"level": float("nan")}, InputError, "level must be a finite number, got nan"),
         ({"models": {"x": 3}}, InputError, "models: 'x' must be"),

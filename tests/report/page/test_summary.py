@@ -57,6 +57,16 @@ def test_nothing_is_promised_without_a_guarantee():
         assert text.startswith("Nothing is promised") and "at most" not in text
 
 
+def test_a_row_that_is_no_person_is_told_first():
+    """Catches a page that speaks of patients where one row is one of several years of a person."""
+    ledger = Ledger()
+    ledger.about("one year of one person")
+    ledger.begin_stage(1e-5)
+    ledger.post("counts", gaussian_event(5.0), sensitivity="1")
+    assert "is one row of the table (one row = one year" in summary.risk(private(ledger))[0].text
+    assert "is one row" not in " ".join(s.text for s in summary.risk(private(sources.ledger_of())))
+
+
 def test_measured_numbers_carry_their_interval_and_mark():
     """Catches a number of real records without its interval or without the mark, and a made-up one."""
     evaluation = Evaluation(
