@@ -137,10 +137,9 @@ def warn_of_flattened(marginals: Marginals | None) -> None:
     """
     if marginals is None or not marginals.flattened:
         return
-    names = ", ".join(map(repr, marginals.flattened[:10]))
-    more = f" and {len(marginals.flattened) - 10} more" if len(marginals.flattened) > 10 else ""
+    names = few(map(repr, marginals.flattened))
     warnings.warn(
-        f"noise has left little of the column(s) {names}{more}: declare fewer or broader categories, drop "
+        f"noise has left little of the column(s) {names}: declare fewer or broader categories, drop "
         "columns, or give a larger epsilon or more records",
         OwnerWarning,
         stacklevel=3,

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
@@ -216,12 +217,12 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> N
         raise DataError(f"the table has the column {twice!r} more than once")
     absent = [name for name in names if name not in given]
     if absent:
-        raise DataError(f"the table lacks the column(s) {_listed(absent)} that the schema declares")
+        raise DataError(f"the table lacks the column(s) {few(map(repr, absent))} that the schema declares")
     known = {*names, *extras.ignored}
     extra = [] if extras.others else [name for name in given if name not in known]
     if extra:
         raise DataError(
-            f"the table has the column(s) {_listed(extra)} that the schema does not declare; "
+            f"the table has the column(s) {few(map(repr, extra))} that the schema does not declare; "
             "leave them out, name them under 'ignored' in the schema, or write other_columns: ignore there"
         )
 
@@ -272,7 +273,7 @@ def _categories(column: Column, values: pd.Series, path: str | Path | CsvFile | 
     unknown = (codes >= 0) & pd.isna(matched)
     if unknown.any():
         row = int(np.argmax(unknown))
-        why = f"is not one of the declared categories {_listed(column.categories)}"
+        why = f"is not one of the declared categories {few(map(repr, column.categories))}"
         raise _problem(column, row, uniques[codes[row]], why, path)
     return matched
 
@@ -363,8 +364,3 @@ def csv_line(path: str | Path | CsvFile, row: int) -> int | None:
         reader = csv.reader(file, delimiter=str(source.format.sep))
         records = (reader.line_num for cells in reader if cells)
         return next((line for i, line in enumerate(records) if i == row + 1), None)
-
-
-def _listed(values: Sequence[Any], most: int = 12) -> str:
-    shown = ", ".join(repr(value) for value in values[:most])
-    return f"{shown}, … ({len(values)} in all)" if len(values) > most else shown

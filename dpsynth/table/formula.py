@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
+
 Floats = NDArray[np.float64]
 
 #: characters, and parts: they bound the depth of nested brackets
@@ -224,7 +226,7 @@ def _check(
     if isinstance(node, ast.Name):
         name = quoted.get(node.id, node.id)
         if name not in names:
-            raise ValueError(f"{name!r} is not a column (columns: {', '.join(names)})")
+            raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
         if name in words:
             raise ValueError(
                 f"{name!r} holds text, not numbers; compare it, as in ({name} == {words[name][0]!r})"

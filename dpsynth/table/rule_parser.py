@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dpsynth.checks import few
 from dpsynth.table.column import Columns
 from dpsynth.table.truth import Operand, Reading, among, both, compared, either, missing, negated
 
@@ -145,7 +146,7 @@ class _Parser:
                 self.named.add(text)
                 return Operand(text, column=self.schema.column(text), bare=kind == "word")
             if kind == "quoted" or not right:
-                raise ValueError(f"{text!r} is not a column (columns: {', '.join(self.schema.names)})")
+                raise ValueError(f"{text!r} is not a column (columns: {few(self.schema.names)})")
             return Operand(text, bare=True)
         raise ValueError(f"a column, number or text is expected in place of {text!r}")
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.table.column import Columns
 from dpsynth.table.rule_parser import read_rule
@@ -117,7 +118,7 @@ def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
 
 def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
     if name not in schema.names:
-        raise InputError(f"where: {name!r} is not a column (columns: {', '.join(schema.names)})")
+        raise InputError(f"where: {name!r} is not a column (columns: {few(schema.names)})")
     column = Operand(name, column=schema.column(name))
     named = frozenset([name])
     try:

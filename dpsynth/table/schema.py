@@ -16,6 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
 
+from dpsynth.checks import few
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files.atomic import write_text
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
@@ -110,9 +111,7 @@ class Schema(BaseModel):
             raise ValueError(f"n_public must be at least 1, got {self.n_public}")
         if self.outcome is not None:
             if self.outcome not in names:
-                raise ValueError(
-                    f"the outcome {self.outcome!r} is not a column (columns: {', '.join(names)})"
-                )
+                raise ValueError(f"the outcome {self.outcome!r} is not a column (columns: {few(names)})")
             if self.column(self.outcome).is_numeric:
                 raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
         if not any(column.derived is None for column in self.columns):
@@ -158,7 +157,7 @@ class Schema(BaseModel):
         for column in self.columns:
             if column.name == name:
                 return column
-        raise SchemaError(f"{name!r} is not a column (columns: {', '.join(self.names)})")
+        raise SchemaError(f"{name!r} is not a column (columns: {few(self.names)})")
 
     def __getitem__(self, name: str) -> Column:
         return self.column(name)
@@ -356,7 +355,8 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
     """
     unreviewed = schema.unreviewed
     if unreviewed and not accept:
-        fields = "; ".join(f"{name} ({', '.join(which)})" for name, which in unreviewed.items())
+        named = (f"{name} ({', '.join(which)})" for name, which in unreviewed.items())
+        fields = few(named, separator="; ")
         raise PrivacyError(
             "these fields of the schema were read off the private records and nobody has reviewed them: "
             f"{fields}; put public values in their place and remove 'unreviewed', or accept them "

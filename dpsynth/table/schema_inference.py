@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
@@ -90,7 +91,7 @@ def draft(
     for option, given in (("drop", drop), ("keep", keep), ("outcome", (outcome,) if outcome else ())):
         for column in given:
             if column not in names:
-                raise DataError(f"{option} {column!r} is not a column of the table ({', '.join(names)})")
+                raise DataError(f"{option} {column!r} is not a column of the table ({few(names)})")
     both = next((column for column in (*keep, outcome) if column in drop), None)
     if both is not None:
         raise DataError(
@@ -118,7 +119,7 @@ def draft(
             said.left_out(why)
         remarks += said.remarks
     if not columns:
-        raise of_records(f"a schema cannot be drafted: no column is left ({'; '.join(map(str, remarks))})")
+        raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
     if outcome is not None:
         taken = {column.name: _cells(chosen[column.name], cells.get(column.name)) for column in columns}
         remarks += _giveaways(pd.DataFrame(taken), outcome)

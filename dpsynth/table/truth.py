@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.table.column import Column
 from dpsynth.table.values import category_codes, numeric_values
 
@@ -132,7 +133,7 @@ def compared(left: Sum, sign: str, right: Sum) -> Reading:
     single = len(left) == len(right) == 1
     for word in (operand for operand in right if operand.bare and operand.column is None):
         if not (single and lists and any(word.means(category) for category in lists[0])):
-            beside = f" and no category of {left[0]} ({_listed(lists[0])})" if single and lists else ""
+            beside = f" and no category of {left[0]} ({few(map(repr, lists[0]))})" if single and lists else ""
             raise ValueError(f"{word} is not a column{beside}")
     if not columns:
         raise ValueError(f"{_shown(left)} {sign} {_shown(right)} compares no column")
@@ -215,7 +216,7 @@ def _side(
         return lambda frame: np.float64(operand.number)
     places = [i for i, category in enumerate(categories) if operand.means(category)]
     if not places:
-        raise ValueError(f"{operand} is not a declared category ({_listed(categories)})")
+        raise ValueError(f"{operand} is not a declared category ({few(map(repr, categories))})")
     return lambda frame: np.float64(places[0])
 
 
@@ -234,7 +235,3 @@ def _check_clear(left: Operand, sign: str, right: Operand) -> None:
 def _shown(side: Sum) -> str:
     signs = ("-" if operand.minus else "+" if i else "" for i, operand in enumerate(side))
     return "".join(sign + operand.written for sign, operand in zip(signs, side, strict=True))
-
-
-def _listed(categories: Sequence[Any]) -> str:
-    return ", ".join(repr(category) for category in categories[:12])
