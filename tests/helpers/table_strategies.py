@@ -102,7 +102,15 @@ def _numeric(draw, kind: str) -> dict[str, Any]:
             st.sampled_from([0, 1, 20]) if scale == "log" else st.integers(-(10**6), 10**6) | st.just(0)
         )
         upper = lower + (step or 1) * draw(st.integers(1, 500) | st.sampled_from([1, 10**4, 10**6]))
-        return {"lower": lower, "upper": upper, "step": step, "scale": scale, "cells": cells}
+        special = draw(_special(lower, upper))
+        return {
+            "lower": lower,
+            "upper": upper,
+            "step": step,
+            "scale": scale,
+            "cells": cells,
+            "special": special,
+        }
     decimals = draw(st.none() | st.integers(0, 4))
     step = draw(st.none() | st.sampled_from([0.05, 0.25, 0.5, 2.5])) if decimals is None else None
     rounded = step is not None or decimals is not None
@@ -116,7 +124,12 @@ def _numeric(draw, kind: str) -> dict[str, Any]:
         "step": step,
         "scale": scale,
         "cells": cells,
+        "special": draw(_special(lower, upper)),
     }
+
+
+def _special(lower: float, upper: float) -> st.SearchStrategy[tuple[float, ...]]:
+    return st.sampled_from([(), (), (lower - 1,), (lower - 7, upper + 999)])
 
 
 @st.composite
@@ -151,7 +164,7 @@ def ruled_schemas(draw, max_columns: int = 4, most_categories: int = 6) -> Schem
                 ]
             )
         )
-        missing = a.missing or b.missing or "/ `" in formula
+        missing = a.incomplete or b.incomplete or "/ `" in formula
         kept = {"lower": lower, "upper": upper, "missing": missing, "derived": formula}
         derived = [Column(name="derived", kind="continuous", **kept)]
     extended = _extended(schema, derived, ())
@@ -219,6 +232,8 @@ def _values(column: Column, n: int, shape: str, rng: np.random.Generator) -> np.
         drawn = column.lower + place * (column.upper - column.lower)
         if shape == "zero":
             drawn = np.full(n, np.clip(0.0, column.lower, column.upper))
+        if column.special:
+            drawn = np.where(rng.random(n) < 0.2, rng.choice(column.special, n), drawn)
         values[:] = [int(x) for x in np.rint(drawn)] if column.kind == "integer" else drawn
     else:
         for i, code in enumerate((place * len(column.categories)).astype(int)):
