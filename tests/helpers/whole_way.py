@@ -22,9 +22,10 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.report.folder import write_json, write_markdown
 from dpsynth.report.page.html import Mode, render
 from dpsynth.runs.reporting import new_report
+from dpsynth.table.values import numeric_values
 
 #: of the evaluation, which is not what is searched here
-_QUICK = {"seed": 0, "neighbour_records": 100, "utility_records": 200}
+_QUICK = {"seed": 0, "records": 200}
 _MOST_SAMPLED = 300
 
 
@@ -43,8 +44,9 @@ def go(case: Case, *, evaluated: bool = True, page: Mode | None = "internal") ->
 
 def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
     model = dpsynth.DPWGANGP(**case.options)
+    judged = Settings.of(**_QUICK)
     try:
-        Settings.of(**_QUICK).check(case.schema)
+        judged.check(case.schema)
         model.fit(case.frame, schema=case.schema)
     except (InputError, PrivacyError) as problem:
         spent = [entry.name for entry in getattr(model, "ledger_", Ledger()).entries]
@@ -100,7 +102,8 @@ def _check_table(made: pd.DataFrame, case: Case, n: int) -> None:
         assert not rule.broken(made).any(), rule.text
     for column in schema.columns:
         if column.is_numeric and column.resolution is not None and column.derived is None:
-            steps = (made[column.name].dropna().astype(float) - column.lower) / column.resolution
+            numbers = pd.Series(numeric_values(column, made[column.name])).dropna()
+            steps = (numbers - column.lower) / column.resolution
             assert np.allclose(
                 steps, steps.round(), atol=1e-6 * max(1.0, steps.abs().max() if len(steps) else 0)
             )
