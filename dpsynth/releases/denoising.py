@@ -94,6 +94,12 @@ def denoise(
     if total <= 0:
         return grid, norm_sub(noisy, n)
     present: Array | None = noisy[: grid.present]
+    if values is None and _zeros_stand_out(grid, noisy, std):
+        # They are no part of a density, which would have its only place there.
+        zeros = min(float(noisy[0]), 0.999 * total)
+        rest = dataclasses.replace(grid, starts=_starts(grid)[1:])
+        counts = _Column(Cells.of(rest, noisy[1 : grid.present], None, std), std, total - zeros).counts()
+        return grid, np.concatenate([[zeros], counts, apart])
     if values is not None:
         values = values[: len(values) - len(apart)]
     elif grid.starts is not None and grid.values_per_cell.max() == 1:
@@ -104,6 +110,19 @@ def denoise(
         return grid, np.concatenate([found.counts(), apart])
     starts, counts, habit = found.released()
     return Grid(grid.column, starts, None, habit), np.concatenate([counts, apart])
+
+
+def _starts(grid: Grid) -> NDArray[np.int64]:
+    assert grid.starts is not None
+    return grid.starts
+
+
+def _zeros_stand_out(grid: Grid, noisy: Array, std: float) -> bool:
+    """Whether the first of several intervals is one value that holds far more than its neighbours do."""
+    if grid.starts is None or grid.starts[1] > 1 or grid.values_per_cell.max() == 1:
+        return False
+    around = float(noisy[1:9].clip(0.0).sum() / (grid.starts[9] - 1)) if grid.present > 8 else 0.0
+    return bool(noisy[0] > around + max(_reach(grid.present) * std, around))
 
 
 class _Column:

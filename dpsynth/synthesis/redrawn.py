@@ -22,7 +22,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
 from dpsynth.regression.outcomes import redrawn
@@ -142,15 +141,9 @@ def _records(marginals: Marginals, prior: Prior | None, rng: np.random.Generator
         # Draws of the prior are more even than independent ones; a choice with replacement undoes that.
         bins = prior.sample(_POOL * n, rng)
         cells = prior.cells_of(bins[rng.integers(len(bins), size=n)], rng)
-    return _frame(marginals, cells)
-
-
-def _frame(marginals: Marginals, cells: NDArray[np.int64]) -> pd.DataFrame:
-    """Values in the middle of their cells: what is counted is the cells."""
-    middle = np.full(len(cells), 0.5)
-    return pd.DataFrame(
-        {grid.column.name: grid.decode(cells[:, j], middle) for j, grid in enumerate(marginals.grids)}
-    )
+    # Anywhere in their cells: columns of many values are also counted value by value.
+    columns = zip(marginals.grids, cells.T, rng.random(cells.T.shape), strict=True)
+    return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
 
 
 def _marginals(

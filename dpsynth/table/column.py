@@ -211,8 +211,10 @@ class Column(BaseModel):
                     f"special holds {code:g}, which lies within lower and upper ({self.lower:g} to "
                     f"{self.upper:g}); give bounds that leave the codes out"
                 )
-            if self.kind == "integer" and code != math.floor(code):
-                raise ValueError(f"special must hold whole numbers for kind 'integer', got {code:g}")
+            if self.kind == "integer" and (code != math.floor(code) or abs(code) > EXACT_INTEGERS):
+                raise ValueError(
+                    f"special must hold whole numbers up to 2**53 for kind 'integer', got {code:g}"
+                )
         if len(set(self.special)) < len(self.special):
             raise ValueError("special holds a code twice")
 

@@ -250,6 +250,9 @@ def _numbers(
         if bad.any():
             row = int(np.argmax(bad))
             raise _problem(column, row, values.iloc[row], why, path)
+    for code in column.special:
+        # A file of float32 holds nearly the code.
+        numbers = np.where(np.isclose(numbers, code, rtol=1e-6, atol=0.0), code, numbers)
     if column.kind == "integer":
         for bad, why in (
             (present & (numbers != np.rint(numbers)), "is not a whole number"),

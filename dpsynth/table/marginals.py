@@ -21,7 +21,7 @@ from dpsynth.table.schema import Schema
 #: Cells of a numeric column that does not say, at most; without noise, exactly.
 MOST_CELLS = 64
 #: Values of a numeric column that may have a cell each, at most, and of one that is counted twice.
-MOST_VALUES, MOST_TWICE = 1024, 1_000_000
+MOST_VALUES, MOST_TWICE = 1024, 2**20
 #: Part of the records that a value's count must be able to show for values to be counted beside intervals.
 _SHOWN = 0.1
 
@@ -36,31 +36,32 @@ class Counting:
         Intervals of a column of many values.
     values : int
         Most values that get a cell each instead.
-    twice : bool
-        Whether a column of more values, up to a million, is counted value by value as well.
+    twice : int
+        Most values of a column that is counted value by value as well; 0 for none.
     """
 
     cells: int = MOST_CELLS
     values: int = 2 * MOST_CELLS
-    twice: bool = False
+    twice: int = 0
 
     @classmethod
     def of(cls, schema: Schema, n: float, noise_multiplier: float) -> Counting:
         """The rule: as many cells as the noise leaves meaningful (`default_cells`, `default_values`).
 
-        Values are counted besides intervals where one that holds a tenth of the records stands out of the
-        noise of a million: sqrt(2 ln 10^6) + 1 deviations.
+        The m values of a column are counted besides its intervals where one that holds a tenth of the records
+        stands out of their noise: by sqrt(2 ln m) + 1 deviations.
         """
         noise_std = noise_multiplier * float(np.sqrt(len(schema)))
-        counting = cls(default_cells(n, noise_std), default_values(n, noise_std), True)
+        counting = cls(default_cells(n, noise_std), default_values(n, noise_std), MOST_TWICE)
         more = sum(counting.counts_twice(column) for column in schema.columns)
-        reach = noise_multiplier * np.sqrt(len(schema) + more) * (np.sqrt(2 * np.log(MOST_TWICE)) + 1)
-        return cls(counting.cells, counting.values, bool(reach <= _SHOWN * n))
+        reach = _SHOWN * n / max(noise_multiplier * float(np.sqrt(len(schema) + more)), 1.0) - 1.0
+        values = np.exp(min(max(reach, 0.0) ** 2 / 2, np.log(MOST_TWICE)))
+        return cls(counting.cells, counting.values, round(values) if reach > 0 else 0)
 
     def counts_twice(self, column: Column) -> bool:
         """Whether a column is counted in intervals and value by value."""
         values = column.n_values if column.is_numeric and not column.cells else None
-        return self.twice and values is not None and self.values < values <= MOST_TWICE
+        return values is not None and self.values < values <= self.twice
 
     def grid(self, column: Column) -> Grid:
         """Public cells of a column."""

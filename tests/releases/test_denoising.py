@@ -144,6 +144,21 @@ def test_a_habit_among_many_values_is_kept():
     assert tens == pytest.approx((real % 10 == 0).mean(), abs=0.08)  # 0.56; 0.1 without a habit
 
 
+def test_zeros_in_intervals_alone_leave_the_density_where_it_is():
+    """Catches pack-years whose zeros alone stand out, so that all others were spread over the bounds."""
+    rng = np.random.default_rng(3)
+    real = np.where(rng.random(3000) < 0.5, 0.0, rng.gamma(2, 12, 3000)).round().clip(0, 400)
+    grid = intervals(Column(name="x", kind="integer", lower=0, upper=400), 64)
+    true = np.bincount(grid.encode(pd.Series(real)), minlength=grid.size)
+    ratios = []
+    for noisy in noisy_versions(true, 60.0):
+        found, counts = denoise(grid, noisy, 60.0, 3000)
+        made = drawn(found, counts)
+        assert (made == 0).mean() == pytest.approx(0.5, abs=0.08)
+        ratios.append(made.std() / real.std())
+    assert 0.6 < np.median(ratios) < 1.6 and max(ratios) < 4  # 5 and more where the density is flat
+
+
 def test_nothing_but_noise_gives_no_tail_and_no_masses():
     """Catches masses and tails that are made of noise: 2,000 records of one value in a million."""
     real = np.full(2000, 500_000.0)

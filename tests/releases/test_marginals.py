@@ -81,9 +81,14 @@ def test_columns_of_many_values_are_counted_twice_where_that_can_show_something(
     schema = Schema(columns=(column, few))
     for n, twice in ((300, False), (3000, True)):
         release = MarginalsRelease(schema=schema, n=n, noise_multiplier=10.0)
-        assert release.sensitivity_squared == 2 + twice and release.counting.twice == twice
+        assert release.sensitivity_squared == 2 + twice and release.counting.counts_twice(column) == twice
     wide = Schema(columns=(column.model_copy(update={"upper": 2e6}), few))
     assert MarginalsRelease(schema=wide, n=3000, noise_multiplier=10.0).sensitivity_squared == 2
+    million = Schema(columns=(column.model_copy(update={"upper": 1e6}), few))
+    assert MarginalsRelease(schema=million, n=3000, noise_multiplier=10.0).sensitivity_squared == 3
+    # Fewer values show at more noise: half of 5,000 records at one of 201 values.
+    rate = Schema(columns=tuple(Column(name=f"e{j}", kind="integer", lower=0, upper=200) for j in range(10)))
+    assert MarginalsRelease(schema=rate, n=5000, noise_multiplier=19.0).sensitivity_squared == 20
 
 
 def test_a_count_is_at_least_one():

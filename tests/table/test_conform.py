@@ -178,3 +178,14 @@ def test_an_error_about_a_line_or_a_derived_value_is_for_the_owner(tmp_path):
     schema = Schema(columns=(*numbers, ratio))
     with pytest.raises(DataError, match=r"row 1: a / b has no value.*\(internal: not for release\)$"):
         add_derived(pd.DataFrame({"a": [1.0], "b": [np.nan]}), schema.formulas, schema.columns)
+
+
+def test_a_special_code_in_float32_is_the_code():
+    """Catches codes that a file of single precision holds inexactly, and that were clipped."""
+    schema = Schema(
+        columns=(Column(name="t", kind="continuous", lower=30, upper=45, decimals=1, special=(99.9,)),)
+    )
+    frame = pd.DataFrame({"t": np.array([36.5, 99.9, 50.0], dtype=np.float32)})
+    conformed = schema.conform(frame)
+    assert conformed.frame["t"].tolist() == [36.5, 99.9, 45.0] and conformed.clipped["t"] == 1
+    assert frame["t"].tolist() == [36.5, np.float32(99.9), 50.0]
