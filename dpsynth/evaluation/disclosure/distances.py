@@ -67,7 +67,9 @@ def record_distance(schema: Schema) -> Metric:
         return np.ascontiguousarray(np.hstack(blocks))
 
     widths = [
-        len(c.categories) if c.is_categorical else 2 for c in schema.columns if c.is_categorical or c.missing
+        len(c.categories) if c.is_categorical else 2
+        for c in schema.columns
+        if c.is_categorical or c.incomplete
     ]
 
     def pairs(points: Floats, others: Floats, index: NDArray[np.int64]) -> Floats:

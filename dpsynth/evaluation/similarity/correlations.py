@@ -72,7 +72,7 @@ def _sparse(frame: pd.DataFrame, schema: Schema) -> Any:
         places.append(np.full(len(frame), width))
         values.append(unit - unit.mean())
         width += 1
-        if column.missing:
+        if column.incomplete:
             places.append(width + absent)
             values.append(ones)
             width += 2
