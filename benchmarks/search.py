@@ -9,7 +9,7 @@ studies; epsilon 0.01 to 1,000, 2 to 5,000 records. Each goes through fit, save,
 evaluate and page (``tests/helpers/whole_way.py``). Warnings of NumPy and pandas count as failures.
 
 Outcomes are kept one a line, so that an interrupted search goes on where it was. ``--again 12`` goes through
-one case and shows where it fails.
+one case and shows where it fails. Delete the file of outcomes after a change of package or strategies.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def written(records: list[dict[str, object]]) -> str:
         f"median {np.median(seconds):.1f} s, longest {max(seconds):.0f} s a case.",
         "",
         "- made: table, evaluation and page came out, and the table fits its schema, steps and rules;",
-        "- refused: said in one sentence before a budget was spent;",
+        "- refused: said in one sentence before a budget was spent (a study: after the private count);",
         "- rejected: the schema's rules refuse nearly every record of the model, which is said;",
         "- failed: anything else.",
         "",
