@@ -237,7 +237,8 @@ def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
     released = [Estimates.from_dict(study["estimates"]) for study in record["model"]["studies"]]
     resumed = DPWGANGP.resume(tmp_path / "c", table())
     assert same(resumed.estimates_, tuple(released)) and len(released) == 2
-    assert resumed.ledger_.to_dict() == model.ledger_.to_dict()
+    assert resumed.ledger_.holds(model.ledger_)  # but for the key of the continuation
+    assert resumed.ledger_.summary() == model.ledger_.summary()
 
 
 def test_what_is_remarked_on_a_study_is_said_of_its_tables():
