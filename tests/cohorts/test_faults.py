@@ -132,7 +132,8 @@ def test_a_value_that_is_no_time_and_no_number(folder, refused):
     frame.assign(intime=frame["intime"].where(frame.index != 2, "yesterday")).to_csv(path, index=False)
     said = refused()
     assert said.endswith(
-        "ICUSTAYS.csv: the column INTIME holds yesterday, which is not a time (YYYY-MM-DD HH:MM:SS)"
+        "ICUSTAYS.csv: the column INTIME holds yesterday, which is not a time (YYYY-MM-DD HH:MM:SS) "
+        "(internal: not for release)"
     )
     frame.assign(hadm_id="HADM").to_csv(path, index=False)
     assert refused().endswith("the column HADM_ID holds HADM, which is not a whole number")
