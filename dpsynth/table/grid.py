@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import ConfigError, DataError
+from dpsynth.errors import ConfigError, of_records
 from dpsynth.table.column import Column
 from dpsynth.table.conform import cast, step_numbers, step_values
 
@@ -276,13 +276,13 @@ class Grid:
         missing = series.isna().to_numpy()
         if missing.any() and not column.missing:
             row = int(np.flatnonzero(missing)[0])
-            raise DataError(f"column {column.name!r}, row {row + 1}: the value is missing, and may not be")
+            raise of_records(f"column {column.name!r}, row {row + 1}: the value is missing, and may not be")
         if not column.is_numeric:
             labels = pd.Index(series.to_numpy(dtype=object), dtype=object)
             index = pd.Index(list(column.categories), dtype=object).get_indexer(labels)
             if (index[~missing] < 0).any():
                 row = int(np.flatnonzero((index < 0) & ~missing)[0])
-                raise DataError(
+                raise of_records(
                     f"column {column.name!r}, row {row + 1}: {labels[row]!r} is not a declared category"
                 )
             return np.where(missing, 0, index).astype(np.int64), np.where(missing, 0, -1)

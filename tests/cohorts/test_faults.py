@@ -136,7 +136,7 @@ def test_a_value_that_is_no_time_and_no_number(folder, refused):
         "(internal: not for release)"
     )
     frame.assign(hadm_id="HADM").to_csv(path, index=False)
-    assert "the column HADM_ID holds HADM, which is not a whole number" in refused()
+    assert "the column HADM_ID holds HADM, which is not a whole number (internal" in refused()
 
 
 def test_a_broken_line(folder, refused):

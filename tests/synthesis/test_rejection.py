@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -316,8 +315,7 @@ def test_a_derived_column_costs_nothing_and_is_not_read():
     plain = DPWGANGP(**options).fit(cohort(), schema=own)
     garbage = cohort().assign(bmi="?", surface=np.inf)
     with_derived = DPWGANGP(**options).fit(garbage, schema=Schema(**{**dict(SCHEMA), "constraints": ()}))
-    posted = [[replace(entry, keys=()) for entry in m.ledger_.entries] for m in (with_derived, plain)]
-    assert posted[0] == posted[1]
+    assert str(with_derived.ledger_.entries) == str(plain.ledger_.entries)
     assert with_derived.ledger_.summary() == plain.ledger_.summary()
     both = with_derived.sample(500, random_state=0)
     pd.testing.assert_frame_equal(both[list(own.names)], plain.sample(500, random_state=0))

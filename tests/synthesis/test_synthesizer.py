@@ -12,7 +12,6 @@ from sklearn.base import clone
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
-from dpsynth.accounting.ledger.entries import Entry
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files import storage
 from dpsynth.gan.training import initial_state
@@ -426,9 +425,8 @@ def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     seen = []
     resumed = DPWGANGP.resume(tmp_path / "c", table(), progress=lambda p: seen.append(p.step))
     assert seen == [30, 40] and [h["step"] for h in resumed.history_] == [10, 20, 30, 40]
-    # the reading that was resumed has one more key
-    ours, theirs = ({**m.ledger_.to_dict(), "entries": []} for m in (resumed, model))
-    assert ours == theirs and all(map(Entry.together, resumed.ledger_.entries, model.ledger_.entries))
+    assert resumed.ledger_.holds(model.ledger_)  # but for the key of the continuation
+    assert resumed.ledger_.summary() == model.ledger_.summary()
     check_is_valid(resumed.sample(30))
     with pytest.raises(DataError, match="resumed before"):
         DPWGANGP.resume(tmp_path / "c", table())
