@@ -169,10 +169,14 @@ class Cells:
         assert column.lower is not None and column.resolution is not None
         return round(column.lower / column.resolution) + np.arange(len(self.heavy))
 
+    @property
+    def light(self) -> NDArray[np.int64]:
+        """Number of values in each cell that are no point masses, shape (cells,)."""
+        return np.diff(self.starts) - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
+
     def by_value(self, of_cells: Array) -> Array:
         """What each cell has in equal parts for its values that are no point masses, shape (values,)."""
-        size = np.diff(self.starts) - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
-        return np.repeat(of_cells / np.maximum(size, 1), np.diff(self.starts))
+        return np.repeat(of_cells / np.maximum(self.light, 1), np.diff(self.starts))
 
     def residues(self, factor: Array) -> Array:
         """Factor of each value by its residue, from the column's first value on; shape (values,)."""
@@ -183,9 +187,8 @@ class Cells:
         if len(factor) == 1:
             return np.ones(len(self.counts))
         of_values = np.where(self.heavy, 0.0, self.residues(factor))
-        size = np.diff(self.starts) - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
         sums = np.add.reduceat(of_values, self.starts[:-1])
-        return np.where(size > 0, sums / np.maximum(size, 1), 1.0)
+        return np.where(self.light > 0, sums / np.maximum(self.light, 1), 1.0)
 
     def cut_at_point_masses(self) -> NDArray[np.int64]:
         """Starts of cells, with those of point masses apart."""

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
+from dpsynth.table.conform import is_special
 
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
@@ -30,6 +31,6 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
     """
     if column.is_numeric:
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.where(np.isin(numbers, column.special), np.nan, numbers) if column.special else numbers
+        return np.where(is_special(column, numbers), np.nan, numbers) if column.special else numbers
     codes = category_codes(column, series)
     return np.where(codes < 0, np.nan, codes.astype(np.float64))

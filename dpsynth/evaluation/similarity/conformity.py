@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.table.conform import is_special
 from dpsynth.table.schema import Column, Schema
 
 GROUP = "Constraints"
@@ -137,7 +138,7 @@ def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArra
     for column in schema.columns:
         if column.is_numeric and column.name in raw:
             numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
-            yield column, np.where(np.isin(numbers, column.special), np.nan, numbers)
+            yield column, np.where(is_special(column, numbers), np.nan, numbers)
 
 
 def _conformity(series: pd.Series, column: Column) -> Conformity:
@@ -152,7 +153,7 @@ def _conformity(series: pd.Series, column: Column) -> Conformity:
         return Conformity(column.name, undeclared=undeclared, missing=missing)
     numbers = np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64)
     undeclared = int(np.isnan(numbers).sum())
-    numbers = numbers[~np.isnan(numbers) & ~np.isin(numbers, column.special)]
+    numbers = numbers[~np.isnan(numbers) & ~is_special(column, numbers)]
     assert column.lower is not None and column.upper is not None
     outside = int(((numbers < column.lower) | (numbers > column.upper)).sum())
     off_step = _off_step(numbers, column) if column.resolution is not None else 0
