@@ -24,8 +24,8 @@ def prepare(raw: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> row = dict.fromkeys((*_HEALTH, *_LOGARITHMS, "idp", "physlm", "mdvis", "disea"), 0.0)
     >>> row |= {"lncoins": 3.258096, "fmde": 8.006368, "hlthf": 1.0, "physlm": 0.1442925}
-    >>> prepare(pd.DataFrame([row])).loc[0, ["coinsurance", "expense_limit", "health"]].tolist()
-    ['25', 3000.0, 'fair']
+    >>> print(*prepare(pd.DataFrame([row])).loc[0, ["coinsurance", "expense_limit", "health"]])
+    25 3000.0 fair
     """
     require(raw, (*_HEALTH, *_LOGARITHMS, "idp", "physlm", "mdvis", "disea"))
     known = {name: numbers(raw[name]) for name in raw.columns}
