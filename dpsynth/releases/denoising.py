@@ -42,8 +42,8 @@ _LEAST_FACTOR = 1e-3
 _SMOOTHNESS = 10.0 ** np.arange(4.0, -3.1, -1.0)
 #: Most variance beyond Poisson, as a multiple of the squared mean.
 _MOST_DISPERSION = 2.0
-#: Rounds of finding point masses and fitting what is left.
-_ROUNDS = 3
+#: Rounds of finding more point masses and fitting what is left.
+_ROUNDS = 2
 
 
 def denoise(
@@ -131,10 +131,11 @@ class _Column:
     def __init__(self, cells: Cells, std: float, total: float) -> None:
         self.cells, self.values, self.std, self.total = cells, cells.values, std, total
         self.factor = np.ones(1)
+        self._fit()
         for _ in range(_ROUNDS):
-            self._fit()
             if self.values is None or not self._more_point_masses(self.values):
                 break
+            self._fit()
 
     def _fit(self) -> None:
         """Fit the density of what is no point mass, with its habit, on the scale of greatest evidence."""

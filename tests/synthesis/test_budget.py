@@ -88,9 +88,12 @@ def test_what_a_count_decides_stays_within_what_was_promised_before_it():
     assert plan().stage.epsilon is None and plan().stage.delta == 9.8e-7
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 1e4])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "prior"),
+    [(1e-9, 1e-6, "none"), (1e-4, 1e-6, "none"), (1e4, 1e-6, "none"), (98, 1e-3, "tan")],
+)
 @pytest.mark.parametrize("counted", [False, True])
-def test_extreme_epsilons_are_planned(epsilon, counted):
-    """Catches the text of a root finder that has no bracket, or a total variation of 1 as a target."""
-    releases = plan(epsilon=epsilon, delta=1e-6, steps=4, sampling_prob=1.0, prior="none", counted=counted)
-    assert Profile(releases.events).epsilon(1e-6) <= epsilon
+def test_extreme_epsilons_are_planned(epsilon, delta, prior, counted):
+    """Catches a root finder's text where there is no bracket, and a total variation near 1 as a target."""
+    releases = plan(epsilon=epsilon, delta=delta, steps=4, sampling_prob=1.0, prior=prior, counted=counted)
+    assert Profile(releases.events).epsilon(delta) <= epsilon
