@@ -22,15 +22,16 @@ from sklearn.datasets import load_digits
 
 from dpsynth import datasets
 from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.attacks.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records
 from dpsynth.attacks.adversary.game import largest_exceedance
-from dpsynth.gan.settings import TrainingSettings
-from dpsynth.papers.mosaicrown.rdp import noise_for_belief_rdp
+from dpsynth.audits.adversary import critic
+from dpsynth.audits.adversary.setting import Setting
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.report.drawing import beliefs as drawing
 from dpsynth.report.drawing.style import save, styled
-from dpsynth.runs.adversary import classifier, critic
-from dpsynth.runs.adversary.playing import Played, play
-from dpsynth.runs.adversary.setting import Setting
+from dpsynth.research.adversary import classifier
+from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records
+from dpsynth.research.adversary.playing import Played, play
+from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp
 
 BELIEF, DELTA, STEPS = 0.9, 0.01, 30
 TABLE = "breast_cancer"

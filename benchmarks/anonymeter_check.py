@@ -32,7 +32,7 @@ from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.shadow import learned_guesses, shadow_attack
 from dpsynth.attacks.synthetic.suite import QUICK, attack_tables
 from dpsynth.evaluation.tables import Tables
-from dpsynth.runs.attacked import attacked_run
+from dpsynth.runs.attack_inputs import attacked_run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 from attacked_tables import MIXED, patients

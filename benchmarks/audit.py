@@ -46,7 +46,7 @@ FAULTS = {
 
 
 def demo() -> Any:
-    from dpsynth.runs.audited import to_audit
+    from dpsynth.runs.audit_inputs import to_audit
 
     return to_audit(DEMO)
 
@@ -215,7 +215,7 @@ def main() -> None:
     if args.child:
         print(json.dumps(child(args.child, args.trials)))
         return
-    from dpsynth.gan.quiet import load_tensorflow_quietly
+    from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 
     load_tensorflow_quietly()
     kept = Kept(args.out)

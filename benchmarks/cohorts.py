@@ -24,8 +24,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from dpsynth.cohorts.studies import STUDIES
-from dpsynth.cohorts.tables import COLUMNS, find_tables
+from dpsynth.datasets.cohorts.studies import STUDIES
+from dpsynth.datasets.cohorts.tables import COLUMNS, find_tables
 
 RESULTS = Path(__file__).parent / "results" / "cohorts.md"
 NUMBERS = ("subject_id", "hadm_id", "icustay_id")

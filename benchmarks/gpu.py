@@ -28,9 +28,9 @@ COLUMNS, STEPS = 64, 20
 
 def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
     """A training run on made-up records; the bank stands for draws of a prior."""
-    from dpsynth.gan.settings import TrainingSettings
-    from dpsynth.gan.training import Trainer
     from dpsynth.mechanism.plan import Plan
+    from dpsynth.model.wgan.settings import TrainingSettings
+    from dpsynth.model.wgan.training import Trainer
     from dpsynth.table.layout import Layout
 
     rng = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def arguments_of(trainer) -> tuple:
     """What the compiled loop is called with, for one chunk."""
     import tensorflow as tf
 
-    from dpsynth.gan.training import initial_state
+    from dpsynth.model.wgan.training import initial_state
 
     rng = np.random.default_rng(1)
     state = initial_state(trainer.layout, trainer.settings, with_prior=True, rng=rng)

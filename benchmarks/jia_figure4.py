@@ -32,7 +32,7 @@ from scipy.special import logsumexp
 
 from dpsynth.accounting import Profile
 from dpsynth.accounting.events.events import training_event
-from dpsynth.papers.jia.tvd import sampled_gaussian_kl
+from dpsynth.accounting.tv_bounds import sampled_gaussian_kl
 
 ACCURACIES = (0.8, 0.7, 0.6, 0.55)
 PRINTED = {"DP": ("1.4", "2.0", "3.7", "7"), "TVD": ("0.7", "0.8", "1.4", "2.4")}

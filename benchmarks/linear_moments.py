@@ -17,9 +17,9 @@ import numpy as np
 from study_cases import CASES
 from study_trials import Trial, seed
 
-from dpsynth.regression.families import RESIDUAL_BOUND
-from dpsynth.regression.newton import mode
 from dpsynth.releases.score import symmetric, triangle
+from dpsynth.studies.families import RESIDUAL_BOUND
+from dpsynth.studies.newton import mode
 from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.studies import DRAWS
 

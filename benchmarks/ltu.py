@@ -32,9 +32,9 @@ def say(text: str) -> None:
 
 
 def attacked(name, sides, folder, *, scenario, rounds, retrainings, splits, jobs):
-    from dpsynth.attacks.ltu.experiment import attack_trainer
-    from dpsynth.attacks.ltu.rounds import Design
-    from dpsynth.attacks.ltu.trainers import classifier
+    from dpsynth.research.ltu.experiment import attack_trainer
+    from dpsynth.research.ltu.rounds import Design
+    from dpsynth.research.ltu.trainers import classifier
 
     design = Design(scenario=scenario, retrainings=retrainings, splits=splits)
     start = time.perf_counter()
@@ -48,7 +48,7 @@ def attacked(name, sides, folder, *, scenario, rounds, retrainings, splits, jobs
 
 def of_table(dataset: str, records: int):
     from dpsynth import datasets
-    from dpsynth.attacks.ltu.samples import Sides, sides_of_table
+    from dpsynth.research.ltu.samples import Sides, sides_of_table
 
     if dataset == "digits":  # scikit-learn's, in place of the thesis's images
         from sklearn.datasets import load_digits
@@ -60,7 +60,7 @@ def of_table(dataset: str, records: int):
 
 
 def classifiers(options) -> None:
-    from dpsynth.attacks.ltu.trainers import classifiers as ten
+    from dpsynth.research.ltu.trainers import classifiers as ten
 
     sides = of_table(options.dataset, options.records)
     rows = []
@@ -114,8 +114,8 @@ def vectors(options) -> None:
     """SVC and pairs of which neither record is a support vector: is the model the same after the swap?"""
     from sklearn.svm import SVC
 
-    from dpsynth.attacks.ltu.retraining import candidate_rows
-    from dpsynth.attacks.ltu.trainers import Trainer
+    from dpsynth.research.ltu.retraining import candidate_rows
+    from dpsynth.research.ltu.trainers import Trainer
 
     sides = of_table(options.dataset, options.records)
     n, rows = sides.n_defender, np.arange(sides.n_defender)
@@ -244,7 +244,7 @@ def draw(found, path: Path) -> None:
 
 def synthesizers():
     from dpsynth import DPWGANGP
-    from dpsynth.gan.settings import TrainingSettings
+    from dpsynth.model.wgan.settings import TrainingSettings
 
     free = TrainingSettings(critic_constraint="none", penalty="data", average=0.0)
     return {
@@ -262,9 +262,9 @@ def criticised(task):
     from sklearn.neighbors import NearestNeighbors
 
     from dpsynth import datasets
-    from dpsynth.attacks.ltu.outcomes import pairs_result
     from dpsynth.evaluation.features import distance_features
     from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+    from dpsynth.research.ltu.outcomes import pairs_result
     from dpsynth.runs.critic_scores import CriticTrainer
 
     dataset, name, seed, records = task

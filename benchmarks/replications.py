@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.files.markdown import inert
-from dpsynth.studies.catalogue import find_protocol, names
-from dpsynth.studies.running import run_study
+from dpsynth.research.replications.catalogue import find_protocol, names
+from dpsynth.research.replications.running import run_study
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "replications"
 #: sheets of a page, in this order

@@ -33,13 +33,16 @@ from soft_label_figures import draw
 
 import dpsynth
 from dpsynth.attacks.bayes import tpr_at_fpr
-from dpsynth.defenses.soft_labels.attacked import Attacked, Records, attack_procedure
-from dpsynth.defenses.soft_labels.classifiers import WeightedCopies
-from dpsynth.defenses.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
-from dpsynth.defenses.soft_labels.label_models import LeaveOut, leave_out
-from dpsynth.defenses.soft_labels.procedure import Procedure
-from dpsynth.defenses.soft_labels.regression import SoftTargetRegressor
-from dpsynth.defenses.soft_labels.targets import (
+from dpsynth.evaluation.estimates import auc, quantile
+from dpsynth.evaluation.features import ClassifierEncoding
+from dpsynth.files.rounds import carry_out
+from dpsynth.research.soft_labels.attacked import Attacked, Records, attack_procedure
+from dpsynth.research.soft_labels.classifiers import WeightedCopies
+from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
+from dpsynth.research.soft_labels.label_models import LeaveOut, leave_out
+from dpsynth.research.soft_labels.procedure import Procedure
+from dpsynth.research.soft_labels.regression import SoftTargetRegressor
+from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,
     OptimallySoft,
@@ -48,9 +51,6 @@ from dpsynth.defenses.soft_labels.targets import (
     Smoothed,
     one_hot,
 )
-from dpsynth.evaluation.estimates import auc, quantile
-from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.files.rounds import carry_out
 
 HERE = Path(__file__).parent / "results"
 SOFT = [OptimallySoft(alpha) for alpha in (0.0, 0.25, 0.5, 1.0)]

@@ -17,9 +17,9 @@ import time
 
 import numpy as np
 
-from dpsynth.gan.settings import TrainingSettings
-from dpsynth.gan.training import Trainer
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.training import Trainer
 from dpsynth.table.layout import Layout
 
 

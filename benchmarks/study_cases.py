@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth.regression.study import Study
+from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 
 NULLS = (

@@ -23,10 +23,10 @@ from dpsynth.errors import DpsynthError, PrivacyError
 from dpsynth.evaluation.replication.design_matrix import design
 from dpsynth.evaluation.replication.likelihood import Fit, fit
 from dpsynth.evaluation.replication.separation import slope_priors
-from dpsynth.regression.design import StudyDesign
-from dpsynth.regression.newton import mode
-from dpsynth.regression.study import Study
-from dpsynth.regression.terms import model_terms
+from dpsynth.studies.design import StudyDesign
+from dpsynth.studies.newton import mode
+from dpsynth.studies.study import Study
+from dpsynth.studies.terms import model_terms
 from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Schema

@@ -2,9 +2,9 @@
 
 Trains the `healthgan` preset without noise, takes the published sensitivity of Algorithm 1 at the critic's
 weights on the way (interval bounds plus lambda times Theorem 3.1.3 as printed; bounds add, see the modules of
-`dpsynth.bounds`), and composes ``z_t = 2 sigma_dp / Delta_t`` over the thesis's million critic steps:
-``rho = sum 1 / (2 z_t^2)``, ``epsilon <= rho + 2 sqrt(rho log(1 / delta))``, unamplified. The tight bound of
-this package stands beside it.
+`dpsynth.mechanism.bounds`), and composes ``z_t = 2 sigma_dp / Delta_t`` over the thesis's million critic
+steps: ``rho = sum 1 / (2 z_t^2)``, ``epsilon <= rho + 2 sqrt(rho log(1 / delta))``, unamplified. The tight
+bound of this package stands beside it.
 
     python benchmarks/thesis_epsilon.py [--data breast_cancer] [--sigma 1e-4] [--steps 2000]
 """
@@ -19,16 +19,17 @@ import numpy as np
 
 import dpsynth
 from dpsynth.accounting import Ledger
-from dpsynth.bounds.domain import Domain
-from dpsynth.bounds.interval import gradient_box
-from dpsynth.bounds.lipschitz import spectral_norm_bound
-from dpsynth.bounds.penalty import penalty_radii, published_penalty_radii
-from dpsynth.gan.training import Trainer, TrainingState, initial_state
-from dpsynth.gan.weights import unflatten
+from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.bounds.gradient_box import gradient_box
+from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
+from dpsynth.mechanism.bounds.penalty import penalty_radii, published_penalty_radii
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.columns.marginals import estimate_marginals
+from dpsynth.model.wgan.training import Trainer, TrainingState, initial_state
+from dpsynth.model.wgan.weights import unflatten
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import presets
+from dpsynth.synthesis import default_rules
 from dpsynth.table.encoder import Encoder
 
 THESIS_STEPS = 5 * 200_000
@@ -63,10 +64,10 @@ def main() -> None:
     n, rng = train.schema.n_public, np.random.default_rng(0)
     records = train.schema.conform(train.frame).frame
     release = MarginalsRelease(schema=train.schema, n=n, noise_multiplier=None)
-    marginals = Ledger().run(release, FrameRecords(records), rng)
+    marginals = estimate_marginals(release, Ledger().run(release, FrameRecords(records), rng))
     encoder = Encoder(train.schema, marginals, numeric="minmax", categorical="sdv")
-    settings = presets.healthgan(train.schema)
-    batch = presets.batch_size("healthgan", n)
+    settings = default_rules.healthgan(train.schema)
+    batch = default_rules.batch_size("healthgan", n)
     domain = Domain.from_layout(encoder.layout, centred=True)
     points = encoder.transform(records, rng)
     per_segment = args.steps // args.segments

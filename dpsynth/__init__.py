@@ -10,11 +10,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsynth import accounting, datasets, errors, evaluation, papers, table
+    from dpsynth import accounting, datasets, errors, evaluation, table
     from dpsynth.evaluation import evaluate
-    from dpsynth.gan.settings import TrainingSettings
-    from dpsynth.regression.combining import combine
-    from dpsynth.regression.study import Study
+    from dpsynth.model.wgan.settings import TrainingSettings
+    from dpsynth.studies.combining import combine
+    from dpsynth.studies.study import Study
     from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
     from dpsynth.table.schema import Column, Schema
@@ -24,15 +24,15 @@ __version__ = "0.1.0"
 _HOME = {
     "DPWGANGP": "dpsynth.synthesis.synthesizer",
     "load": "dpsynth.synthesis.synthesizer",
-    "combine": "dpsynth.regression.combining",
+    "combine": "dpsynth.studies.combining",
     "evaluate": "dpsynth.evaluation",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
-    "TrainingSettings": "dpsynth.gan.settings",
+    "TrainingSettings": "dpsynth.model.wgan.settings",
     "Shares": "dpsynth.synthesis.budget",
-    "Study": "dpsynth.regression.study",
+    "Study": "dpsynth.studies.study",
 }
-_MODULES = ("accounting", "datasets", "errors", "evaluation", "papers", "table")
+_MODULES = ("accounting", "datasets", "errors", "evaluation", "table")
 
 __all__ = [
     "DPWGANGP",
@@ -49,7 +49,6 @@ __all__ = [
     "evaluate",
     "evaluation",
     "load",
-    "papers",
     "table",
 ]
 

@@ -7,6 +7,8 @@ heavy is imported by the command that needs it.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from dpsynth.commands import (
+from dpsynth.errors import DpsynthError, InputError, PrivacyError
+from dpsynth.runs.commands import (
     account,
     attack,
     calibrate,
@@ -28,7 +31,6 @@ from dpsynth.commands import (
     schema,
     study,
 )
-from dpsynth.errors import DpsynthError, InputError, PrivacyError
 
 app = typer.Typer(
     name="dpsynth",
@@ -43,12 +45,28 @@ app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate_table)
 app.command("report")(report.draw_report)
 app.command("calibrate")(calibrate.print_noise)
-app.add_typer(account.app, name="account")
-app.add_typer(attack.app, name="attack")
-app.add_typer(data.app, name="data")
-app.add_typer(cohort.app, name="cohort")
-app.add_typer(schema.app, name="schema")
-app.add_typer(study.app, name="study")
+_GROUPS = {
+    "account": account.app,
+    "attack": attack.app,
+    "data": data.app,
+    "cohort": cohort.app,
+    "schema": schema.app,
+    "study": study.app,
+}
+
+
+def _add_groups() -> None:
+    """Add the groups of commands, with those of `dpsynth.research` where that room is installed."""
+    if importlib.util.find_spec("dpsynth.research") is not None:
+        _GROUPS["replication"] = typer.Typer(help="Repeat published studies on synthetic records.")
+        research = importlib.import_module("dpsynth.research.commands")
+        for (group, name), function in research.COMMANDS.items():
+            _GROUPS[group].command(name)(function)
+    for group, commands in _GROUPS.items():
+        app.add_typer(commands, name=group)
+
+
+_add_groups()
 
 
 @app.callback(invoke_without_command=True)

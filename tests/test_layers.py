@@ -16,24 +16,19 @@ ROOT = Path(dpsynth.__file__).parent
 LAYERS = [
     ("errors", "checks", "cluster", "files", "optional"),
     ("table",),
-    ("regression",),
+    ("studies",),
     ("accounting",),
-    ("bounds",),
     ("mechanism",),
     ("releases",),
-    ("gan",),
+    ("model",),
     ("synthesis",),
     ("datasets",),
-    ("cohorts",),
     ("evaluation",),
     ("attacks",),
-    ("defenses",),
     ("report",),
-    ("papers",),
     ("audits",),
-    ("runs",),
-    ("studies",),
-    ("commands", "cli"),
+    ("runs", "cli"),
+    ("research",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -60,33 +55,11 @@ def test_imports_run_one_way(path):
     assert not late, f"{path.name} (layer {home}) imports {sorted(late)}"
 
 
-@pytest.mark.parametrize(
-    "home", ["evaluation", "attacks", "defenses", "datasets", "accounting", "report", "papers"]
-)
+@pytest.mark.parametrize("home", ["evaluation", "attacks", "datasets", "accounting", "report"])
 def test_evaluators_and_accounting_never_import_the_gan(home):
     """Catches an evaluator that knows our own generator."""
     for path in (ROOT / home).rglob("*.py"):
-        assert not imported(path) & {"gan", "synthesis", "mechanism", "bounds"}, path
-
-
-#: Who may look into the papers: the command that prints their closed forms, draws and verifies, and
-#: the one that plays an experiment of a paper with its noise.
-READERS_OF_PAPERS = {
-    "commands/account.py",
-    "commands/attack_adversary.py",
-    "commands/costs.py",
-    "commands/mechanisms.py",
-}
-
-
-def test_no_run_needs_a_paper():
-    """Catches a run, a report or an accounting that rests on what only theory and figures need."""
-    readers = {
-        str(path.relative_to(ROOT))
-        for path in ROOT.rglob("*.py")
-        if path.relative_to(ROOT).parts[0] not in ("papers", "__init__.py") and "papers" in imported(path)
-    }
-    assert readers == READERS_OF_PAPERS
+        assert not imported(path) & {"model", "synthesis", "mechanism"}, path
 
 
 @pytest.mark.parametrize(
@@ -104,7 +77,7 @@ def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper(module):
     """Catches an import that makes sampling wait for TensorFlow, Dask or a downloader, or read a paper."""
     code = (
         f"import sys, {module}; "
-        "assert not {'tensorflow', 'distributed', 'dpsynth.papers', 'pooch', 'requests'} & sys.modules.keys()"
+        "assert not {'tensorflow', 'distributed', 'dpsynth.research.papers', 'pooch'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -143,7 +116,6 @@ def test_public_names():
         "evaluate",
         "evaluation",
         "load",
-        "papers",
         "table",
     ]
     assert all(hasattr(dpsynth, name) for name in dpsynth.__all__)

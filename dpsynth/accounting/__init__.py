@@ -11,8 +11,9 @@
 `ledger`             what was read from one private table, and what all of it guarantees
 ===================  ======================================================================================
 
-Only what a run needs is here; theory, figures and golden values of the papers are in :mod:`dpsynth.papers`.
-Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
+Only what a run needs is here; theory, figures and golden values of the papers are in
+:mod:`dpsynth.research.papers`. Nothing loads TensorFlow, and dp_accounting is loaded when the first event is
+made.
 """
 
 from dpsynth.accounting.calibration.search import calibrate, calibrate_training

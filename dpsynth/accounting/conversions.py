@@ -1,7 +1,8 @@
 """Conversions between epsilon, delta, total variation (TV), Gaussian mu and belief: one formula each.
 
-Everything else about these measures, and what the papers do with them, is in :mod:`dpsynth.papers`; here is
-what composing and reading a privacy loss takes. Arguments out of range or NaN raise InputError by name.
+Everything else about these measures, and what the papers do with them, is in :mod:`dpsynth.research.papers`;
+here is what composing and reading a privacy loss takes. Arguments out of range or NaN raise InputError by
+name.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ import pandas as pd
 
 from dpsynth.accounting.events.events import exponential_mechanism_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.audited import Audited
-from dpsynth.attacks.audit.judging import Declared, judge
-from dpsynth.audits.watching import Remembered
+from dpsynth.attacks.audit.trials import Declared, judge
+from dpsynth.attacks.audit.verdict import Audited
+from dpsynth.audits.recording_ledger import Remembered
 from dpsynth.errors import InputError
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.bins import Bins

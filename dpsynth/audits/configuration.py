@@ -18,16 +18,16 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.audited import Audited
-from dpsynth.attacks.audit.judging import Declared
+from dpsynth.attacks.audit.trials import Declared
+from dpsynth.attacks.audit.verdict import Audited
 from dpsynth.audits.choices import audit_choices
+from dpsynth.audits.recording_ledger import WatchingLedger
 from dpsynth.audits.releases import OTHERS, TRIED, audit_release, typical_records, uniform_records
-from dpsynth.audits.watching import WatchingLedger
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.gan.quiet import load_tensorflow_quietly
-from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fitting

@@ -4,7 +4,7 @@ The tables are one record and none. A run releases T noisy sums at the weights o
 beforehand, by the program's own updates at a learning rate so large that only the projection keeps the
 weights where the noise takes them to be. At each of them the record's gradient is the farthest one that is
 possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gives to a record. Noise,
-sample, centre and weight are those of `dpsynth.gan.step`, compiled.
+sample, centre and weight are those of `dpsynth.model.wgan.step`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
 """
@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.audited import Audited
-from dpsynth.attacks.audit.judging import Declared, judge
+from dpsynth.attacks.audit.trials import Declared, judge
+from dpsynth.attacks.audit.verdict import Audited
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
-from dpsynth.gan.canary import CanaryStep
-from dpsynth.gan.settings import TrainingSettings
-from dpsynth.gan.step import State
-from dpsynth.gan.training import build_step, initial_state
-from dpsynth.gan.weights import unflatten
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.canary import CanaryStep
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.step import State
+from dpsynth.model.wgan.training import build_step, initial_state
+from dpsynth.model.wgan.weights import unflatten
 from dpsynth.table.layout import Layout
 
 Floats = NDArray[np.float64]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.audited import Audited
-from dpsynth.attacks.audit.judging import Declared, judge
+from dpsynth.attacks.audit.trials import Declared, judge
+from dpsynth.attacks.audit.verdict import Audited
+from dpsynth.audits.recording_ledger import WatchingLedger
 from dpsynth.audits.releases import OTHERS, cells, exact, uniform_records
-from dpsynth.audits.watching import WatchingLedger
 from dpsynth.errors import InputError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords

@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.audited import Audited
-from dpsynth.attacks.audit.judging import Declared, judge
-from dpsynth.audits.watching import Remembered
+from dpsynth.attacks.audit.trials import Declared, judge
+from dpsynth.attacks.audit.verdict import Audited
+from dpsynth.audits.recording_ledger import Remembered
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table.grid import Grid

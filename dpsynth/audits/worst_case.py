@@ -1,8 +1,8 @@
 """The gradient that lies as far out as is proved possible, computed a second time: NumPy, float64, LAPACK.
 
-Nothing of `dpsynth.bounds` or `dpsynth.mechanism` is used: spectral norms are singular values of the weights
-in use, and not what a projection promises. So a critic that was not projected has a gradient here that
-lies beyond the noise.
+Nothing of `dpsynth.mechanism.bounds` or `dpsynth.mechanism` is used: spectral norms are singular values of
+the weights in use, and not what a projection promises. So a critic that was not projected has a gradient here
+that lies beyond the noise.
 
 Pedersen (2022), Theorem 3.1.1 for the box; Bethune et al. (2023) for the ball; the smaller of the two in each
 layer, as the noise's shape measures it.

@@ -25,7 +25,7 @@ from dpsynth.evaluation.similarity.conformity import finer_than_declared, outsid
 from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.regression.estimates import Estimates
+from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
 #: called with a question and the part of the work on it that is done, in [0, 1]

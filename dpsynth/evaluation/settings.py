@@ -17,7 +17,7 @@ from dpsynth.evaluation.subsample import Most
 from dpsynth.evaluation.utility.models import Model, as_models
 from dpsynth.evaluation.utility.outcomes import check_outcome
 from dpsynth.files.options import Section, listed
-from dpsynth.regression.model import EffectsModel
+from dpsynth.studies.model import EffectsModel
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Schema
 

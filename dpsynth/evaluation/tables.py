@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dpsynth.errors import DataError, of_records
-from dpsynth.regression.estimates import Estimates
+from dpsynth.studies.estimates import Estimates
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
 

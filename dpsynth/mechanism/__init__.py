@@ -8,5 +8,5 @@
 `tf_privacy`   the same mechanism for loops written against TensorFlow Privacy
 =============  =======================================================================================
 
-Nothing here knows a model; :mod:`dpsynth.gan` trains one with it.
+Nothing here knows a model; :mod:`dpsynth.model.wgan` trains one with it.
 """

@@ -25,7 +25,8 @@ class CriticRelease(Generic[Trained]):
     """A training run under a plan (Pedersen 2022, Algorithm 1).
 
     The plan joins sampler, noise and event; the sensitivity of each step is proved from the critic's weights
-    while it runs (`dpsynth.gan.sensitivity`), and the step's noise is the plan's multiplier times that.
+    while it runs (`dpsynth.model.wgan.sensitivity`), and the step's noise is the plan's multiplier times
+    that.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 A record lies in exactly one cell: in the interval of its time, as ended by the event, last seen within the
 interval, or last seen at its very end; or in the cell of those whose time or event is not known. L2
-sensitivity 1 under add/remove one record. `dpsynth.regression.life_table` makes a survival curve of it.
+sensitivity 1 under add/remove one record. `dpsynth.studies.life_table` makes a survival curve of it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import PrivacyError
-from dpsynth.regression.life_table import ENDS
-from dpsynth.regression.terms import column_values
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
+from dpsynth.studies.life_table import ENDS
+from dpsynth.studies.terms import column_values
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]

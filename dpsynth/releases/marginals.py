@@ -1,16 +1,10 @@
-"""Private one-way histograms: the first thing bought and the base of encoder, prior and post-processing.
+"""Noisy counts of every column's values: the first statistic of a run, on which the others rest.
 
 Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by value.
-Gaussian noise is added. Counts of categories are projected on the simplex scaled to the number of records
-("norm-sub", theory of section 1.8); those of numbers become a distribution (`dpsynth.releases.denoising`).
-
-Where three columns or more may be missing, the number of missing values a record is one more histogram
-(`dpsynth.releases.panels`). Adjacency is add/remove one record throughout. A record lies in exactly one cell
-of each histogram, so that all counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian
-mechanism releases them.
-
-Each histogram's sum is one more measurement of the number of records. Where that is not public, it is
-estimated from all of them, so that its error falls on all values in proportion.
+Where three columns or more may be missing, the number of missing values a record is one more histogram.
+Adjacency is add/remove one record throughout. A record lies in exactly one cell of each histogram, so all
+counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian mechanism covers them.
+`dpsynth.model.columns.marginals` makes distributions of the counts.
 """
 
 from __future__ import annotations
@@ -23,18 +17,32 @@ import numpy as np
 
 from dpsynth.errors import ConfigError
 from dpsynth.releases.axes import GridAxis, MissingAxis
-from dpsynth.releases.denoising import denoise
 from dpsynth.releases.gaussian import Array, GaussianRelease
-from dpsynth.releases.panels import panel_of
-from dpsynth.releases.projection import norm_sub
 from dpsynth.releases.records import Records
 from dpsynth.table.grid import Grid
-from dpsynth.table.marginals import Counting, Marginals, make_grids
+from dpsynth.table.marginals import Counting, make_grids
 from dpsynth.table.schema import Schema
+
+#: With fewer columns that may be missing there is no panel to speak of.
+_FEWEST_COLUMNS = 3
+
+
+def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
+    """Columns whose missing values are counted together: all that may be missing, if they are three or more.
+
+    Examples
+    --------
+    >>> from dpsynth.table.column import Column
+    >>> lab = Column(name="lab", kind="continuous", lower=0, upper=1, missing=True)
+    >>> panel_of([Grid.from_column(lab)] * 3), panel_of([Grid.from_column(lab)] * 2)
+    ((0, 1, 2), ())
+    """
+    columns = tuple(j for j, grid in enumerate(grids) if grid.column.missing)
+    return columns if len(columns) >= _FEWEST_COLUMNS else ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarginalsRelease(GaussianRelease[Marginals]):
+class MarginalsRelease(GaussianRelease[list[Array]]):
     """Every column's histogram, and the number of missing values a record.
 
     Parameters
@@ -46,17 +54,11 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         Standard deviation of the noise of ``n``; 0 where it is public.
     counted : Counting, optional
         How an earlier release counted; by default a rule on public numbers.
-    onto : tuple of Grid, optional
-        Released cells of an earlier release, to which the distributions are summed up.
 
     Raises
     ------
     ConfigError
         If ``noise_multiplier`` or ``n`` is not positive, or ``n_std`` is negative.
-
-    References
-    ----------
-    Wang et al. (2020), section 4.3 (norm-sub).
 
     Examples
     --------
@@ -68,15 +70,14 @@ class MarginalsRelease(GaussianRelease[Marginals]):
     >>> frame = schema.conform(pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 10})).frame
     >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=None)
     >>> exact = Ledger().run(release, FrameRecords(frame), np.random.default_rng(0))
-    >>> exact.probabilities[0]
-    array([0.75, 0.25])
+    >>> exact
+    [array([30., 10.])]
     """
 
     schema: Schema
     n: float
     n_std: float = 0.0
     counted: Counting | None = None
-    onto: tuple[Grid, ...] | None = None
     name = "one-way marginals"
 
     def __post_init__(self) -> None:
@@ -164,41 +165,6 @@ class MarginalsRelease(GaussianRelease[Marginals]):
         names = tuple(self.schema.names[j] for j in self.panel)
         return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))
 
-    def finish(self, noisy: Sequence[Array]) -> Marginals:
-        """Distributions of each column, which belong to one number of records."""
-        n = self._records(noisy)
-        law = norm_sub(noisy[-1], n) / n if self.panel else None
-        by_value = iter(noisy[len(self.grids) :])
-        grids, probabilities = [], []
-        for j, (grid, fine) in enumerate(zip(self.grids, self.by_value, strict=True)):
-            values = None if fine is None else next(by_value)
-            found, counts = denoise(grid, noisy[j], self.noise_std, n, values)
-            if self.onto is not None:
-                found, counts = self.onto[j], found.summed(counts, self.onto[j])
-            grids.append(found)
-            probabilities.append(counts / counts.sum())
-        shown = zip(self.grids, grids, probabilities, strict=True)
-        flat = (found.column.name for grid, found, p in shown if self._flattened(grid, n * p))
-        return Marginals(
-            grids=tuple(grids),
-            probabilities=tuple(probabilities),
-            flattened=tuple(flat),
-            n=n,
-            noise_multiplier=self.noise_multiplier,
-            counting=self.counting,
-            missing_law=law,
-        )
-
-    def _flattened(self, grid: Grid, counts: Array) -> bool:
-        """Whether noise of two deviations hides most categories' records, or a quarter of the numbers."""
-        if grid.ordered:
-            return bool(counts.sum() / 4 < 2 * self.noise_std * np.sqrt(grid.present / 4))
-        return bool(counts[counts > 2 * self.noise_std].sum() < counts.sum() / 2)
-
-    def _records(self, noisy: Sequence[Array]) -> float:
-        """The number of records, from its own count and the sums of all histograms, by their precision."""
-        if not self.n_std or not self.noise_std:
-            return float(self.n)
-        precisions = [self.n_std**-2.0, *(1.0 / (len(counts) * self.noise_std**2) for counts in noisy)]
-        sums = [self.n, *(float(counts.sum()) for counts in noisy)]
-        return max(1.0, float(np.rint(np.average(sums, weights=precisions))))
+    def finish(self, noisy: Sequence[Array]) -> list[Array]:
+        """The noisy counts, in the order of `query`."""
+        return list(noisy)

@@ -3,7 +3,7 @@
 A Wasserstein critic that is linear in fixed features of a record asks for one number of the data, their mean
 feature; with it released, the critic's best answer to any generator follows without another reading. Here the
 features are those of pairs of columns (`dpsynth.releases.features`), their sum is read once under Gaussian
-noise, and `dpsynth.releases.tilting` makes the prior's draws agree with it.
+noise, and `dpsynth.model.reweighting.fit_reweighting` makes the prior's draws agree with it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The gradient of a log likelihood is a sum over records, and so is its information; our own technique with a
 critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is ``g = sum_j
-r_j x_j`` (`dpsynth.regression.families`). It is whitened by a matrix A made from synthetic draws, so that one
+r_j x_j`` (`dpsynth.studies.families`). It is whitened by a matrix A made from synthetic draws, so that one
 spherical noise is in every direction in proportion to what the records know there, and weighted:
 
     w(x) = min(1, C / reach(x)),   reach(x) = max over every outcome of |A g|.
@@ -22,9 +22,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import PrivacyError
-from dpsynth.regression.design import StudyDesign
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
+from dpsynth.studies.design import StudyDesign
 
 Floats = NDArray[np.float64]
 

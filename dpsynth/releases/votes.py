@@ -5,7 +5,7 @@ synthetic data via foundation model APIs 1: images", for tables: one histogram o
 the prior's draws (`dpsynth.releases.groups`). It asks about all columns at once, so that it sees what tables
 and moments of few columns cannot: parities, curves, formulas. Groups have edges, and curves do not: the same
 release sums random Fourier features (`dpsynth.releases.fourier`), which see smooth structure through less
-noise than groups. `dpsynth.releases.voting` weighs the draws by both.
+noise than groups. `dpsynth.model.reweighting.fit_weights` weighs the draws by both.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.json_text import dump_json
 from dpsynth.files.storage import check_same_ledger
-from dpsynth.regression.estimates import MEASURES, Estimates
 from dpsynth.report.markdown import to_markdown
 from dpsynth.report.run_report import RunReport
+from dpsynth.studies.estimates import MEASURES, Estimates
 
 #: files of a report, and those that it is read from beside them
 REPORT_JSON, REPORT_MD, REPORT_HTML = "report.json", "report.md", "report.html"

@@ -24,7 +24,7 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.json_text import finite
-from dpsynth.regression.estimates import Estimates
+from dpsynth.studies.estimates import Estimates
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
 _TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")

@@ -6,10 +6,10 @@ with intervals that hold both errors; page and Markdown say it in the same words
 
 from __future__ import annotations
 
-from dpsynth.regression.digits import effect_texts
-from dpsynth.regression.estimates import Estimates
-from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.run_report import RunReport
+from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.survival_curve import SurvivalCurve
 
 #: of every interval here
 LEVEL = 0.95

@@ -85,7 +85,7 @@ def attempts_on_releases(
         yield from audited.attempts()
         progress((place + 1) / steps)
     if played and found.plan is not None:
-        from dpsynth.runs.adversary.quick import quick_attempts
+        from dpsynth.audits.adversary.quick import quick_attempts
 
         records = tables.train.head(_most_watched(found.layout.dim))
         points = model.model_.encoder.transform(records, on_records).astype(np.float64)

@@ -17,7 +17,7 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.files.atomic import write_text
 from dpsynth.files.options import Section
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
-from dpsynth.regression.study import Study, read_studies
+from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
 from dpsynth.table.csv_format import CsvFormat
 
@@ -119,7 +119,7 @@ class RunConfig(Section):
     model : ModelConfig
     studies : tuple of Study
         Regressions that part of the budget buys, each a text or a mapping with the keys of
-        :class:`~dpsynth.regression.study.Study`.
+        :class:`~dpsynth.studies.study.Study`.
     sample : SampleConfig
     evaluate : EvaluateConfig
     attack : AttackConfig

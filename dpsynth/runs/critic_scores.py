@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import InputError
-from dpsynth.gan.quiet import load_tensorflow_quietly
-from dpsynth.gan.settings import TrainingSettings
-from dpsynth.gan.weights import Weights, unflatten
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.weights import Weights, unflatten
 from dpsynth.releases.critic import CriticRelease
-from dpsynth.synthesis import fitting, presets
-from dpsynth.synthesis.intake import confess, conformed, records_of
-from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis import default_rules, fitting
+from dpsynth.synthesis.check_inputs import confess, conformed, records_of
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
@@ -53,7 +53,7 @@ class CriticScore:
         load_tensorflow_quietly()
         import tensorflow as tf
 
-        from dpsynth.gan.critic import Activation, critic_pass
+        from dpsynth.model.wgan.critic import Activation, critic_pass
 
         records = conformed(self.model.encoder.schema, frame)
         # where a value lies in its cell is drawn; the same for every call
@@ -67,7 +67,7 @@ class CriticScore:
 
 @dataclass(frozen=True, eq=False)
 class CriticTrainer:
-    """Train a synthesizer and keep its critic: what ``dpsynth.attacks.ltu.generators`` attacks.
+    """Train a synthesizer and keep its critic: what ``dpsynth.research.ltu.generators`` attacks.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class CriticTrainer:
             whole = dataclasses.replace(released, weights=state.generator)
             return CriticScore(whole, critic, blueprint.training, ledger)
 
-        words = presets.describe_sensitivity(blueprint.training, releases.plan.noise_shape)
+        words = default_rules.describe_sensitivity(blueprint.training, releases.plan.noise_shape)
         steps: CriticRelease[CriticScore] = CriticRelease(
             plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
         )

@@ -11,10 +11,10 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.files.storage import check_same_ledger
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.reporting import new_report
+from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 

@@ -2,8 +2,8 @@
 
 Table, model and ledger are written into a temporary folder beside the target, which is renamed when they are
 complete: a run that fails before leaves nothing half-written, and what comes after
-(:mod:`dpsynth.runs.judging`) finds them in place. An interrupt during training leaves a *private* checkpoint
-(:mod:`dpsynth.runs.checkpoints`), from which the same run can go on once.
+(:mod:`dpsynth.runs.evaluation`) finds them in place. An interrupt during training leaves a *private*
+checkpoint (:mod:`dpsynth.runs.checkpoints`), from which the same run can go on once.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from dpsynth.datasets.split import training_schema
 from dpsynth.errors import ConfigError, InputError, of_records
 from dpsynth.files import storage
 from dpsynth.files.targets import claimed
+from dpsynth.model.rejection import Acceptance
 from dpsynth.report.folder import LEDGER, REPORT_JSON
 from dpsynth.runs import checkpoints
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.judging import Finished, judge
-from dpsynth.runs.opened import MODEL, SYNTHETIC
+from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import check_run
 from dpsynth.runs.reporting import new_report
+from dpsynth.runs.run_folder import MODEL, SYNTHETIC
 from dpsynth.runs.tables import EVALUATED_ROWS, load_table, split_table
-from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table

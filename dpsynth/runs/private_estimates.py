@@ -19,9 +19,9 @@ from dpsynth.files.json_text import dump_json
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml
-from dpsynth.regression.digits import effect_texts
-from dpsynth.regression.estimates import Estimates
-from dpsynth.regression.study import Study, read_studies
+from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.derived import inputs_of

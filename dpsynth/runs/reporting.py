@@ -9,8 +9,8 @@ from importlib import metadata
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.run_report import RunReport
+from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
 _PACKAGES = ("dpsynth", "dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")

@@ -7,8 +7,8 @@ import pandas as pd
 from dpsynth import datasets
 from dpsynth.datasets.table import Table
 from dpsynth.evaluation.tables import Tables
-from dpsynth.regression.estimates import Estimates
 from dpsynth.runs.config import RunConfig
+from dpsynth.studies.estimates import Estimates
 
 #: rows of a synthetic table that are kept in memory for evaluation, whatever its length
 EVALUATED_ROWS = 500_000

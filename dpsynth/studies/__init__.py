@@ -1,1 +1,1 @@
-"""Published studies run again: on real records, on synthetic ones, and with declared private estimates."""
+"""Regressions that studies fit: what they are, declared beforehand, and what is known of their effects."""

@@ -25,13 +25,13 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
-from dpsynth.regression.study import Study
+from dpsynth.model.base_model.network import PriorReleases
+from dpsynth.model.study_samples.study_releases import StudyReleases
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.moments import MomentsRelease
-from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.structure import Kind
-from dpsynth.releases.study import StudyReleases
 from dpsynth.releases.votes import VotesRelease
+from dpsynth.studies.study import Study
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:

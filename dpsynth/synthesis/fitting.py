@@ -20,23 +20,24 @@ from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.files import storage
-from dpsynth.gan.quiet import load_tensorflow_quietly
-from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.columns.marginals import estimate_marginals
+from dpsynth.model.generator import GeneratorModel, independent_points
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Kind
-from dpsynth.synthesis import presets, refining
+from dpsynth.synthesis import default_rules, refinements
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
-from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.refining import Refinements, release_refinements
+from dpsynth.synthesis.refinements import Refinements, release_refinements
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
-    from dpsynth.gan.training import TrainingState
+    from dpsynth.model.wgan.training import TrainingState
 
 # Rows of the bank of prior draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
@@ -117,8 +118,8 @@ def count_records(
 def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
     """The blueprint of a fit; reads no records. ``n_std`` is the noise of a private number of records."""
     thesis = options.preset == "healthgan"
-    training = presets.healthgan(schema) if thesis else options.training or presets.training(n)
-    batch = min(n, options.batch_size or presets.batch_size(options.preset, n))
+    training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)
+    batch = min(n, options.batch_size or default_rules.batch_size(options.preset, n))
     prior: Kind | None = None
     if options.has_prior and options.prior != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
@@ -128,10 +129,12 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
     steps, moments, votes = options.steps(known), options.moments, options.votes
     usual_shares = options.shares or Shares()
     if moments == "auto":
-        moments = presets.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
+        moments = default_rules.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
     if votes == "auto":
         room = options.shares is None or not steps or options.shares.with_votes < 1
-        votes = moments and room and presets.buys_votes(known, options.epsilon, delta, usual_shares.votes)
+        votes = (
+            moments and room and default_rules.buys_votes(known, options.epsilon, delta, usual_shares.votes)
+        )
     iterations = -(-steps // training.critic_steps)
     plan = None
     if iterations:
@@ -155,7 +158,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
         studies=options.studies,
         n_std=n_std,
     )
-    shares = options.shares or presets.shares(steps, needs.votes)
+    shares = options.shares or default_rules.shares(steps, needs.votes)
     return Blueprint(needs, delta, training, shares)
 
 
@@ -184,7 +187,9 @@ def release_model(
     """Encoder, marginals, prior and what it is refined by, paid for; the generator is not trained yet."""
     schema, training = blueprint.needs.schema, blueprint.training
     thesis = options.preset == "healthgan"
-    marginals = None if releases.marginals is None else ledger.run(releases.marginals, records, rng)
+    marginals = None
+    if releases.marginals is not None:
+        marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
     prior, bought = None, Refinements()
     if releases.prior is not None and marginals is not None:
         prior = releases.prior.run(ledger, records, marginals, rng)
@@ -211,7 +216,7 @@ def refined(model: GeneratorModel, bought: Refinements, rng: np.random.Generator
     """The model with its prior refined by what was bought: post-processing."""
     if model.prior is None:
         return model
-    return dataclasses.replace(model, prior=refining.refined(model.prior, bought, rng))
+    return dataclasses.replace(model, prior=refinements.refined(model.prior, bought, rng))
 
 
 @dataclass(frozen=True)
@@ -245,7 +250,7 @@ class Training:
         def train(records: pd.DataFrame, plan: Plan, rng: np.random.Generator) -> Trained:
             return train_generator(records, plan, rng, self, state)
 
-        words = presets.describe_sensitivity(self.settings, plan.noise_shape)
+        words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
         return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage)
 
 
@@ -278,8 +283,8 @@ def trained_state(
         Where to go on from.
     """
     load_tensorflow_quietly()
-    from dpsynth.gan.checkpoint import write_checkpoint
-    from dpsynth.gan.training import Trainer
+    from dpsynth.model.wgan.checkpoint import write_checkpoint
+    from dpsynth.model.wgan.training import Trainer
 
     model, settings = training.model, training.settings
     bank = None

@@ -8,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import PrivacyError
 from dpsynth.files.options import Section
-from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import NoiseShape
-from dpsynth.regression.study import Study, read_studies
-from dpsynth.synthesis import presets
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.studies.study import Study, read_studies
+from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Shares
 
 
@@ -46,7 +46,7 @@ class ModelOptions(Section):
     def steps(self, n: float | None) -> int:
         """Critic steps of a fit of so many records; None where their number is private."""
         if self.training_steps == "auto":
-            return presets.critic_steps(n, prior=self.has_prior, moments=self.moments is not False)
+            return default_rules.critic_steps(n, prior=self.has_prior, moments=self.moments is not False)
         return self.training_steps
 
     @property

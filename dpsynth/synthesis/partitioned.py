@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsynth.cluster import each
-from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.rejection import Acceptance
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.rejection import Acceptance
 from dpsynth.table.io import write_table
 from dpsynth.table.rules import Where, parse_where
 

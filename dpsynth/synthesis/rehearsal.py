@@ -3,9 +3,9 @@
 A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
 bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
 real one are drawn: predictors of the prior's draws, weighted and mapped to what the released information
-tells (`dpsynth.releases.mending`), and outcomes from the study's regression. Each is read as the records
-were, by the study's own releases with the same noise multipliers and fresh noise, and estimated by the same
-code from draws of the prior as they are.
+tells (`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read as
+the records were, by the study's own releases with the same noise multipliers and fresh noise, and estimated
+by the same code from draws of the prior as they are.
 
 A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
 check is post-processing of released numbers, and free. It shows what noise, bounds and the prior of the
@@ -26,15 +26,15 @@ from scipy import stats
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.errors import InputError
-from dpsynth.regression.design import StudyDesign
-from dpsynth.regression.digits import effect_texts
-from dpsynth.regression.estimates import Estimates
-from dpsynth.regression.newton import mode
-from dpsynth.regression.outcomes import RECORDS, last_seen
-from dpsynth.releases.fitted_study import FittedStudy, Readings
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.study_samples.fitted_study import FittedStudy, Readings
+from dpsynth.model.study_samples.study_releases import StudyReleases, begin, near
 from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.study import StudyReleases, begin, near
-from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.studies.design import StudyDesign
+from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.newton import mode
+from dpsynth.studies.outcomes import RECORDS, last_seen
 from dpsynth.synthesis.studies import study_draws
 
 Floats = NDArray[np.float64]

@@ -11,14 +11,14 @@ import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError, RejectionError
-from dpsynth.regression.design import INTERVALS
-from dpsynth.regression.study import Study
-from dpsynth.regression.terms import model_terms
-from dpsynth.releases.fitted_study import FittedStudy
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, StudyReleases
 from dpsynth.releases.records import Records
-from dpsynth.releases.study import SPLIT, SURVIVAL_SPLIT, StudyReleases
+from dpsynth.studies.design import INTERVALS
+from dpsynth.studies.study import Study
+from dpsynth.studies.terms import model_terms
 from dpsynth.synthesis.fitting import choose_noise, draw_up
-from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 

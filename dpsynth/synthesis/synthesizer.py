@@ -17,18 +17,19 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
-from dpsynth.gan.quiet import load_tensorflow_quietly
-from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
-from dpsynth.regression.estimates import Estimates
-from dpsynth.regression.study import Study
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.rejection import Acceptance
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Study
 from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
-from dpsynth.synthesis.fitting import Progress
-from dpsynth.synthesis.intake import (
+from dpsynth.synthesis.check_inputs import (
     confess,
     conformed,
     records_of,
@@ -36,12 +37,11 @@ from dpsynth.synthesis.intake import (
     tell_few_records,
     warn_of_flattened,
 )
-from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.fitting import Progress
+from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
-from dpsynth.synthesis.redrawn import redrawn_tables
 from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
-from dpsynth.synthesis.rejection import Acceptance
 from dpsynth.synthesis.studies import check_studies, check_widening, fit_studies, planned_widening
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
@@ -75,15 +75,15 @@ class DPWGANGP(BaseEstimator):
     moments : bool or "auto"
         Whether the prior's draws are refined by the moments of all pairs of columns, bought at once: a critic
         that is solved in one shot (:mod:`dpsynth.releases.moments`). ``auto``: where their noise is small
-        (:func:`dpsynth.synthesis.presets.buys_moments`).
+        (:func:`dpsynth.synthesis.default_rules.buys_moments`).
     votes : bool or "auto"
         Whether each record votes for the group of draws that it is most like, and adds random Fourier
         features, by both of which draws are weighed (:mod:`dpsynth.releases.votes`). ``auto``: where moments
-        are bought and there are records enough (:func:`dpsynth.synthesis.presets.buys_votes`).
+        are bought and there are records enough (:func:`dpsynth.synthesis.default_rules.buys_votes`).
     training_steps : int or "auto"
         Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
-        where they improve the draws (:func:`dpsynth.synthesis.presets.critic_steps`): without a prior, or on
-        a large table with ``moments=False``.
+        where they improve the draws (:func:`dpsynth.synthesis.default_rules.critic_steps`): without a prior,
+        or on a large table with ``moments=False``.
     batch_size : int, optional
         Expected records in a Poisson sample; default a quarter of n, at most 2,048.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
@@ -286,8 +286,8 @@ class DPWGANGP(BaseEstimator):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.intake.check_rows`, if noise is large for so few records, and if it has
-            left little of some columns.
+            :func:`dpsynth.synthesis.check_inputs.check_rows`, if noise is large for so few records, and if it
+            has left little of some columns.
         """
         options = self.validate()
         if not isinstance(schema, Schema):
@@ -299,7 +299,7 @@ class DPWGANGP(BaseEstimator):
         records = records_of(frame, schema, options, accept_n_public=accept_n_public)
         if checkpoint is not None and not options.certainly_no_steps:
             load_tensorflow_quietly()
-            from dpsynth.gan.checkpoint import check_target
+            from dpsynth.model.wgan.checkpoint import check_target
 
             check_target(checkpoint)
         # A second fit reads the same records again, so it adds to the ledger that is there.
@@ -358,7 +358,7 @@ class DPWGANGP(BaseEstimator):
             If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
         """
         load_tensorflow_quietly()
-        from dpsynth.gan.checkpoint import take_checkpoint
+        from dpsynth.model.wgan.checkpoint import take_checkpoint
 
         def conform(record: dict[str, Any]) -> pd.DataFrame:
             return conformed(Schema.from_dict(record["model"]["schema"]), frame)
@@ -422,10 +422,10 @@ class DPWGANGP(BaseEstimator):
         far as its regression is. The outcome's associations with columns that are no terms are lost.
 
         Without a study, each table comes from a model of its own, whose released counts are redrawn with
-        another sample and other noise (:mod:`dpsynth.synthesis.redrawn`), so that the tables differ as far
-        as the released numbers may be off. Fit the same regression to each, and give estimates and squared
-        standard errors to :func:`dpsynth.combine`. Samples of `sample` share one model's noise and do not
-        combine.
+        another sample and other noise (:mod:`dpsynth.synthesis.many_tables`), so that the tables differ as
+        far as the released numbers may be off. Fit the same regression to each, and give estimates and
+        squared standard errors to :func:`dpsynth.combine`. Samples of `sample` share one model's noise and do
+        not combine.
 
         What is remarked on a study is true of its tables, and comes as a warning.
 

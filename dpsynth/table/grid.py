@@ -6,8 +6,8 @@ the schema says so, of equal ratio (zeros then have a cell of their own). A refi
 Intervals of a column recorded in steps hold whole steps. Special codes have one more cell each, and missing
 values the last one.
 
-A grid made from released counts (`dpsynth.releases.denoising`) has other cells, and may hold a habit: values
-of one cell then differ in how often they are written down.
+A grid made from released counts (`dpsynth.model.columns.density`) has other cells, and may hold a habit:
+values of one cell then differ in how often they are written down.
 """
 
 from __future__ import annotations

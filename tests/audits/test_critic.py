@@ -12,10 +12,10 @@ import tensorflow as tf
 from dpsynth.audits.critic import CriticAudit, audit_critic
 from dpsynth.audits.worst_case import farthest
 from dpsynth.errors import InputError
-from dpsynth.gan.canary import CanaryStep
-from dpsynth.gan.sensitivity import noise_scales
-from dpsynth.gan.settings import TrainingSettings
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.canary import CanaryStep
+from dpsynth.model.wgan.sensitivity import noise_scales
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.table.layout import Layout
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.attacks.audit.audited import AWAKE
+from dpsynth.attacks.audit.verdict import AWAKE
 from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
 from dpsynth.audits.configuration import Releases, releases_of
 from dpsynth.audits.many_canaries import audit_in_one_run
 from dpsynth.audits.prior_path import audit_path
 from dpsynth.audits.releases import audit_release, exact, neighbours_of, uniform_records
 from dpsynth.errors import InputError
-from dpsynth.regression.study import Study
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.studies.study import Study
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Column, Schema
 
@@ -150,7 +150,7 @@ def test_few_trials_are_called_few():
         silent = Lying(noise_multiplier=1.0)
         from dpsynth.accounting.events.events import non_private_event
         from dpsynth.accounting.profile import Profile
-        from dpsynth.attacks.audit.judging import Declared, judge
+        from dpsynth.attacks.audit.trials import Declared, judge
 
         profile = Profile([non_private_event()])
         judge(silent.name, [0.0, 1.0], [True, False], Declared(profile, DELTA), about="")

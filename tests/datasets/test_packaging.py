@@ -18,9 +18,12 @@ def test_every_package_is_listed() -> None:
     """A package that pyproject.toml does not name is left out of the wheel."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     found = {".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "dpsynth").rglob("__init__.py")}
-    assert set(listed["packages"]) == found | {"dpsynth.datasets.cards", "dpsynth.studies.protocols"}
+    assert set(listed["packages"]) == found | {
+        "dpsynth.datasets.cards",
+        "dpsynth.research.replications.protocols",
+    }
     assert listed["package-dir"]["dpsynth.datasets.cards"] == "datasets"
-    assert listed["package-dir"]["dpsynth.studies.protocols"] == "configs/studies"
+    assert listed["package-dir"]["dpsynth.research.replications.protocols"] == "configs/studies"
 
 
 def test_the_set_without_tensorflow_privacy_is_whole() -> None:

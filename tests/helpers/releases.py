@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting import Ledger
+from dpsynth.model.base_model.network import Prior, PriorReleases
+from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.prior import Prior, PriorReleases
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
@@ -17,7 +18,8 @@ from dpsynth.table.schema import Schema
 def release_marginals(
     frame: pd.DataFrame, schema: Schema, *, rng: np.random.Generator, **options: object
 ) -> Marginals:
-    return Ledger().run(MarginalsRelease(schema=schema, **options), FrameRecords(frame), rng)
+    release = MarginalsRelease(schema=schema, **options)
+    return estimate_marginals(release, Ledger().run(release, FrameRecords(frame), rng))
 
 
 def release_count(frame: pd.DataFrame, noise_multiplier: float | None, rng: np.random.Generator) -> float:

@@ -14,9 +14,9 @@ from dpsynth.accounting.events.events import training_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.regression.estimates import Estimates
-from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.run_report import RunReport
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.survival_curve import SurvivalCurve
 
 DELTA = 1e-5
 HOSTILE = (

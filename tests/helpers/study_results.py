@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.studies.arms import HEALTHGAN, REAL, arms_of
-from dpsynth.studies.protocol import Protocol
-from dpsynth.studies.results import Results
-from dpsynth.studies.trial import Measured, Task, Trial
+from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of
+from dpsynth.research.replications.protocol import Protocol
+from dpsynth.research.replications.results import Results
+from dpsynth.research.replications.trial import Measured, Task, Trial
 
 DELTA = 1e-5
 #: noise of one fit by arm

@@ -6,14 +6,14 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.bounds.combine import LayerBounds, gradient_bounds
-from dpsynth.bounds.domain import Domain
-from dpsynth.bounds.lipschitz import spectral_norm_bound
-from dpsynth.bounds.penalty import penalty_radii
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.gan.weights import flatten, glorot
 from dpsynth.mechanism.allocation import allocate
+from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
+from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
+from dpsynth.mechanism.bounds.penalty import penalty_radii
 from dpsynth.mechanism.plan import NOISE_SHAPES
+from dpsynth.model.wgan.weights import flatten, glorot
 from dpsynth.table.layout import Layout
 
 seeds = st.integers(0, 2**32 - 1)

@@ -2,7 +2,7 @@
 neighbour, and nothing is read that is not posted before.
 
 The noise and the sensitivity of the critic's steps, which need TensorFlow, are tested in the same way in
-``tests/gan/test_step.py``.
+``tests/model/wgan/test_step.py``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import dp_accounting
 import numpy as np
 import pandas as pd
 import pytest
+from releases import release_marginals
 from scipy import stats
 
 from dpsynth.accounting import Ledger
@@ -24,9 +25,7 @@ from dpsynth.accounting.events.events import event_to_dict
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.errors import PrivacyError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.regression.design import StudyDesign
-from dpsynth.regression.families import Linear
-from dpsynth.regression.study import Study
+from dpsynth.model.base_model.network import PriorReleases
 from dpsynth.releases import structure
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
@@ -38,10 +37,12 @@ from dpsynth.releases.groups import Groups
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.moments import MomentsRelease
-from dpsynth.releases.prior import PriorReleases
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
 from dpsynth.releases.votes import VotesRelease
+from dpsynth.studies.design import StudyDesign
+from dpsynth.studies.families import Linear
+from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -77,8 +78,7 @@ def table(n: int, seed: int = 0) -> pd.DataFrame:
 
 
 def released_marginals():
-    release = MarginalsRelease(schema=SCHEMA, n=300, noise_multiplier=4.0)
-    return Ledger().run(release, FrameRecords(table(300)), np.random.default_rng(0))
+    return release_marginals(table(300), SCHEMA, n=300, noise_multiplier=4.0, rng=np.random.default_rng(0))
 
 
 def bins_of(kind: str) -> Bins:
@@ -456,12 +456,13 @@ def test_every_choice_is_paid_for(names, kind, monkeypatch):
         structure, "choose", lambda s, epsilon, rng: calls.append(epsilon) or pick(s, epsilon, rng)
     )
     schema = SCHEMA.select(names)
-    records = FrameRecords(table(200)[list(names)])
+    frame = table(200)[list(names)]
+    records = FrameRecords(frame)
     rng, ledger = np.random.default_rng(0), Ledger()
-    exact = ledger.run(MarginalsRelease(schema=schema, n=200, noise_multiplier=None), records, rng)
+    exact = release_marginals(frame, schema, n=200, noise_multiplier=None, rng=rng)
     releases = PriorReleases.plan(schema, kind, noise_multiplier=2.0, epsilon=0.25)
     releases.run(ledger, records, exact, rng)
-    posted = [event_to_dict(entry.event) for entry in ledger.entries[1:]]
+    posted = [event_to_dict(entry.event) for entry in ledger.entries]
     assert posted == [event_to_dict(event) for event in releases.events]
     chosen = [event for event in posted if event["type"] == "SelfComposedDpEvent"]
     assert [event["count"] for event in chosen] == ([len(calls)] if calls else [])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.model.reweighting.fit_fourier import FourierTilt, fourier_tilt
 from dpsynth.releases.binning import Binning
 from dpsynth.releases.features import numbers
 from dpsynth.releases.fourier import DEVIATION, FourierFeatures
-from dpsynth.releases.fourier_tilting import FourierTilt, fourier_tilt
 
 RNG = np.random.default_rng
 BINS = 12

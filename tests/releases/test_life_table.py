@@ -11,11 +11,11 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from dpsynth.accounting import Ledger
 from dpsynth.errors import PrivacyError
-from dpsynth.regression.estimates import Estimates
-from dpsynth.regression.study import Study
+from dpsynth.model.study_samples.study_releases import StudyReleases
 from dpsynth.releases.life_table import INTERVALS, LifeTable, LifeTableRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.study import StudyReleases
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

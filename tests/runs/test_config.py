@@ -14,9 +14,9 @@ from dpsynth import DPWGANGP
 from dpsynth.datasets import names
 from dpsynth.errors import ConfigError
 from dpsynth.files.yaml_text import load_yaml
-from dpsynth.regression.study import Study
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import build_model
+from dpsynth.studies.study import Study
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 

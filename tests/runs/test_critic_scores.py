@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpsynth import DPWGANGP, datasets
-from dpsynth.attacks.ltu.generators import attack_scores
 from dpsynth.errors import InputError
+from dpsynth.research.ltu.generators import attack_scores
 from dpsynth.runs.critic_scores import CriticTrainer
 
 

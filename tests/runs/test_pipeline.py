@@ -24,12 +24,12 @@ from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.files.locks import locked
+from dpsynth.model.generator import GeneratorModel
 from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render
-from dpsynth.runs import attempts, judging, pipeline
+from dpsynth.runs import attempts, evaluation, pipeline
 from dpsynth.runs import tables as tables_of
 from dpsynth.runs.config import RunConfig
-from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
@@ -98,7 +98,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     """Would catch a budget spent on a model that is thrown away because a measure or a plot fails."""
     config().to_yaml("run.yaml")
     with monkeypatch.context() as patched:
-        patched.setattr("dpsynth.runs.judging.evaluate_tables", failing(raised))
+        patched.setattr("dpsynth.runs.evaluation.evaluate_tables", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
     last = capsys.readouterr().err.splitlines()[-1]
     assert said in last and "the table, the model and the ledger are in out" in last
@@ -106,7 +106,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
     assert "`dpsynth evaluate out`" in last
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is not None
 
@@ -121,9 +121,9 @@ def test_what_was_measured_outlives_a_failing_attack(
 ) -> None:
     """Would catch an evaluation that is lost with the attack after it; an attack nobody asked for."""
     config().to_yaml("run.yaml")
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
-        patched.setattr("dpsynth.runs.judging.attempts_on", failing(raised))
+        patched.setattr("dpsynth.runs.evaluation.attempts_on", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
         config(attack={"enabled": False}).to_yaml("without.yaml")
         assert main(["run", "without.yaml", "--out", "without"]) == 0
@@ -145,7 +145,7 @@ def test_what_was_paid_for_outlives_failing_sampling(
 ) -> None:
     """Would catch a model thrown away by Ctrl-C while records are drawn, and advice that does not work."""
     config().to_yaml("run.yaml")
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "_sample_to", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
@@ -183,7 +183,7 @@ def test_a_run_evaluated_again_measures_the_same(
     words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
     given: list[Settings] = []
     monkeypatch.setattr(
-        "dpsynth.runs.judging.evaluate_tables",
+        "dpsynth.runs.evaluation.evaluate_tables",
         lambda tables, settings, progress: given.append(settings) or measured_at_once(),
     )
     assert main(words) == 0
@@ -219,7 +219,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
 
 def test_a_seeded_run_can_be_evaluated_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the word that stands in the seed's place taken for a wrong option."""
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     pipeline.run(config(model=model(random_state=5), evaluate={"enabled": False}), "out")
     assert main(["evaluate", "out"]) == 0
     report = json.loads((folder / "out/report.json").read_text())
@@ -250,8 +250,8 @@ def test_what_was_paid_for_outlives_rules_that_refuse_everything(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a budget spent on a model that is thrown away because a rule was written wrongly."""
-    monkeypatch.setattr("dpsynth.synthesis.rejection.CANDIDATES", 10_000)
-    monkeypatch.setattr("dpsynth.synthesis.rejection.RAREST", 2.0)
+    monkeypatch.setattr("dpsynth.model.rejection.CANDIDATES", 10_000)
+    monkeypatch.setattr("dpsynth.model.rejection.RAREST", 2.0)
     Schema(**{**dict(SCHEMA), "constraints": ("age > 80",)}).to_yaml("cohort.yaml")
     config().to_yaml("run.yaml")
     assert main(["run", "run.yaml", "--out", "out"]) == 1
@@ -465,7 +465,7 @@ def test_settings_of_an_evaluation_that_is_switched_off_are_not_asked_for(folder
 
 KILLED = """
 import os, signal, sys
-from dpsynth.runs import judging, pipeline
+from dpsynth.runs import evaluation, pipeline
 from dpsynth.runs.config import RunConfig
 
 {} = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
@@ -493,7 +493,7 @@ def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
     assert DPWGANGP.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
     assert main(["run", "run.yaml", "--out", "out", "--resume"]) == 2
     assert "`dpsynth evaluate out`" in capsys.readouterr().err
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert load("out").evaluation is not None and (folder / "out/synthetic.csv").read_bytes() == before
 
@@ -505,10 +505,10 @@ def test_a_run_without_its_evaluation_says_how_to_go_on(
     config().to_yaml("run.yaml")
     with monkeypatch.context() as patched:
         for name in ("evaluate_tables", "attempts_on"):
-            patched.setattr(f"dpsynth.runs.judging.{name}", failing(AssertionError("was asked not to")))
+            patched.setattr(f"dpsynth.runs.evaluation.{name}", failing(AssertionError("was asked not to")))
         assert main(["run", "run.yaml", "--out", "out", "--no-evaluate"]) == 0
     assert "`dpsynth evaluate out`" in capsys.readouterr().out
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
     assert load("out").evaluation is not None and load("out").attempts
 
@@ -555,7 +555,7 @@ def test_a_run_of_ones_own_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
-    monkeypatch.setattr("dpsynth.runs.judging.evaluate_tables", measured_at_once)
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     command = (
         "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
     )
@@ -580,7 +580,7 @@ def test_a_run_of_ones_own_file(
     assert names(folder) == {"cohort.csv", "cohort.yaml", "a"}
 
 
-def by_hand(done: judging.Finished, run: RunConfig) -> list[str]:
+def by_hand(done: evaluation.Finished, run: RunConfig) -> list[str]:
     """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
     train, test = tables_of.split_table(run, tables_of.load_table(run))
     Path("parts").mkdir()
@@ -704,13 +704,13 @@ def test_a_long_table_is_evaluated_on_its_first_records(
     monkeypatch.setattr(pipeline, "EVALUATED_ROWS", 60)
     monkeypatch.setattr(GeneratorModel, "blocks", partialmethod(GeneratorModel.blocks, block=50))
     evaluated: list[int] = []
-    original = judging.evaluate_tables
+    original = evaluation.evaluate_tables
 
     def count(tables: Tables, *rest: Any) -> Any:
         evaluated.append(len(tables.synthetic))
         return original(tables, *rest)
 
-    monkeypatch.setattr(judging, "evaluate_tables", count)
+    monkeypatch.setattr(evaluation, "evaluate_tables", count)
     done = pipeline.run(config(sample={"n": 200}), "out")
     assert evaluated == [100]
     assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201

@@ -16,8 +16,8 @@ import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, Shares, Study, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.regression.estimates import Estimates
 from dpsynth.runs.private_estimates import study_schema
+from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.studies import widening_lines
 
@@ -225,7 +225,7 @@ def test_studies_stand_in_the_ledger():
 @pytest.mark.slow
 def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
     """Estimates that were paid for before the critic's steps and are lost with them, or bought again."""
-    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
     model = estimator(training_steps=40, training=SMALL)
 
     def stop(progress):

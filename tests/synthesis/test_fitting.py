@@ -124,7 +124,7 @@ def test_no_record_is_a_public_point(monkeypatch, prior):
         given.append((points, bank))
         raise Stopped
 
-    monkeypatch.setattr("dpsynth.gan.training.Trainer", look)
+    monkeypatch.setattr("dpsynth.model.wgan.training.Trainer", look)
     for records in (table(300), table(20)):
         with pytest.raises(Stopped):
             fitting.trained_state(SCHEMA.conform(records).frame, plan, np.random.default_rng(1), training)
@@ -162,8 +162,8 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         if len(drawn) > 1:
             return model, []
         from dpsynth.files import storage
-        from dpsynth.gan.checkpoint import write_checkpoint
-        from dpsynth.gan.training import TrainingState, initial_state
+        from dpsynth.model.wgan.checkpoint import write_checkpoint
+        from dpsynth.model.wgan.training import TrainingState, initial_state
 
         arrays = initial_state(model.encoder.layout, settings, with_prior=True, rng=rng).arrays
         meta, stored = model.to_state()

@@ -10,7 +10,7 @@ import pytest
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.synthesis import redrawn
+from dpsynth.synthesis import many_tables
 
 N = 3000
 SCHEMA = Schema(
@@ -124,9 +124,9 @@ def test_moments_are_redrawn_with_their_noise() -> None:
         return prior
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redrawn, "tilted", remember)
+        patch.setattr(many_tables, "tilted", remember)
         for _ in range(6):
-            redrawn.redraw(model, rng)
+            many_tables.redraw(model, rng)
     means = np.array([moments.mean[tilt.features.places] for moments in seen])
     # noise and the sampling of N records; the latter alone is several times smaller
     spread = means.std(axis=0, ddof=1)

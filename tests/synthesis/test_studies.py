@@ -9,9 +9,9 @@ import pytest
 import dpsynth
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError, PrivacyError, RejectionError
-from dpsynth.regression.study import Study
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
-from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.studies import expected_widening
 
 SCHEMA = Schema(
@@ -171,7 +171,7 @@ def test_what_is_wrong_is_said_in_a_sentence(given, said):
     )
 
 
-def combined(model: dpsynth.DPWGANGP, m: int, n: int | None = None) -> dpsynth.regression.combining.Combined:
+def combined(model: dpsynth.DPWGANGP, m: int, n: int | None = None) -> dpsynth.studies.combining.Combined:
     import statsmodels.api as sm
 
     fits = []

@@ -14,9 +14,9 @@ from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files import storage
-from dpsynth.gan.training import initial_state
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.training import initial_state
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
 from dpsynth.synthesis.options import FitOptions
 
@@ -256,12 +256,12 @@ def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
 )
 def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeypatch, spoil, said):
     """Catches NaN or negative counts that are saved, and end every later sample."""
-    usual = dpsynth.releases.prior.fit_factors
+    usual = dpsynth.model.base_model.network.fit_factors
 
     def broken(*args):
         return tuple((parents, child, spoil(table)) for parents, child, table in usual(*args))
 
-    monkeypatch.setattr("dpsynth.releases.prior.fit_factors", broken)
+    monkeypatch.setattr("dpsynth.model.base_model.network.fit_factors", broken)
     model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=False)
     with pytest.raises(RunError, match=said):
         model.fit(table(), schema=SCHEMA)
@@ -379,7 +379,7 @@ def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
         secret.append(secure_generator())
         return secret[-1]
 
-    monkeypatch.setattr("dpsynth.gan.training.initial_state", start)
+    monkeypatch.setattr("dpsynth.model.wgan.training.initial_state", start)
     monkeypatch.setattr(DPWGANGP, "_generator", stream)
     DPWGANGP(epsilon=1.0, training_steps=2, training=SMALL).fit(table(), schema=SCHEMA)
     assert len(seen) == len(secret) == 1 and seen[0] is not secret[0]
@@ -408,7 +408,7 @@ def test_unreviewed_fields_are_refused_or_excluded():
 @pytest.mark.slow
 def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
-    monkeypatch.setattr("dpsynth.gan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
     model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=40, training=SMALL)
 
     def stop(progress):

@@ -11,9 +11,9 @@ import pytest
 
 import dpsynth
 from dpsynth import Column, Schema
+from dpsynth.model.reweighting.fit_fourier import FourierTilt
 from dpsynth.releases.fourier import FourierFeatures
-from dpsynth.releases.fourier_tilting import FourierTilt
-from dpsynth.synthesis import redrawn
+from dpsynth.synthesis import many_tables
 
 N = 4000
 NAMES = tuple(f"gene{j}" for j in range(5))
@@ -110,9 +110,9 @@ def test_votes_are_redrawn_with_their_noise() -> None:
         return prior
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redrawn, "weighted", remember)
+        patch.setattr(many_tables, "weighted", remember)
         for _ in range(8):
-            redrawn.redraw(model, rng)
+            many_tables.redraw(model, rng)
     counts = np.array([votes.counts for votes in seen])
     own = model.prior.weighting
     spread = np.sqrt(own.noise_std**2 + counts.mean(axis=0).clip(0))
@@ -131,9 +131,9 @@ def test_waves_are_redrawn_with_their_noise() -> None:
     prior = replace(model.prior, weighting=replace(weighting, waves=flat))
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redrawn, "weighted", lambda prior, votes, rng: seen.append(votes) or prior)
+        patch.setattr(many_tables, "weighted", lambda prior, votes, rng: seen.append(votes) or prior)
         for seed in range(8):
-            redrawn.redraw(replace(model, prior=prior), np.random.default_rng(seed))
+            many_tables.redraw(replace(model, prior=prior), np.random.default_rng(seed))
     waves = np.array([votes.waves for votes in seen])
     assert all(votes.features is features for votes in seen)
     # half a record's square length is sampling in each of as many entries as there are frequencies
@@ -144,5 +144,5 @@ def test_waves_are_redrawn_with_their_noise() -> None:
 
 def test_redrawn_tables_keep_the_parity() -> None:
     """Tables of many that have no votes, and fall back on what tables and moments tell."""
-    tables = list(redrawn.redrawn_tables(fitted().model_, 3, N, 0))
+    tables = list(many_tables.redrawn_tables(fitted().model_, 3, N, 0))
     assert np.median([parity(table) for table in tables]) > 0.4

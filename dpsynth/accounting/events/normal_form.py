@@ -7,7 +7,8 @@ Events hold numbers under add/remove one record. Under replace-one adjacency (on
 added) they are read as follows.
 
 - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier.
-- Gaussian noise on a Poisson sample: the pair of mixtures of :mod:`dpsynth.accounting.loss.replaced`, which
+- Gaussian noise on a Poisson sample: the pair of mixtures of :mod:`dpsynth.accounting.loss.replace_one`,
+which
   is the worst case. It is neither twice the sensitivity inside the sampling against nothing, nor the
   add/remove figure, which dp_accounting 0.4.3 returns under REPLACE_ONE without a word; its switch is not
   used.
@@ -31,7 +32,7 @@ from dpsynth.accounting.conversions import amplified, largest_tv
 from dpsynth.accounting.events.events import check_event, kind_of
 from dpsynth.accounting.loss.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, most_noise
 from dpsynth.accounting.loss.bounded_range import BoundedRangeAtom
-from dpsynth.accounting.loss.replaced import ReplacedGaussianAtom
+from dpsynth.accounting.loss.replace_one import ReplacedGaussianAtom
 from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
 

@@ -8,7 +8,7 @@ no oftener than a binomial of r draws with probability ``e^epsilon / (1 + e^epsi
 
 to the probability of at least v right guesses. Which coins are guessed may depend on the output, but not how
 many: r is fixed in advance. Independent runs with one coin each are the same experiment, so that the bound
-also reads the trials of :mod:`dpsynth.attacks.audit.judging`.
+also reads the trials of :mod:`dpsynth.attacks.audit.trials`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
-from dpsynth.regression.model import EffectsModel
+from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Schema
 
 #: share of the records, of each table, that the usual study has left at least

@@ -1,6 +1,6 @@
 """From a table to the numbers of a regression: the same terms for every table.
 
-They are those of :mod:`dpsynth.regression.terms`. Records with a value missing among the columns of the model
+They are those of :mod:`dpsynth.studies.terms`. Records with a value missing among the columns of the model
 take no part (complete cases).
 
 What one table cannot tell is left out in that table only, each time with its reason: a column without any
@@ -20,8 +20,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
-from dpsynth.regression.model import EffectsModel
-from dpsynth.regression.terms import MAX_TERMS, Term, column_values, model_terms
+from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.terms import MAX_TERMS, Term, column_values, model_terms
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]

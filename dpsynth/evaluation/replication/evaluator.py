@@ -3,8 +3,8 @@
 The same regression (logistic, linear or Cox) is fitted to both tables with the same terms
 (:mod:`~dpsynth.evaluation.replication.two_fits`), and the estimates are put side by side. Where the study was
 declared before the fit, its private estimates stand beside them
-(:mod:`~dpsynth.evaluation.replication.declared`). Half of every number here is read off real records without
-payment: internal.
+(:mod:`~dpsynth.evaluation.replication.private_estimates`). Half of every number here is read off real records
+without payment: internal.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.replication.contrasts import Contrast, mean, median, share
-from dpsynth.evaluation.replication.declared import Declared, compare, holds_real
 from dpsynth.evaluation.replication.likelihood import Coefficient
+from dpsynth.evaluation.replication.private_estimates import Declared, compare, holds_real
 from dpsynth.evaluation.replication.two_fits import Replication, replicate
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.regression.estimates import MEASURES
+from dpsynth.studies.estimates import MEASURES
 from dpsynth.table.schema import Schema
 
 GROUP = "Replication"

@@ -22,7 +22,7 @@ from dpsynth.checks import few
 from dpsynth.evaluation.replication.design_matrix import Design
 from dpsynth.evaluation.replication.separation import Likelihood, Ridge, precisions, separated
 from dpsynth.evaluation.subsample import random_rows
-from dpsynth.regression.model_text import Kind
+from dpsynth.studies.model_text import Kind
 
 Floats = NDArray[np.float64]
 

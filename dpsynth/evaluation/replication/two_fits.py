@@ -1,6 +1,6 @@
 """One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
 
-See :mod:`~dpsynth.regression.terms` for the terms,
+See :mod:`~dpsynth.studies.terms` for the terms,
 :mod:`~dpsynth.evaluation.replication.likelihood` for the fits and
 :mod:`~dpsynth.evaluation.replication.contrasts` for the comparison.
 """
@@ -20,8 +20,8 @@ from dpsynth.evaluation.replication.design_matrix import Design, design
 from dpsynth.evaluation.replication.likelihood import Fit, fit
 from dpsynth.evaluation.replication.separation import PRIOR_STD, slope_priors
 from dpsynth.evaluation.subsample import random_rows
-from dpsynth.regression.model import EffectsModel
-from dpsynth.regression.terms import model_terms
+from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.terms import model_terms
 from dpsynth.table.schema import Schema
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.associations_kept import association_findings
+from dpsynth.evaluation.similarity.association_errors import association_findings
 from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column
 from dpsynth.evaluation.similarity.conformity import conformity_measures
 from dpsynth.evaluation.similarity.constraints import derived_differences, violations

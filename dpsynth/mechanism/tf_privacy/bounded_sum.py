@@ -1,8 +1,8 @@
 """The critic's private sum as a TensorFlow Privacy ``DPQuery``, for loops written against that interface.
 
-Nothing is clipped: the bounds are proved from the weights (`dpsynth.bounds`), each record is centred, and
-the noise has the stds of `dpsynth.mechanism.allocation`. The bounds are those of the weights at which the
-gradients are taken, so they are asked for anew in every step and no state outlives an update.
+Nothing is clipped: the bounds are proved from the weights (`dpsynth.mechanism.bounds`), each record is
+centred, and the noise has the stds of `dpsynth.mechanism.allocation`. The bounds are those of the weights at
+which the gradients are taken, so they are asked for anew in every step and no state outlives an update.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import tensorflow as tf
 
 from dpsynth.accounting.events.events import gaussian_event
-from dpsynth.bounds.combine import LayerBounds
 from dpsynth.errors import InputError
 from dpsynth.mechanism.allocation import allocate
+from dpsynth.mechanism.bounds.combine import LayerBounds
 from dpsynth.mechanism.plan import Plan
 from dpsynth.mechanism.tf_privacy.base import sum_query_base
 

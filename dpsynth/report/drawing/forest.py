@@ -12,11 +12,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dpsynth.regression.digits import effect_texts
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.details import Comparison, DeclaredEffect, Effect, EffectRow, Effects, Of
 from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.estimates import Estimates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

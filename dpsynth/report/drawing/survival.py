@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.studies.survival_curve import SurvivalCurve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

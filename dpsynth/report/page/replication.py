@@ -7,7 +7,6 @@ them, or a regression fitted to the synthetic table, with real records is intern
 from __future__ import annotations
 
 from dpsynth.evaluation.records import shown
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.details import EFFECTS, Comparison, DeclaredEffect, EffectRow, Effects, Of
 from dpsynth.report.drawing.forest import in_words, plot_effects, plot_estimates
 from dpsynth.report.drawing.survival import plot_survival
@@ -26,6 +25,7 @@ from dpsynth.report.page.blocks import (
 from dpsynth.report.page.tables import column_tables, measure_tables, measures_of
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.studies import LEVEL, PAID, described, guidance, rows, surviving
+from dpsynth.studies.estimates import Estimates
 
 #: rows that are shown without unfolding
 _MOST = 15

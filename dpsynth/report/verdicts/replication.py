@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.details import EFFECTS, Comparison, Effect, EffectRow, Effects, Of
 from dpsynth.report.studies import widened
 from dpsynth.report.verdicts.verdict import Severity, Verdict
+from dpsynth.studies.estimates import Estimates
 
 #: share of the effects of a study that must keep their sign
 SAME_SIGN = 0.8

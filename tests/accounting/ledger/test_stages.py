@@ -16,9 +16,9 @@ from dpsynth.accounting import Ledger, Profile
 from dpsynth.accounting.calibration.target import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
 from dpsynth.accounting.events.events import approx_tv_event, gaussian_event, laplace_event, training_event
 from dpsynth.accounting.ledger.contents import Contents
-from dpsynth.commands.costs import calibrated, of_ledger
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.releases.records import FrameRecords
+from dpsynth.runs.commands.costs import calibrated, of_ledger
 
 MECHANISMS = {
     "gaussian": [gaussian_event(0.8)],

@@ -9,7 +9,7 @@ from dpsynth.evaluation.replication.complete_cases import enough_complete
 from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.regression.model import EffectsModel
+from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -8,7 +8,7 @@ import pytest
 
 from dpsynth.evaluation.replication import design_matrix
 from dpsynth.evaluation.replication.design_matrix import design
-from dpsynth.regression.model import EffectsModel
+from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -17,7 +17,7 @@ from dpsynth.evaluation.records import Evaluation, Findings
 from dpsynth.evaluation.replication.evaluator import CAUTION, replication
 from dpsynth.evaluation.replication.two_fits import replicate
 from dpsynth.evaluation.settings import Settings
-from dpsynth.regression.model import EffectsModel
+from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 NAMES = [

@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats.contingency import association as scipy_association
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.similarity.association_errors import (
+    association_error,
+    association_findings,
+    association_lost,
+)
 from dpsynth.evaluation.similarity.associations import (
     CRAMER,
     PEARSON,
@@ -18,11 +23,6 @@ from dpsynth.evaluation.similarity.associations import (
     Association,
     association,
     cramers_v,
-)
-from dpsynth.evaluation.similarity.associations_kept import (
-    association_error,
-    association_findings,
-    association_lost,
 )
 from dpsynth.table.schema import Column, Schema
 

@@ -6,14 +6,14 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpsynth.bounds.combine import LayerBounds, gradient_bounds
-from dpsynth.bounds.domain import Domain
 from dpsynth.errors import InputError, RunError
-from dpsynth.gan.weights import flatten, glorot, unflatten
 from dpsynth.mechanism.allocation import allocate
+from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
+from dpsynth.mechanism.bounds.domain import Domain
 from dpsynth.mechanism.plan import Plan
 from dpsynth.mechanism.tf_privacy import base
 from dpsynth.mechanism.tf_privacy.bounded_sum import BoundedSumQuery
+from dpsynth.model.wgan.weights import flatten, glorot, unflatten
 
 present = base.sum_query_base() is not base._Absent
 needs_tf_privacy = pytest.mark.skipif(not present, reason="tensorflow_privacy is not installed")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.regression.digits import interval_texts
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.drawing.forest import draw, plot_effects, plot_estimates
 from dpsynth.report.drawing.svg import Plot
+from dpsynth.studies.digits import interval_texts
+from dpsynth.studies.estimates import Estimates
 
 
 def side(estimate: float, lower: float, upper: float) -> dict[str, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.collections import PolyCollection
 
-from dpsynth.regression.survival_curve import SurvivalCurve
 from dpsynth.report.drawing.survival import draw, plot_survival
+from dpsynth.studies.survival_curve import SurvivalCurve
 
 CURVE = SurvivalCurve(
     *np.array([[90.0, 180.0, 365.0], [0.9, 0.81, 0.7], [0.85, 0.74, 0.6], [0.93, 0.86, 0.78]]), unit="days"

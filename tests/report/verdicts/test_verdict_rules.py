@@ -8,10 +8,10 @@ import report_sources as sources
 
 from dpsynth.accounting import gaussian_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.regression.estimates import Estimates
 from dpsynth.report.verdicts.guarantee import judge_guarantee
 from dpsynth.report.verdicts.replication import judge_studies
 from dpsynth.report.verdicts.rules import judge
+from dpsynth.studies.estimates import Estimates
 
 
 def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:

@@ -1,1 +1,0 @@
-"""Defences that promise nothing formally, with the attacks that try them."""

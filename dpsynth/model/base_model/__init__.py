@@ -1,0 +1,1 @@
+"""A Bayesian network of noisy cross-tabulations, from which samples are drawn."""

@@ -1,0 +1,108 @@
+"""From noisy tables to the factors of a prior: post-processing, free of privacy cost.
+
+Tables are made non-negative (norm-sub) and fitted to the released one-way marginals. A table of the outcome
+and two columns is more: its two-way tables with the outcome are known better, from tables of their own and
+from sums of all that hold the column, weighed by their precision. What is left to it is how the two columns
+go together, which is nearly the same in each class: most of what a three-way table says beyond its two-way
+ones (Bishop, Fienberg and Holland 1975, "Discrete multivariate analysis", section 3.5: the model without
+three-factor interaction) is noise, and is believed as far as its sum of squares exceeds what noise and the
+sampling of independent columns make of it (the positive-part rule of James and Stein 1961). That is a rule of
+thumb: noise of the two-way tables adds up to half as much again where the outcome is rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.model.columns.projection import fit_margins, norm_sub
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.structure import Family
+from dpsynth.releases.tables import OUTCOME_SHARE
+
+Array = NDArray[np.float64]
+#: Parent columns, child column and the table of counts whose axes are the parents' bins and then the child's.
+Factor = tuple[tuple[int, ...], int, Array]
+
+#: Before it is fitted every cell of a table keeps this fraction of an even share, so that fits and draws stay
+#: defined.
+_LEAST_CELL = 1e-4
+
+
+def fit_factors(
+    families: Sequence[Family], counts: Mapping[Family, Array], bins: Bins, noise_std: float
+) -> tuple[Factor, ...]:
+    """The factors of a prior.
+
+    Parameters
+    ----------
+    families : sequence of tuples of int
+        Columns of each factor, the child last.
+    counts : mapping of families to arrays
+        Noisy tables. Where there are those of the root and each column alone, three-way ones are fitted to
+        them; models saved before these were counted have none.
+    bins : Bins
+    noise_std : float
+        Standard deviation of the noise in a cell of a three-way table.
+    """
+    three_way = any(len(family) > 2 for family in families)
+    pairs: dict[int, Array] = {}
+    if three_way and all((family[0], family[-1]) in counts for family in families):
+        pairs = {
+            child: _clean(_with_outcome(root, child, counts), (root, child), bins)
+            for root, *_, child in families
+        }
+
+    def fitted(family: Family) -> Array:
+        if not pairs:
+            return _clean(counts[family], family, bins)
+        if len(family) == 2:
+            return pairs[family[1]]
+        return _three_way(counts[family], family, pairs, bins, noise_std)
+
+    return tuple((family[:-1], family[-1], fitted(family)) for family in families)
+
+
+def _clean(noisy: Array, family: Sequence[int], bins: Bins) -> Array:
+    """Project a noisy table on the simplex and fit it to the released one-way marginals."""
+    margins = [((axis,), bins.n * bins.binnings[j].probabilities) for axis, j in enumerate(family)]
+    return fit_margins(_projected(noisy, bins.n), margins)
+
+
+def _projected(noisy: Array, n: float) -> Array:
+    table = norm_sub(noisy.ravel(), n).reshape(noisy.shape)
+    return np.maximum(table, _LEAST_CELL * n / table.size)
+
+
+def _with_outcome(root: int, column: int, counts: Mapping[Family, Array]) -> Array:
+    """Noisy counts of the root and one column, from all tables that hold both."""
+    precision = OUTCOME_SHARE
+    total = precision * counts[root, column]
+    for family, table in counts.items():
+        if len(family) > 2 and column in family[1:]:
+            third = 3 - family.index(column)
+            total = total + table.sum(axis=third) / table.shape[third]
+            precision += 1.0 / table.shape[third]
+    return total / precision
+
+
+def _three_way(
+    noisy: Array, family: Family, pairs: Mapping[int, Array], bins: Bins, noise_std: float
+) -> Array:
+    """A table of the root and two columns, which keeps the two-way tables of the root."""
+    with_root = [((0, 1), pairs[family[1]]), ((0, 2), pairs[family[2]])]
+    together = _clean(noisy.sum(axis=0), family[1:], bins)
+    without = fit_margins(np.ones_like(noisy), [*with_root, ((1, 2), together)])
+    gap = noisy - without
+    beyond = gap
+    for axis in range(3):
+        beyond = beyond - beyond.mean(axis=axis, keepdims=True)
+    # one bin holds everything, and rounding may make its probability more than 1
+    spread = [max(1.0 - float((bins.binnings[j].probabilities ** 2).sum()), 0.0) for j in family]
+    sampled = bins.n * np.prod(spread)
+    expected = np.prod([size - 1 for size in noisy.shape]) * noise_std**2 + sampled
+    square = float((beyond**2).sum())
+    believed = 1.0 - expected / square if square > expected else 0.0
+    return fit_margins(_projected(without + believed * gap, bins.n), with_root)

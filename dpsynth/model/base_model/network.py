@@ -1,0 +1,371 @@
+"""A private prior: a tree of marginals from which records are drawn (theory of section 1.8).
+
+Algorithm 1 of Pedersen (2022) leaves the generator's input distribution free. Here it is a small Bayesian
+network bought with part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
+``tan`` (tree-augmented naive Bayes, Friedman et al. 1997) gives every column the outcome *and* one other
+column as parents, which keeps what classifiers need when the outcome has many weak causes.
+
+It reads private records twice: edges are chosen by exponential mechanisms on scores of sensitivity 1
+(`dpsynth.releases.structure`), and the chosen tables are counted (`dpsynth.releases.tables`). What is made of
+them (`dpsynth.model.base_model.factors`) and all sampling are post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import ConfigError
+from dpsynth.files.storage import prefixed, under
+from dpsynth.model.base_model.factors import Factor, fit_factors
+from dpsynth.model.base_model.gibbs import HeatBath
+from dpsynth.model.base_model.missing_count_tree import CountedTree
+from dpsynth.model.base_model.missing_counts import choose, lacking_bins, missing_values, with_mean
+from dpsynth.model.reweighting.reweighting import Tilt
+from dpsynth.model.reweighting.weights import Weighting
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.marginals import panel_of
+from dpsynth.releases.records import Records
+from dpsynth.releases.structure import EdgesRelease, Family, Kind
+from dpsynth.releases.tables import TablesRelease
+from dpsynth.table.draws import draw_conditional
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import Marginals
+from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+#: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
+_SORTED = 6
+#: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, moments of 40,000
+#: draws are as near to those of the law as another 40,000 (flchain, support2; PhysioNet 2012 nearly).
+SWEEPS = 5
+#: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
+_WEIGHED, _MORE = 20_000, 100
+_CAPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A fitted prior; made by `PriorReleases.run`.
+
+    Attributes
+    ----------
+    kind : {"tree", "tan"}
+    root : int
+        Column drawn first, from its one-way probabilities.
+    binnings : tuple of Binning
+        Coarse bins of each column.
+    cells : tuple of arrays, shapes (grid.size,)
+        Released probabilities of the fine cells, which spread a bin over its cells.
+    factors : tuple of (parents, child, table)
+        In the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
+    panel : tuple of int
+        Columns whose missing values are drawn together.
+    missing_law : array, shape (len(panel) + 1,), or None
+        Released probabilities of the number of missing values among them.
+    noise_std : float or None
+        Standard deviation of the noise in a cell of their tables (those of the outcome and one column have
+        more, `dpsynth.releases.tables`), 0 without noise; None in models saved before it was kept.
+    tilt : Tilt or None
+        What released moments multiply the tables' law by (`dpsynth.model.reweighting.fit_reweighting`).
+    weighting : Weighting or None
+        What released votes multiply that by (`dpsynth.model.reweighting.fit_weights`).
+    outcome_counted : bool
+        Whether the outcome was also counted with each column alone; not in models saved before that was done.
+    """
+
+    kind: str
+    root: int
+    binnings: tuple[Binning, ...]
+    cells: tuple[NDArray[np.float64], ...]
+    factors: tuple[Factor, ...]
+    panel: tuple[int, ...] = ()
+    missing_law: NDArray[np.float64] | None = None
+    noise_std: float | None = None
+    tilt: Tilt | None = None
+    weighting: Weighting | None = None
+    outcome_counted: bool = False
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (last parent, child) of the factors."""
+        return tuple((parents[-1], child) for parents, child, _ in self.factors)
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """Columns of each table, the child last."""
+        return tuple((*parents, child) for parents, child, _ in self.factors)
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
+        if n < 0:
+            raise ConfigError(f"n is {n}, but cannot be negative")
+        if self.weighting is None or self.weighting.most == 1.0 or n == 0:
+            return self._tilted(n, rng)
+        sizes = [min(_WEIGHED, n - start) for start in range(0, n, _WEIGHED)]
+        return np.asfortranarray(np.vstack([self._weighed(size, self.weighting, rng) for size in sizes]))
+
+    def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
+        draws = self._tilted(math.ceil(n * weighting.most) + _MORE, rng)
+        weights = weighting.of(draws, self.missing(draws))
+        for _ in range(_CAPS):
+            # a draw that weighs more than the distance of the marks would be chosen twice
+            distance = weights.sum() / n * (1 - 1e-9)
+            if weights.max() <= distance:
+                break
+            weights = np.minimum(weights, distance)
+        return self._chosen(draws, weights, n, rng)
+
+    def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of missing values of each record among the panel's columns, shape (n,)."""
+        return missing_values(draws, self._counted, lacking_bins(self.binnings))
+
+    @property
+    def _counted(self) -> tuple[int, ...]:
+        """Columns whose missing values are counted together, where their law was released."""
+        return self.panel if self.missing_law is not None else ()
+
+    def _tilted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        bins = self._with_panel(n, rng)
+        if self.tilt is not None and n:
+            self.heat_bath().sweep(bins, self.tilt, rng, SWEEPS)
+        return bins
+
+    def heat_bath(self) -> HeatBath:
+        """Sweeps over records of these tables."""
+        still = None if self.missing_law is None else self.counted.loose
+        return HeatBath(self.binnings, self.root, self.factors, self._counted, still)
+
+    def _with_panel(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self.missing_law is None or n == 0:
+            return self._draw(n, rng)
+        return self.counted.draw(n, rng)
+
+    @cached_property
+    def counted(self) -> CountedTree:
+        """The tables' law with the released number of missing values, where that was released."""
+        lacking = lacking_bins(self.binnings)
+        panel = {j: int(lacking[j]) for j in self.panel}
+        shares = np.array([self.binnings[j].probabilities[missing] for j, missing in panel.items()])
+        law = with_mean(np.asarray(self.missing_law), float(shares.sum()))
+        first = self.binnings[self.root].probabilities
+        return CountedTree(self.root, first, self.factors, panel, law, shares)
+
+    def _chosen(
+        self, bins: NDArray[np.int64], weights: NDArray[np.float64], n: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """``n`` of the draws by weight, evenly over the columns that are drawn first."""
+        drawn = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
+        rows = choose(weights, n, rng, [bins[:, j] for j in drawn])
+        return np.asfortranarray(bins.T[:, rows].T)
+
+    def _draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        sizes = [b.size for b in self.binnings]
+        # Columns are read one after the other.
+        bins = np.zeros((n, len(sizes)), dtype=np.int64, order="F")
+        everyone = np.zeros(n, dtype=np.int64)
+        bins[:, self.root] = draw_conditional(self.binnings[self.root].probabilities[None], everyone, rng)
+        for parents, child, table in self.factors:
+            group = np.ravel_multi_index(tuple(bins[:, p] for p in parents), table.shape[:-1])
+            bins[:, child] = draw_conditional(table.reshape(-1, sizes[child]), group, rng)
+        return bins
+
+    def sample_cells(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw fine grid cells of n records, shape (n, columns): bins, then cells within them."""
+        return self.cells_of(self.sample(n, rng), rng)
+
+    def cells_of(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw a fine grid cell within each bin, independently; both of shape (n, columns)."""
+        cells = np.empty_like(bins)
+        for j in range(len(self.binnings)):
+            cells[:, j] = self.column_cells(j, bins[:, j], rng)
+        return cells
+
+    def column_cells(self, j: int, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw a fine grid cell of column j within each bin, independently; both of shape (n,)."""
+        binning, p = self.binnings[j], self.cells[j]
+        if binning.size == len(p):
+            return np.argsort(binning.labels)[bins]
+        within = np.zeros((binning.size, len(p)))
+        # The small term lets a bin without released mass draw one of its own cells.
+        within[binning.labels, np.arange(len(p))] = p + 1e-12
+        return draw_conditional(within, bins, rng, even=False)
+
+    def sample_points(self, n: int, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Draw n encoded records, shape (n, encoder.layout.dim), groups one-hot."""
+        cells = self.sample_cells(n, rng)
+        return encoder.points_of_cells(cells, rng.random(cells.shape), rng)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        """Return a JSON-able description and the arrays."""
+        meta = {
+            "kind": self.kind,
+            "root": self.root,
+            "noise_std": self.noise_std,
+            "factors": [[list(parents), child] for parents, child, _ in self.factors],
+            "outcome_counted": self.outcome_counted,
+        }
+        arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
+        arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
+        arrays |= {f"cells_{j}": p for j, p in enumerate(self.cells)}
+        if self.tilt is not None:
+            meta["tilt"], tilt = self.tilt.to_state()
+            arrays |= prefixed("tilt", tilt)
+        if self.weighting is not None:
+            meta["weighting"], weighting = self.weighting.to_state()
+            arrays |= prefixed("weighting", weighting)
+        if self.missing_law is not None:
+            meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Prior:
+        """Rebuild what `to_state` described."""
+        cells = tuple(np.asarray(arrays[f"cells_{j}"]) for j in range(len(schema)))
+        binnings = tuple(Binning.from_labels(arrays[f"labels_{j}"], p) for j, p in enumerate(cells))
+        factors = tuple(
+            (tuple(parents), int(child), np.asarray(arrays[f"table_{i}"]))
+            for i, (parents, child) in enumerate(meta["factors"])
+        )
+        panel = tuple(meta.get("panel", ()))
+        law = arrays.get("missing_law")
+        noise = meta.get("noise_std")
+        tilt = Tilt.from_state(meta["tilt"], under("tilt", arrays)) if "tilt" in meta else None
+        weighting = (
+            Weighting.from_state(meta["weighting"], under("weighting", arrays))
+            if "weighting" in meta
+            else None
+        )
+        return cls(
+            meta["kind"],
+            int(meta["root"]),
+            binnings,
+            cells,
+            factors,
+            panel,
+            law,
+            noise,
+            tilt,
+            weighting,
+            bool(meta.get("outcome_counted", False)),
+        )
+
+
+@dataclass(frozen=True)
+class PriorReleases:
+    """The readings that a prior is made of, their noise fixed together and beforehand.
+
+    Parameters
+    ----------
+    edges : EdgesRelease
+    tables : TablesRelease
+    """
+
+    edges: EdgesRelease
+    tables: TablesRelease
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        kind: Kind,
+        *,
+        noise_multiplier: float | None,
+        epsilon: float | None,
+        stage: Stage | None = None,
+    ) -> PriorReleases:
+        """Both readings, from public numbers.
+
+        Parameters
+        ----------
+        schema : Schema
+        kind : {"tree", "tan"}
+        noise_multiplier : float or None
+            Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
+        epsilon : float or None
+            Of each choice of an edge; None: the best edges, **not private**.
+        stage : Stage, optional
+
+        Raises
+        ------
+        ConfigError
+            If ``kind`` is unknown or needs an outcome, or a number is out of range.
+        """
+        tables = TablesRelease.plan(
+            len(schema) - 1, three_way=kind == "tan", noise_multiplier=noise_multiplier, stage=stage
+        )
+        edges = EdgesRelease(
+            schema=schema, kind=kind, epsilon=epsilon, table_std=tables.noise_std, stage=stage
+        )
+        return cls(edges, tables)
+
+    @property
+    def events(self) -> list[DpEvent]:
+        """What they cost."""
+        edges = [self.edges.event] if self.edges.choices else []
+        return [*edges, self.tables.event] if self.tables.count else edges
+
+    def run(
+        self,
+        ledger: Ledger,
+        records: Records,
+        marginals: Marginals,
+        rng: np.random.Generator,
+        *,
+        n_bins: int | None = None,
+    ) -> Prior:
+        """Choose the edges, count the tables, and fit these to each other and to released marginals.
+
+        Parameters
+        ----------
+        ledger : Ledger
+        records : Records
+            Conformed to the schema.
+        marginals : Marginals
+            Released one-way marginals of the same schema; ``marginals.n`` is the number of records used.
+        rng : numpy Generator
+        n_bins : int, optional
+            Most bins of an ordered column; by default a rule that reads no records.
+
+        Raises
+        ------
+        ConfigError
+            If the marginals are of other columns.
+        """
+        edges, schema = self.edges, self.edges.schema
+        if marginals.names != schema.names:
+            raise ConfigError(
+                f"marginals are of the columns {marginals.names}, the schema's are {schema.names}"
+            )
+        bins = Bins.of(
+            marginals,
+            root=None if schema.outcome is None else edges.root,
+            classes=marginals.grids[edges.root].size if edges.kind == "tan" else 1,
+            noise_std=self.tables.noise_std,
+            n_bins=n_bins,
+        )
+        families = ledger.run(edges.of(bins), records, rng) if edges.choices else edges.only()
+        tables = self.tables.of(bins, families)
+        counts = ledger.run(tables, records, rng) if tables.count else {}
+        return Prior(
+            kind=edges.kind,
+            root=edges.root,
+            binnings=bins.binnings,
+            cells=marginals.probabilities,
+            factors=fit_factors(families, counts, bins, self.tables.noise_std),
+            panel=panel_of(bins.grids),
+            missing_law=marginals.missing_law,
+            noise_std=self.tables.noise_std,
+            outcome_counted=self.tables.with_outcome > 0,
+        )

@@ -1,0 +1,1 @@
+"""The distribution of a numeric column, from its noisy counts."""

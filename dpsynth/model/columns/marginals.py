@@ -1,0 +1,86 @@
+"""Distributions of all columns, from their noisy counts (post-processing).
+
+Counts of categories are projected on the simplex scaled to the number of records ("norm-sub", theory of
+section 1.8). Those of numbers become a distribution (`dpsynth.model.columns.density`). Each histogram's sum
+is one more measurement of the number of records. Where that is not public, it is estimated from all of them,
+so that its error falls on all values in proportion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpsynth.model.columns.density import denoise
+from dpsynth.model.columns.projection import norm_sub
+from dpsynth.releases.gaussian import Array
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.table.grid import Grid
+from dpsynth.table.marginals import Marginals
+
+
+def estimate_marginals(
+    release: MarginalsRelease, noisy: Sequence[Array], onto: Sequence[Grid] | None = None
+) -> Marginals:
+    """Distributions of all columns, which belong to one number of records.
+
+    Parameters
+    ----------
+    release : MarginalsRelease
+    noisy : sequence of arrays
+        Its noisy counts.
+    onto : sequence of Grid, optional
+        Cells of an earlier estimate, to which the distributions are summed up.
+
+    References
+    ----------
+    Wang et al. (2020), section 4.3 (norm-sub).
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
+    >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=2.0)
+    >>> estimate_marginals(release, [np.array([31.0, 11.0])]).probabilities[0]
+    array([0.75, 0.25])
+    """
+    n, std = _records(release, noisy), release.noise_std
+    law = norm_sub(noisy[-1], n) / n if release.panel else None
+    by_value = iter(noisy[len(release.grids) :])
+    grids, probabilities = [], []
+    for j, (grid, fine) in enumerate(zip(release.grids, release.by_value, strict=True)):
+        values = None if fine is None else next(by_value)
+        found, counts = denoise(grid, noisy[j], std, n, values)
+        if onto is not None:
+            found, counts = onto[j], found.summed(counts, onto[j])
+        grids.append(found)
+        probabilities.append(counts / counts.sum())
+    shown = zip(release.grids, grids, probabilities, strict=True)
+    flat = (found.column.name for grid, found, p in shown if _flattened(grid, n * p, std))
+    return Marginals(
+        grids=tuple(grids),
+        probabilities=tuple(probabilities),
+        flattened=tuple(flat),
+        n=n,
+        noise_multiplier=release.noise_multiplier,
+        counting=release.counting,
+        missing_law=law,
+    )
+
+
+def _flattened(grid: Grid, counts: Array, std: float) -> bool:
+    """Whether noise of two deviations hides most categories' records, or a quarter of the numbers."""
+    if grid.ordered:
+        return bool(counts.sum() / 4 < 2 * std * np.sqrt(grid.present / 4))
+    return bool(counts[counts > 2 * std].sum() < counts.sum() / 2)
+
+
+def _records(release: MarginalsRelease, noisy: Sequence[Array]) -> float:
+    """The number of records, from its own count and the sums of all histograms, by their precision."""
+    n, n_std, std = release.n, release.n_std, release.noise_std
+    if not n_std or not std:
+        return float(n)
+    precisions = [n_std**-2.0, *(1.0 / (len(counts) * std**2) for counts in noisy)]
+    sums = [n, *(float(counts.sum()) for counts in noisy)]
+    return max(1.0, float(np.rint(np.average(sums, weights=precisions))))

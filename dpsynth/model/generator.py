@@ -1,0 +1,289 @@
+"""A fitted generator: what may be released and sampled without the data, and without TensorFlow.
+
+Everything here is a function of releases that the ledger has been charged for, so sampling any number of
+records is post-processing and costs nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.errors import InputError, RunError
+from dpsynth.files.storage import not_finite, prefixed, under
+from dpsynth.model.base_model.network import Prior
+from dpsynth.model.exact_marginals import matched_draws
+from dpsynth.model.postprocess import calibrate
+from dpsynth.model.rejection import Acceptance, fulfilling, obeying
+from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.model.wgan.generator import ArrayOps, generator_pass
+from dpsynth.model.wgan.weights import Weights, flatten, unflatten
+from dpsynth.table.derived import add_derived
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.rules import Rule
+from dpsynth.table.schema import Schema
+
+# Rows of a block when sampling: calibrated against the released marginals together.
+BLOCK = 100_000
+# Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
+SMALLEST_BLOCK = 2_000
+# Rows that go through the generator at once, in a thread: its layers then stay in the processor's cache. Each
+# part draws from a generator of its own, so that the records do not depend on the number of threads.
+_ROWS = 4_096
+# Arrays from which records are drawn in proportion, or by which they are weighed.
+_MASS = re.compile(
+    r"encoder/(probabilities_\d+|missing_law)|prior/(table_\d+|cells_\d+|missing_law)"
+    r"|prior/weighting/(weights|column_\d+|missing)"
+)
+
+
+@dataclass(frozen=True)
+class GeneratorModel:
+    """The released parts of a fitted synthesizer.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the released table, with its derived columns and constraints.
+    encoder : Encoder
+        Of the modelled columns, with the released marginals, if there are any.
+    prior : Prior or None
+    weights : list of (W, b) or None
+        The generator; None samples the prior, or independent columns where there is none either.
+    latent : int
+    latent_law : {"normal", "uniform"}
+    match_marginals : bool
+        Whether samples are made to agree with the released marginals.
+    studies : tuple of FittedStudy
+        Declared studies, in their order.
+
+    Raises
+    ------
+    RunError
+        If a number is not finite, or a probability or count is negative: no records could be drawn.
+    """
+
+    schema: Schema
+    encoder: Encoder
+    prior: Prior | None
+    weights: Weights | None
+    latent: int
+    latent_law: str
+    match_marginals: bool = True
+    studies: tuple[FittedStudy, ...] = ()
+
+    def __post_init__(self) -> None:
+        record, arrays = self.to_state()
+        name = not_finite(arrays)
+        if name is None:
+            name = next((key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any()), None)
+        if name is None and not _all_finite(record):
+            name = "the description"
+        if name is not None:
+            raise RunError(
+                f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
+                "finite. What was spent stays in the ledger. Please report this with the schema"
+            )
+
+    def study(self, name: str) -> FittedStudy:
+        """The declared study of this name.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it is no name: what was not declared before the fit was not bought.
+        """
+        if not isinstance(name, str):
+            raise InputError(f"study must be the name of one declared study, got {type(name).__name__}")
+        found = {study.estimates.study: study for study in self.studies}
+        if name not in found:
+            declared = f"declared were: {', '.join(found)}" if found else "none was declared"
+            raise InputError(
+                f"study {name!r} was not declared before the fit ({declared}): its score was never read from "
+                "the records, and reading it now costs budget; fit again with it among the studies"
+            )
+        return found[name]
+
+    def points(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim).
+
+        Independent columns where no generator was trained.
+        """
+        if self.weights is None:
+            return independent_points(self.encoder, n, rng)
+        weights, layout = self.weights, self.encoder.layout
+        base = self.prior.sample_points(n, self.encoder, rng) if self.prior is not None else None
+        made = np.empty((n, layout.dim), np.float32)
+        seeds = rng.integers(2**63, size=-(-n // _ROWS))
+
+        def fill(k: int) -> None:
+            part = slice(k * _ROWS, min((k + 1) * _ROWS, n))
+            own = np.random.default_rng(seeds[k])
+            draw = own.random if self.latent_law == "uniform" else own.standard_normal
+            latent = draw((part.stop - part.start, self.latent), dtype=np.float32)
+            below = None if base is None else base[part]
+            made[part] = generator_pass(weights, latent, below, layout, ArrayOps)
+
+        # NumPy lets go of the interpreter while it draws and multiplies.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(fill, range(len(seeds))))
+        return made
+
+    def blocks(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        block: int = BLOCK,
+        among: int = 1,
+        where: Sequence[Rule] = (),
+        record: Acceptance | None = None,
+        redrawn: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """Frames that together hold ``n`` synthetic records; memory is bounded by ``block`` rows.
+
+        Every record obeys the schema's constraints, and fulfils the conditions of ``where``
+        (`dpsynth.model.rejection`); ``record`` counts how many candidates that took.
+
+        The records of a block agree with the released marginals more closely than independent draws would.
+        With ``among`` greater than 1 they are a random part of so many times as many records that do, and
+        the greater it is, the nearer is their sampling noise to that of independent draws.
+
+        ``redrawn`` gives records of the modelled columns other values, before constraints are looked at.
+
+        Raises
+        ------
+        RejectionError
+            If a constraint or condition is nearly impossible under the model.
+        """
+        most = max(block // among, 1)
+        count = max(-(-n // most), 1)
+        sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
+        rules = self.schema.rules
+        formulas = self.schema.formulas
+        found = Acceptance() if record is None else record
+
+        def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:
+            frame = self._made(size, rng, least)
+            frame = frame if redrawn is None else redrawn(frame)
+            return add_derived(frame, formulas, self.schema.columns) if formulas else frame
+
+        def lawful(size: int) -> pd.DataFrame:
+            least = max(among * size, SMALLEST_BLOCK)
+            if not rules or not size:
+                return made(size, least)
+            kept = self.encoder if self.match_marginals and redrawn is None else None
+            limits = {"least": min(SMALLEST_BLOCK, block), "most": block}
+            frame = obeying(made, least, rules, kept, rng, found, **limits)
+            return frame.iloc[:size]
+
+        if where:
+            limits = {"least": min(SMALLEST_BLOCK, most), "most": most}
+            yield from fulfilling(lawful, sizes, where, rng, found, **limits)
+        else:
+            yield from map(lawful, sizes)
+
+    def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
+        """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
+        made = max(size, least)
+        kept = rng.permutation(made)[:size] if made > size else None
+        codes, places = self._drawn(made, rng)
+        if kept is not None:
+            codes, places = [code[kept] for code in codes], [place[kept] for place in places]
+        return self.encoder.decode(codes, places)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Fine cells of n records and places within them, one of each a column."""
+        if self.weights is None and self.match_marginals:
+            return matched_draws(self.prior, self.encoder, n, rng)
+        if self.weights is None and self.prior is not None:
+            cells = self.prior.sample_cells(n, rng)
+            return list(cells.T), [rng.random(n) for _ in cells.T]
+        points = self.points(n, rng)
+        return (
+            calibrate(points, self.encoder, rng) if self.match_marginals else self.encoder.cells(points, rng)
+        )
+
+    def sample(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        where: Sequence[Rule] = (),
+        record: Acceptance | None = None,
+    ) -> pd.DataFrame:
+        """``n`` synthetic records in the schema's dtypes."""
+        return pd.concat(list(self.blocks(n, rng, where=where, record=record)), ignore_index=True)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON-able record and arrays."""
+        encoder, encoder_arrays = self.encoder.to_state()
+        record: dict[str, Any] = {
+            "schema": self.schema.to_dict(),
+            "encoder": encoder,
+            "latent": self.latent,
+            "latent_law": self.latent_law,
+            "match_marginals": self.match_marginals,
+        }
+        if self.studies:
+            record["studies"] = [study.to_dict() for study in self.studies]
+        arrays = prefixed("encoder", encoder_arrays)
+        if self.prior is not None:
+            record["prior"], prior_arrays = self.prior.to_state()
+            arrays |= prefixed("prior", prior_arrays)
+        if self.weights is not None:
+            flat = [np.asarray(a) for a in flatten(self.weights)]
+            arrays |= prefixed("generator", {f"{i:02d}": a for i, a in enumerate(flat)})
+        return record, arrays
+
+    @classmethod
+    def from_state(cls, record: dict[str, Any], arrays: dict[str, np.ndarray]) -> GeneratorModel:
+        """Inverse of `to_state`."""
+        schema = Schema.from_dict(record["schema"])
+        modelled = schema.modelled
+        encoder = Encoder.from_state(modelled, record["encoder"], under("encoder", arrays))
+        prior = (
+            Prior.from_state(modelled, record["prior"], under("prior", arrays)) if "prior" in record else None
+        )
+        stored = under("generator", arrays)
+        flat = [stored[key] for key in sorted(stored)]
+        weights = unflatten(flat, output_bias=True) if flat else None
+        return cls(
+            schema,
+            encoder,
+            prior,
+            weights,
+            latent=int(record["latent"]),
+            latent_law=str(record["latent_law"]),
+            match_marginals=bool(record["match_marginals"]),
+            studies=tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ())),
+        )
+
+
+def _all_finite(record: dict[str, Any]) -> bool:
+    try:
+        json.dumps(record, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def independent_points(encoder: Encoder, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Points with independent coordinates: uniform numbers, categories by their released probabilities.
+
+    Made without private records beyond the released marginals (uniform categories where there are none).
+    """
+    layout = encoder.layout
+    points = np.zeros((n, layout.dim), np.float32)
+    points[:, : layout.n_numeric] = rng.random((n, layout.n_numeric))
+    for (start, stop), p in zip(layout.groups, encoder.group_probabilities(), strict=True):
+        points[np.arange(n), start + rng.choice(stop - start, size=n, p=p)] = 1.0
+    return points

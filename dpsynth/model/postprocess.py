@@ -1,0 +1,199 @@
+"""Make generated points agree with the released one-way marginals: post-processing, free of cost.
+
+Numbers are replaced by their ranks, spread uniformly and read through the private distribution; category
+probabilities are re-weighted until their means are the released ones, and categories are then drawn in
+exact numbers. What a generator says about *dependence* (who ranks above whom, which record leans to which
+category) is kept; what it says about one-way distributions is replaced by what was paid for.
+
+Ranks and exact numbers mean something among many records only. With few of them the marginals would be
+matched by breaking the dependence (a single record is an independent draw of every column), so a caller
+who wants few records generates some thousands, calibrates, and keeps a random part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.errors import DataError
+from dpsynth.table.draws import draw_entry, grouped
+from dpsynth.table.encoder import Encoder
+
+#: Probability that even a certain category leaves to each other one, so that re-weighting can reach it.
+_SMALLEST = 1e-6
+#: Re-weighting is fitted on at most this many rows.
+_FIT_ROWS = 20_000
+
+
+def calibrate(
+    points: ArrayLike, encoder: Encoder, rng: np.random.Generator
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+    """Records that points stand for, with the released marginals of their encoder.
+
+    Parameters
+    ----------
+    points : array, shape (n, layout.dim)
+        Numeric coordinates of any size (only their order counts); one-hot groups as weights.
+    encoder : Encoder
+        With released marginals.
+    rng : numpy Generator
+
+    Returns
+    -------
+    codes, places : lists of arrays, shape (n,)
+        Fine cells and places within them, one of each a column, as `Encoder.decode` takes them. Counts of
+        categories and of missing values differ from n times the released probability by less than 1;
+        numbers are spread evenly over the released distribution, among the records where they are not
+        missing.
+
+    Raises
+    ------
+    ConfigError
+        If the encoder has no released marginals.
+    DataError
+        If the number of coordinates is not the layout's, or one is not a number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpsynth.accounting import Ledger
+    >>> from dpsynth.model.columns.marginals import estimate_marginals
+    >>> from dpsynth.releases.marginals import MarginalsRelease
+    >>> from dpsynth.releases.records import FrameRecords
+    >>> from dpsynth.table.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
+    >>> frame = schema.conform(pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 10})).frame
+    >>> rng = np.random.default_rng(0)
+    >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=None)
+    >>> released = estimate_marginals(release, Ledger().run(release, FrameRecords(frame), rng))
+    >>> codes, _ = calibrate(np.full((8, 2), 0.5), Encoder(schema, released), rng)
+    >>> np.bincount(codes[0])
+    array([6, 2])
+    """
+    layout = encoder.layout
+    array = np.asarray(points)
+    if array.ndim != 2 or array.shape[1] != layout.dim:
+        raise DataError(f"points has shape {array.shape}, but must be (n, {layout.dim})")
+    if not np.isfinite(array).all():
+        raise DataError("points has a coordinate that is not a finite number")
+    n, codes, places = len(array), [], []
+    for j, (grid, at, group) in enumerate(zip(encoder.grids, encoder.coordinate, encoder.group, strict=True)):
+        code, place, present = np.full(n, grid.present), np.zeros(n), np.arange(n)
+        if group is not None:
+            label = exact_categories(array[:, group[0] : group[1]], encoder.released(j), rng)
+            code = label if at is None else grid.present - 1 + label
+            present = present if at is None else np.flatnonzero(label == 0)
+        if at is not None:
+            rows = present[ascending(array[present, at], rng)]
+            code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
+        codes.append(code)
+        places.append(place)
+    return codes, places
+
+
+def evenly_spread(
+    encoder: Encoder, j: int, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Cells of column j and places within them, ascending, one in each n-th part of what was released.
+
+    The k-th is a uniform draw from the ranks ``[k / n, (k + 1) / n)`` of the present values.
+    """
+    return encoder.quantiles(j, (np.arange(n) + rng.random(n)) / max(n, 1))
+
+
+def ascending(values: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Places of n numbers in ascending order; ties are ordered at random.
+
+    Examples
+    --------
+    >>> ascending([7.0, -2.0, 9.0], np.random.default_rng(0))
+    array([1, 0, 2])
+    """
+    array = np.asarray(values)
+    order = np.argsort(array)
+    found = array[order]
+    follows = np.concatenate([[False], found[1:] == found[:-1], [False]])
+    tied = np.flatnonzero(follows[1:] | follows[:-1])
+    if tied.size:
+        run = np.cumsum(~follows[:-1])[tied]
+        run -= run[0]
+        # The sort leaves ties in an order of its own, which differs from machine to machine.
+        rows = np.sort(run * len(array) + order[tied]) - run * len(array)
+        order[tied] = rows[grouped(run, int(run[-1]) + 1, rng)]
+    return order
+
+
+def exact_counts(n: int, probabilities: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Whole numbers of mean ``n * probabilities``, each within 1 of it, that sum to n (systematic rounding).
+
+    Examples
+    --------
+    >>> exact_counts(8, [0.75, 0.25], np.random.default_rng(0))
+    array([6, 2])
+    """
+    share = np.asarray(probabilities, dtype=np.float64)
+    ends = np.cumsum(share / share.sum()) * n
+    ends[-1] = n
+    marks = np.floor(np.concatenate([[0.0], ends]) + rng.random() * (1.0 - 1e-9) + 1e-9).astype(np.int64)
+    return np.diff(marks)
+
+
+def exact_categories(
+    weights: NDArray[np.float64], probabilities: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """One category a row, in exact numbers, leaning to each row's own weights.
+
+    Parameters
+    ----------
+    weights : array, shape (n, m)
+        A row's weights of the categories; negative ones count as zero.
+    probabilities : array, shape (m,)
+        Released probabilities, sum 1.
+    rng : numpy Generator
+
+    Returns
+    -------
+    int array, shape (n,)
+    """
+    n, size = weights.shape
+    # Category by category: sums along short rows are many times slower than whole columns.
+    own = np.maximum(weights.T, 0.0, dtype=np.float64, order="C")
+    own /= np.maximum(own.sum(axis=0), 1e-300)
+    np.maximum(own, _SMALLEST, out=own)
+    # Categories that are certain already have no lean to re-weight; only surplus records change theirs.
+    if n and own.max(axis=0).min() <= 1.0 - 1e-3:
+        fitted = own if n <= _FIT_ROWS else own[:, rng.integers(0, n, _FIT_ROWS)]
+        own *= _reweight(fitted, probabilities)[:, None]
+    own /= own.sum(axis=0)
+    tilted = own.T
+    label = draw_entry(tilted, rng)
+    wanted = exact_counts(n, probabilities, rng)
+    surplus = np.bincount(label, minlength=size) - wanted
+    freed = []
+    for category in np.flatnonzero(surplus > 0):
+        rows = np.flatnonzero(label == category)
+        freed.append(rows[_heaviest(1.0 - tilted[rows, category], int(surplus[category]), rng)])
+    pool = np.concatenate([np.zeros(0, dtype=np.int64), *freed])
+    for category in np.flatnonzero(surplus < 0):
+        taken = _heaviest(tilted[pool, category], int(-surplus[category]), rng)
+        label[pool[taken]] = category
+        pool = np.delete(pool, taken)
+    return label
+
+
+def _reweight(own: NDArray[np.float64], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Factors of the m categories that bring the mean of ``own``, shape (m, n), to the released one."""
+    factor = np.ones(len(own))
+    for _ in range(100):
+        mean = factor * (own @ (1.0 / (factor @ own))) / own.shape[1]
+        # Factors stay within float range where a released probability is zero.
+        factor = np.clip(factor * probabilities / np.maximum(mean, 1e-12), 1e-12, 1e12)
+        if np.abs(mean - probabilities).max() < 1e-4:
+            break
+    return factor
+
+
+def _heaviest(weights: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw ``count`` different rows in proportion to their weights (Gumbel top-k)."""
+    keys = np.log(np.maximum(weights, 1e-300)) + rng.gumbel(size=len(weights))
+    return np.argpartition(-keys, count - 1)[:count] if count < len(keys) else np.arange(len(keys))

@@ -1,0 +1,370 @@
+"""Records that obey rules: drawn, refused and weighted; post-processing, free of cost.
+
+Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
+the model's law given the constraints but moves the one-way marginals. So more are drawn than are wanted, and
+the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming and Stephan
+1940) brings back to the released marginals: of all laws that obey the constraints and have these marginals,
+the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where constraints hold in the real
+table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the sampling
+noise out of the chosen records' marginals. Every record is one that the model drew: none is repaired, and
+none is chosen twice.
+
+A condition of conditional sampling refuses as well, but nothing is brought back: the law is the one above,
+given the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import RejectionError
+from dpsynth.model.postprocess import exact_counts
+from dpsynth.releases.binning import make_binning
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.grid import Grid
+from dpsynth.table.rules import Rule
+
+#: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
+#: fifth of them of which none was.
+CANDIDATES, RAREST = 1_000_000, 1e-3
+#: Candidates that obey, at most, for each record that is wanted.
+_POOL = 4
+#: Total variation distance from a released marginal that is near enough, and sweeps of the raking.
+_NEAR, _SWEEPS = 2e-3, 25
+#: Rounds of exchanges.
+_ROUNDS = 100
+#: Ranges of a number whose released shares are kept.
+_RANGES = 100
+
+#: Makes this many records, calibrated together.
+Make = Callable[[int], pd.DataFrame]
+
+
+@dataclass
+class Acceptance:
+    """How many candidates were drawn to make a sample, and how many of them were taken.
+
+    Attributes
+    ----------
+    candidates : int
+        Records drawn from the model; 0 where there is no rule to test.
+    obey : dict of str to int
+        For each constraint, how many of the candidates obey it.
+    obey_all : int
+        How many obey all constraints.
+    offered, selected : int
+        Records that obey the constraints, and how many of them fulfil the conditions of ``where``.
+    conditions : str
+        Those conditions.
+    moved : (float, str) or None
+        The largest total variation distance of a column from its released marginal after weighting, in any
+        block of the sample, and the column.
+    """
+
+    candidates: int = 0
+    obey: dict[str, int] = field(default_factory=dict)
+    obey_all: int = 0
+    offered: int = 0
+    selected: int = 0
+    conditions: str = ""
+    moved: tuple[float, str] | None = None
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Share of the candidates that obeys each constraint, by its text."""
+        return {text: count / max(self.candidates, 1) for text, count in self.obey.items()}
+
+    def add(self, part: Acceptance) -> None:
+        """Count what was drawn for a part of the same sample."""
+        self.candidates += part.candidates
+        for text, count in part.obey.items():
+            self.obey[text] = self.obey.get(text, 0) + count
+        self.obey_all += part.obey_all
+        self.offered += part.offered
+        self.selected += part.selected
+        self.conditions = part.conditions
+        if part.moved is not None:
+            self.moved = part.moved if self.moved is None else max(part.moved, self.moved)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able rates; empty where there was no rule."""
+        found: dict[str, Any] = {}
+        if self.obey:
+            found |= {"constraints": self.rates, "all": self.obey_all / max(self.candidates, 1)}
+        if self.conditions:
+            found["where"] = self.selected / max(self.offered, 1)
+        if self.moved is not None:
+            found["marginals_moved"] = {"tvd": self.moved[0], "column": self.moved[1]}
+        return found
+
+    def lines(self) -> list[str]:
+        """The same in words."""
+        words = [f"{rate:.2%} of the model's records obey {text}" for text, rate in self.rates.items()]
+        if len(words) > 1:
+            words.append(f"{self.obey_all / max(self.candidates, 1):.2%} obey all {len(words)} constraints")
+        if self.conditions:
+            words.append(f"{self.selected / max(self.offered, 1):.2%} fulfil {self.conditions}")
+        if self.moved is not None:
+            words.append(
+                f"weighted back to the released marginals: at most {self.moved[0]:.4f} off in total "
+                f"variation ({self.moved[1]})"
+            )
+        return words
+
+
+def obeying(
+    make: Make,
+    size: int,
+    rules: Sequence[Rule],
+    encoder: Encoder | None,
+    rng: np.random.Generator,
+    record: Acceptance,
+    *,
+    least: int,
+    most: int,
+) -> pd.DataFrame:
+    """Draw records that obey all rules, at their released marginals.
+
+    Parameters
+    ----------
+    make : callable
+    size : int
+        Records wanted, at least 1.
+    rules : sequence of Rule
+    encoder : Encoder or None
+        With released marginals to keep; None keeps none.
+    rng : numpy Generator
+    record : Acceptance
+        Counts are added to it.
+    least, most : int
+        Records that ``make`` is asked for at once.
+
+    Returns
+    -------
+    DataFrame of ``size`` records, in random order
+
+    Raises
+    ------
+    RejectionError
+        If fewer than one candidate in a thousand obeys, after a million candidates.
+    """
+    pool: list[pd.DataFrame] = []
+    drawn = held = 0
+    wanted, last = float(size), np.inf
+    while True:
+        while held < min(np.ceil(wanted), _POOL * size):
+            rate = max(held, 1) / max(drawn, 1) if drawn else 1.0
+            frame = make(int(np.clip((wanted - held) / rate, least, most)))
+            kept = _obey(frame, rules, record)
+            drawn, held = drawn + len(frame), held + int(kept.sum())
+            pool.append(frame[kept])
+            _refuse_rare(record, record.obey_all, record.candidates, _rarest(record))
+        frame = pd.concat(pool, ignore_index=True)
+        if encoder is None or encoder.marginals is None:
+            return _part(frame, size, rng)
+        margins = [
+            margin(*column) for column in zip(encoder.grids, encoder.marginals.probabilities, strict=True)
+        ]
+        cells = [
+            labels[grid.encode(frame[grid.column.name])]
+            for grid, (labels, _) in zip(encoder.grids, margins, strict=True)
+        ]
+        targets = [target for _, target in margins]
+        shares, gap = _inclusion(cells, targets, size)
+        # More candidates help where too few of them are of a kind that is needed more often.
+        if gap <= _NEAR or held >= _POOL * size or gap > 0.9 * last:
+            break
+        pool, wanted, last = [frame], 1.5 * held, gap
+    order = rng.permutation(len(frame))
+    first = exact_counts(size, shares[order], rng) > 0
+    # A share of 1 is drawn twice where it is rounded up: another record then takes the second place.
+    chosen = np.concatenate([order[first], order[~first][: size - int(first.sum())]])
+    chosen = _evened(chosen, cells, targets, rng)
+    moved = max(
+        (_distance(cell[chosen], p), grid.column.name)
+        for cell, p, grid in zip(cells, targets, encoder.grids, strict=True)
+    )
+    record.moved = moved if record.moved is None else max(moved, record.moved)
+    return frame.iloc[rng.permutation(chosen)].reset_index(drop=True)
+
+
+def fulfilling(
+    make: Make,
+    sizes: Sequence[int],
+    conditions: Sequence[Rule],
+    rng: np.random.Generator,
+    record: Acceptance,
+    *,
+    least: int,
+    most: int,
+) -> Iterator[pd.DataFrame]:
+    """Yield frames of these sizes in which all conditions are true.
+
+    Parameters
+    ----------
+    make : callable
+        Makes records that obey the constraints.
+    sizes : sequence of int
+    conditions : sequence of Rule
+    rng : numpy Generator
+    record : Acceptance
+    least, most : int
+        Records that ``make`` is asked for at once.
+
+    Raises
+    ------
+    RejectionError
+        If fewer than one record in a thousand fulfils them, after a million candidates.
+    """
+    record.conditions = " and ".join(rule.text for rule in conditions)
+    waiting = make(0)
+    for size in sizes:
+        pool = [waiting]
+        held = len(waiting)
+        while held < size:
+            rate = max(record.selected, 1) / max(record.offered, 1) if record.offered else 1.0
+            frame = make(int(np.clip((size - held) / rate, least, most)))
+            kept = np.logical_and.reduce([rule.selected(frame) for rule in conditions])
+            if not record.obey:
+                record.candidates += len(frame)
+            record.offered, record.selected = record.offered + len(frame), record.selected + int(kept.sum())
+            _refuse_rare(record, record.selected, record.offered, f"the condition {record.conditions}")
+            pool.append(frame[kept])
+            held += int(kept.sum())
+        frame = pd.concat(pool, ignore_index=True)
+        order = rng.permutation(held)
+        yield frame.iloc[order[:size]].reset_index(drop=True)
+        waiting = frame.iloc[order[size:]]
+
+
+def _obey(frame: pd.DataFrame, rules: Sequence[Rule], record: Acceptance) -> NDArray[np.bool_]:
+    """Which records obey all rules, counted in the record."""
+    kept = np.ones(len(frame), dtype=bool)
+    for rule in rules:
+        broken = rule.broken(frame)
+        record.obey[rule.text] = record.obey.get(rule.text, 0) + int((~broken).sum())
+        kept &= ~broken
+    record.candidates += len(frame)
+    record.obey_all += int(kept.sum())
+    return kept
+
+
+def _rarest(record: Acceptance) -> str:
+    text = min(record.obey, key=lambda rule: record.obey[rule])
+    if record.obey[text] > 2 * record.obey_all:
+        listed = "; ".join(f"{rule} ({rate:.2%})" for rule, rate in record.rates.items())
+        return f"obeying all constraints together ({listed})"
+    return f"the constraint {text}"
+
+
+def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
+    enough = CANDIDATES if taken else CANDIDATES // 5
+    if record.candidates >= enough and taken < RAREST * of:
+        raise RejectionError(
+            f"{what} is nearly impossible under the model: {taken:,} of {of:,} records drawn; see that it is "
+            "written as it is meant and true of the real table, or ask for less"
+        )
+
+
+def _inclusion(
+    cells: Sequence[NDArray[np.int64]], targets: Sequence[NDArray[np.float64]], size: int
+) -> tuple[NDArray[np.float64], float]:
+    """Probabilities of taking each record, sum ``size``, that bring all marginals near their targets.
+
+    Also the largest total variation distance that is left.
+    """
+    shares = np.full(len(cells[0]), size / len(cells[0]))
+    for _ in range(_SWEEPS):
+        gap = 0.0
+        for cell, target in zip(cells, targets, strict=True):
+            current = np.bincount(cell, shares, len(target)) / size
+            gap = max(gap, 0.5 * float(np.abs(current - target).sum()))
+            # A cell of which no record obeys cannot be filled, and takes no part.
+            shares = shares * (target / np.where(current > 0, current, 1.0))[cell]
+            shares = shares * (size / max(shares.sum(), 1e-300))
+        shares = _capped(shares, size)
+        if gap <= 0.25 * _NEAR:
+            break
+    gaps = [
+        0.5 * float(np.abs(np.bincount(cell, shares, len(target)) / size - target).sum())
+        for cell, target in zip(cells, targets, strict=True)
+    ]
+    return shares, max(gaps)
+
+
+def _capped(shares: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Shares in proportion, none above 1, of sum ``size`` (at most as many as there are records)."""
+    floor = 1e-12  # keeps a record that no marginal asks for in reach of the number wanted
+    shares = np.maximum(shares, floor)
+    full = np.zeros(len(shares), dtype=bool)
+    while True:
+        rest = size - full.sum()
+        free = ~full
+        scaled = np.where(full, 1.0, shares * (rest / max(shares[free].sum(), 1e-300)))
+        over = free & (scaled > 1.0)
+        if not over.any():
+            return scaled
+        full |= over
+
+
+def _evened(
+    chosen: NDArray[np.int64],
+    cells: Sequence[NDArray[np.int64]],
+    targets: Sequence[NDArray[np.float64]],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Exchange chosen records for others until the marginals' sampling noise is gone, as far as it goes.
+
+    Each round takes the records out whose cells hold most above their released shares, and those in whose
+    cells hold least, from a random half of all; a round that does not help is taken back and made smaller.
+    """
+    starts = np.concatenate([[0], np.cumsum([len(target) for target in targets])])
+    places = np.stack([cell + start for cell, start in zip(cells, starts, strict=False)], axis=1)
+    taken = np.zeros(len(places), dtype=bool)
+    taken[chosen] = True
+    wanted = len(chosen) * np.concatenate(targets)
+    weight = 1.0 / np.sqrt(np.maximum(wanted, 1.0))
+    gap = np.bincount(places[taken].ravel(), minlength=len(wanted)) - wanted
+    count = float(max(len(chosen) // 50, 1))
+    for _ in range(_ROUNDS):
+        score = (weight * gap)[places].sum(axis=1)
+        half = rng.random(len(taken)) < 0.5
+        inside, outside = np.flatnonzero(taken & half), np.flatnonzero(~taken & half)
+        k = min(int(count), len(inside), len(outside))
+        if k < 1:
+            break
+        out = inside[np.argpartition(-score[inside], k - 1)[:k]]
+        into = outside[np.argpartition(score[outside], k - 1)[:k]]
+        change = np.bincount(places[into].ravel(), minlength=len(wanted)) - np.bincount(
+            places[out].ravel(), minlength=len(wanted)
+        )
+        if (weight * (gap + change) ** 2).sum() < (weight * gap**2).sum():
+            gap = gap + change
+            taken[out], taken[into] = False, True
+            count *= 1.2
+        else:
+            count /= 2
+    return np.flatnonzero(taken)
+
+
+def margin(grid: Grid, probabilities: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Label of each cell and probability of each label: of a number, at most 100 ranges of about equal mass.
+
+    Records of a block are too few for more.
+    """
+    binning = make_binning(grid, probabilities, _RANGES, keep=not grid.ordered)
+    return binning.labels, binning.probabilities
+
+
+def _distance(cells: NDArray[np.int64], target: NDArray[np.float64]) -> float:
+    return 0.5 * float(np.abs(np.bincount(cells, minlength=len(target)) / len(cells) - target).sum())
+
+
+def _part(frame: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    return frame.iloc[rng.permutation(len(frame))[:size]].reset_index(drop=True)

@@ -1,0 +1,1 @@
+"""The base model, reweighted to match further noisy statistics."""

@@ -1,0 +1,191 @@
+"""Fit a tilt: the law nearest to the prior whose mean features are those that were released.
+
+With released means m, noise of variance s^2 in each and sampling noise of variance C / n (C: a feature's
+variance), the tilt maximises
+
+    T . m  -  log E_prior[exp(T . features)]  -  1 / 2 sum of w (s^2 + C / n) T^2,
+
+a convex problem whose penalty is a Gaussian prior on what the tree lacks: the prior counts for as much as w
+records. w is not chosen but estimated: the gap between released and prior means has variance C / w + s^2 +
+C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is taken.
+Kinds of products have a w each, for the prior does not know all alike: a TAN has counted every column with
+the outcome, but of the others few pairs, and of most it does not know how they go together in each class. A
+product that stands out of its kind, as one interaction among many pairs without any, has one of its own.
+
+The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
+approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
+step, each product's step divided by its variance. In the words of a WGAN, T is the critic and the chains are
+the generator. Post-processing, free of cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.model.base_model.network import Prior
+from dpsynth.model.reweighting.reweighting import Tilt
+from dpsynth.releases.moments import Moments
+
+Floats = NDArray[np.float64]
+
+#: Records of the chains: as many as the table has, but no fewer and no more.
+_CHAINS = (10_000, 40_000)
+#: Products of all chains together, at most, where there are more chains than the least number.
+_PRODUCTS = 400_000_000
+_STEPS, _RATE = 60, 0.1
+#: Longest step of one entry of the tilt.
+_LONGEST = 0.3
+#: The last part of the steps, whose tilts are averaged.
+_AVERAGED = 1 / 3
+#: Shares of bins are compared with this much added to each.
+_SHARE = 1e-4
+#: A product is believed by itself from so many standard deviations of noise and of its kind on.
+_OUTSTANDING = 4.0
+#: Least sum of variances of a kind of products.
+_LEAST = 1e-12
+#: Draws of the prior that its own means are taken from.
+_DRAWS = 40_000
+
+
+def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> tuple[Floats, Floats]:
+    """For how many records the prior counts beside released moments; n where these only tell noise.
+
+    Parameters
+    ----------
+    moments : Moments
+    mean, variance : arrays, of the shape of ``features.products``
+        Of the features under the prior.
+    draws : int
+        From how many draws they are.
+
+    Returns
+    -------
+    array, shape (3,)
+        By the kind of a product (`PairFeatures.kinds`).
+    array, of the shape of ``features.products``
+        Of each product: that of its kind, or, where it stands out of its kind and of noise, its own.
+    """
+    kinds, square = moments.features.kinds, (moments.mean - mean) ** 2
+    noise = moments.noise_std**2 + variance * (1.0 / moments.n + 1.0 / draws)
+    pairs = np.zeros(kinds.shape, dtype=bool)
+    pairs[moments.features.places] = True
+    outstanding = np.zeros_like(pairs)
+    for _ in range(2):  # the second time without those of the first
+        rest = pairs & ~outstanding
+
+        def sums(of: Floats, among: NDArray[np.bool_] = rest) -> Floats:
+            return np.bincount(kinds[among], weights=of[among], minlength=3).astype(np.float64)
+
+        known = sums(variance)
+        weights = known / np.maximum(sums(square - noise), np.maximum(known, _LEAST) / moments.n)
+        # of a column that hardly varies moments tell noise, whatever their gap
+        tells = known > np.maximum(sums(np.full_like(square, moments.noise_std**2)), _LEAST)
+        weights = np.where(tells, weights, moments.n)
+        of_each = weights[kinds]
+        outstanding = (square > _OUTSTANDING**2 * (noise + variance / of_each)) & tells[kinds]
+    own = variance / np.maximum(square, _LEAST)
+    return weights, np.where(outstanding, np.minimum(own, of_each), of_each)
+
+
+def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
+    """The prior with a tilt that makes its draws agree with released moments.
+
+    Parameters
+    ----------
+    prior : Prior
+        A tilt that it has is where the fit starts.
+    moments : Moments
+        Of the same bins.
+    rng : numpy Generator
+    """
+    bare = replace(prior, tilt=None)
+    mean, variance = moments.features.moments(bare.sample(_DRAWS, rng))
+    weights, of_each = weights_of(moments, mean, variance, _DRAWS)
+    most = _PRODUCTS // moments.features.products.size
+    chains = prior.sample(int(np.clip(min(moments.n, most), *_CHAINS)), rng)
+    fit = _Fit(bare, moments, weights, of_each, chains, rng)
+    if prior.tilt is not None:
+        fit.start(prior.tilt)
+    return replace(bare, tilt=fit.run(_STEPS if prior.tilt is None else _STEPS // 3))
+
+
+class _Fit:
+    """Tilt and chains on their way."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        moments: Moments,
+        weights: Floats,
+        of_each: Floats,
+        chains: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> None:
+        self.prior, self.moments, self.chains, self.rng = prior, moments, chains, rng
+        #: of each kind, and of each product
+        self.weights, self.weight = weights, of_each
+        self.bath = prior.heat_bath()
+        self.pairs = np.zeros(moments.features.products.shape)
+        self.columns = [np.zeros(binning.size) for binning in prior.binnings]
+        self.missing = np.zeros(len(prior.panel) + 1)
+        if prior.missing_law is not None:
+            # the chains have the released number of missing values, the tables alone another one
+            self.missing += prior.counted.log_number
+            for j, factor in prior.counted.columns.items():
+                self.columns[j][self.bath.last[j]] += np.log(factor)
+
+    def start(self, tilt: Tilt) -> None:
+        """Go on from another fit's tilt."""
+        self.pairs = tilt.pairs.astype(np.float64)
+        self.columns = [column.astype(np.float64) for column in tilt.columns]
+        self.missing = tilt.missing.astype(np.float64)
+
+    def run(self, steps: int) -> Tilt:
+        """The average of the last tilts."""
+        kept = 0
+        pairs, missing = np.zeros_like(self.pairs), np.zeros_like(self.missing)
+        columns = [np.zeros_like(column) for column in self.columns]
+        for step in range(steps):
+            # full steps first; towards the end shorter ones, whose chains can follow
+            self.step(_RATE * min(1.0, steps / (2.0 * (step + 1))))
+            if step >= steps * (1 - _AVERAGED):
+                kept += 1
+                pairs, missing = pairs + self.pairs, missing + self.missing
+                columns = [total + column for total, column in zip(columns, self.columns, strict=True)]
+            self.bath.sweep(self.chains, self.tilt(), self.rng)
+        self.pairs, self.missing = pairs / kept, missing / kept
+        self.columns = [total / kept for total in columns]
+        return self.tilt()
+
+    def tilt(self) -> Tilt:
+        """The tilt as it is."""
+        return Tilt(
+            self.moments.features,
+            self.pairs.astype(np.float32),
+            tuple(column.astype(np.float32) for column in self.columns),
+            self.missing.astype(np.float32),
+            self.moments.noise_std,
+            tuple(self.weights.tolist()),
+        )
+
+    def step(self, rate: float) -> None:
+        """Move the tilt towards the released numbers, from where the chains are."""
+        mean, variance = self.moments.features.moments(self.chains)
+        penalty = self.weight * (self.moments.noise_std**2 + variance / self.moments.n)
+        gradient = self.moments.mean - mean - penalty * self.pairs
+        move = rate * gradient / np.maximum(variance + penalty, 1e-6)
+        self.pairs += np.where(self.moments.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
+        n = len(self.chains)
+        for j, (binning, column) in enumerate(zip(self.prior.binnings, self.columns, strict=True)):
+            have = np.bincount(self.chains[:, j], minlength=binning.size) / n
+            column += rate * _towards(binning.probabilities, have)
+        if self.bath.panel:
+            have = np.bincount(self.bath.missing(self.chains), minlength=len(self.missing)) / n
+            self.missing += rate * _towards(self.prior.counted.law, have)
+
+
+def _towards(wanted: Floats, have: Floats) -> Floats:
+    return np.clip(np.log((wanted + _SHARE) / (have + _SHARE)), -0.5, 0.5)

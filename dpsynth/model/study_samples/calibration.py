@@ -1,0 +1,254 @@
+"""Synthetic draws are put right: their predictors become what the records' information tells of them.
+
+The pairs of columns of draws are those of a tree with noise: with draws as they are, a trial with correlated
+predictors covered .5 for .95, and one of a product of two columns that the tree does not join .3. So the
+records' information is bought, once and first. Draws are weighted, until the counts of their terms of two
+values are those that it tells (`dpsynth.model.study_samples.raking`), then their predictors are mapped, by an
+affine map, to its mean and covariance, as far as its noise lets tell it from what the draws had
+(`dpsynth.model.study_samples.information_ratio`); for intervals, to those of its lower end.
+
+The information is read with a cap on every record's part. Where most of it is capped, in the few records of
+a rare cell, no map moves what the draws say in that direction, and further moves only stretch them. Where
+moves fall short, they are therefore made anew, so that draws say no more, without the cap, than in proportion
+to what was read. What is still apart after the last move is opened: nothing is claimed there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.checks import together
+from dpsynth.model.study_samples.expectations import NO_NOISE, StandIn
+from dpsynth.model.study_samples.information_ratio import compared, roots
+from dpsynth.model.study_samples.raking import Sums, resampled
+from dpsynth.releases.score import ScorePoint, triangle
+from dpsynth.studies.newton import UNKNOWN_SLOPE
+
+Floats = NDArray[np.float64]
+
+#: moves until the draws' information is the records'
+_MOVES = 4
+#: a term takes part in a combination if its coefficient is more than this of the largest
+_TAKES_PART = 1 / 3
+#: part of what was read that moved draws say in every direction, if moves bring them there
+_REACHED = 0.9
+#: draws that say this many times as much as was read in some direction, or as little, are not the records
+_APART = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Mending:
+    """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``.
+
+    Attributes
+    ----------
+    tilt : ndarray of shape (1 + p,)
+    matrix : ndarray of shape (p, p)
+    shift : ndarray of shape (p,)
+    """
+
+    tilt: Floats
+    matrix: Floats
+    shift: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        """As many predictors of mended draws."""
+        weights = np.exp(x @ self.tilt[1:])
+        return np.asarray(self.shift + x[resampled(weights)] @ self.matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """Draws that were compared with the records.
+
+    Attributes
+    ----------
+    stand_in : StandIn
+    cautious : StandIn
+        The same, for intervals.
+    hidden : tuple of str
+        Terms of which the noise hides how much the records know.
+    apart : tuple of str
+        Others, of which the draws could not be brought to what the records know.
+    blind : bool
+        Whether noise hides if there are any.
+    mending : Mending
+        What was done to the draws of ``stand_in``.
+    """
+
+    stand_in: StandIn
+    cautious: StandIn
+    hidden: tuple[str, ...]
+    apart: tuple[str, ...]
+    blind: bool
+    mending: Mending
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Terms of which nothing is claimed."""
+        return self.hidden + self.apart
+
+    def opened(self, covariance: Floats) -> Floats:
+        """A covariance of the coefficients, shape (d, d), that claims nothing of the unknown terms."""
+        design = self.stand_in.design
+        wide = np.zeros(design.size)
+        wide[design.family.baseline :] = [term.name in self.unknown for term in design.terms]
+        return covariance + np.diag(wide * UNKNOWN_SLOPE**2)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the intervals should know."""
+        said = []
+        if not len(self.stand_in.x):
+            said.append(
+                "No synthetic record has a value in all of the study's columns: nothing was learned, and "
+                "these numbers are what was supposed beforehand."
+            )
+        if len(self.hidden) == 1:
+            said.append(
+                f"Noise hides how much the records know of {self.hidden[0]}, which may hardly vary beside "
+                "the others: nothing is claimed of it."
+            )
+        elif self.hidden:
+            said.append(
+                f"Noise hides how much the records know of {together(self.hidden)}: they may go together too "
+                "closely to be told apart with this budget, and nothing is claimed of them."
+            )
+        if self.apart:
+            them = "it" if len(self.apart) == 1 else "them"
+            said.append(
+                f"Synthetic records could not be brought to what the records tell of {together(self.apart)}: "
+                f"nothing is claimed of {them}."
+            )
+        if self.blind:
+            said.append(
+                "Noise hides whether predictors go together closely: where some do, these intervals are too "
+                "short."
+            )
+        return tuple(said)
+
+
+def mended(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Mended:
+    """The draws with the information of the records, and the same for intervals.
+
+    Parameters
+    ----------
+    draws : StandIn
+    point : ScorePoint
+        Where the information was read; its cap is finite.
+    noisy : ndarray of shape (d, d)
+    noise_std : float
+        Of the noise on its diagonal, over the cap.
+    """
+    noise_std = max(noise_std, NO_NOISE) * point.cap
+    tilt = _tilt(draws, point, noisy, noise_std)
+    weighted = _weighted(draws, tilt)
+    found = compared(weighted.told(point), noisy, noise_std)
+    free = replace(point, cap=np.inf)
+    ratio = _transport(weighted.told(point), found.estimate)
+    most = ratio @ weighted.told(free) @ ratio
+    for bounded in (False, True):
+        moved, mending = weighted, Mending(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
+        for _ in range(_MOVES):
+            moved, mending = _moved(moved, mending, point, found.estimate)
+            if bounded:
+                moved, mending = _moved(moved, mending, free, _at_most(moved.told(free), most))
+        if _ratios(moved.told(point), found.estimate)[0].min() > _REACHED:
+            break
+
+    back = np.linalg.inv(point.whitening)
+    mass, mean, wanted = moved.moments(back @ found.estimate @ back)
+    least, _, narrow = moved.moments(back @ found.lower @ back)
+    # a map changes no mass: what is less of it is less of the covariance
+    cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
+    hidden = _terms(moved, point, found.hidden)
+    left = _terms(moved, point, _apart(moved.told(point), found.estimate)) if len(moved.x) else ()
+    apart = tuple(name for name in left if name not in hidden)
+    return Mended(moved, cautious, hidden, apart, found.blind, mending)
+
+
+def _tilt(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Floats:
+    """How draws are weighted, for the counts of their terms of two values, shape (1 + p,).
+
+    The information tells a count twice, as a sum and as a sum of squares: those of a rare value are the
+    greater, and have the same noise.
+    """
+    design = draws.design
+    j, every = design.family.baseline, np.eye(design.size)
+    two = np.array([term.two_valued for term in design.terms], dtype=bool)
+    ones = every[:j].sum(axis=0)
+    sides = [(np.outer(ones, term) + np.outer(term, ones)) / 2 for term in every[j:][two]]
+    squares = [np.outer(term, term) for term in every[j:][two]]
+    back = np.linalg.inv(point.whitening)
+    # sums of the records as inner products with their information, in coordinates in which its noise is round
+    told = np.array([triangle(back @ part @ back) for part in (np.diag(ones), *sides, *squares)])
+    x = draws.x[:, two]
+    sums = Sums(
+        np.column_stack([np.ones(len(x)), x, x**2]),
+        draws.share * point.curvatures(draws.x, draws.y)[1].sum(axis=1),
+        told @ triangle(noisy),
+        noise_std**2 * told @ told.T,
+    )
+    tilt = np.zeros(1 + len(two))
+    tilt[np.r_[True, two]] = sums.tilt(np.r_[1.0, design.scale[two]])
+    return tilt
+
+
+def _weighted(draws: StandIn, tilt: Floats) -> StandIn:
+    """As many draws, each as often as its weight has it."""
+    if not len(draws.x):
+        return draws
+    weights = np.exp(tilt[0] + draws.x @ tilt[1:])
+    kept = resampled(weights)
+    return replace(draws, x=draws.x[kept], y=draws.y[kept], share=draws.share * float(weights.mean()))
+
+
+def _moved(draws: StandIn, mending: Mending, point: ScorePoint, wanted: Floats) -> tuple[StandIn, Mending]:
+    """The draws, mapped to the mean and covariance of an information, as a law of weights ``v``."""
+    if not len(draws.x):
+        return draws, mending
+    back = np.linalg.inv(point.whitening)
+    mass, centre, spread = draws.moments(back @ draws.told(point) @ back)
+    whole, mean, goal = draws.moments(back @ wanted @ back)
+    step = _transport(spread, goal).T
+    x, share = mean + (draws.x - centre) @ step, draws.share * whole / mass
+    done = replace(mending, matrix=mending.matrix @ step, shift=mean + (mending.shift - centre) @ step)
+    return replace(draws, x=x, share=share), done
+
+
+def _ratios(told: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    """What is told over what is wanted, by direction, and these as combinations of the coefficients."""
+    inverse = roots(wanted)[1]
+    ratios, axes = np.linalg.eigh(inverse @ told @ inverse)
+    return ratios, inverse @ axes
+
+
+def _at_most(told: Floats, most: Floats) -> Floats:
+    """An information that says no more than ``most`` in any direction."""
+    root, inverse = roots(most)
+    ratios, axes = np.linalg.eigh(inverse @ told @ inverse)
+    back = root @ axes
+    return np.asarray((back * np.minimum(ratios, 1.0)) @ back.T)
+
+
+def _apart(told: Floats, wanted: Floats) -> Floats:
+    """Combinations of the coefficients, one a column, of which draws and records do not say the same."""
+    ratios, axes = _ratios(told, wanted)
+    return np.asarray(axes[:, (ratios < 1 / _APART) | (ratios > _APART)])
+
+
+def _terms(draws: StandIn, point: ScorePoint, combinations: Floats) -> tuple[str, ...]:
+    """Names of the terms that take part in combinations, one a column, of whitened coefficients."""
+    parts = np.abs(point.whitening @ combinations)[draws.design.family.baseline :]
+    taken = (parts > _TAKES_PART * parts.max(axis=0)).any(axis=1)
+    return tuple(term.name for term, part in zip(draws.design.terms, taken, strict=True) if part)
+
+
+def _transport(spread: Floats, wanted: Floats) -> Floats:
+    """The map that takes one covariance to another and moves normal draws least (optimal transport)."""
+    root, inverse = roots(spread)
+    squares, axes = np.linalg.eigh(root @ wanted @ root)
+    return np.asarray(inverse @ (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T @ inverse)

@@ -1,0 +1,104 @@
+"""What is kept of a declared study once its records were read: released numbers, and how they were read.
+
+Whoever knows the noise of each reading can read a simulated table in the same way
+(`dpsynth.synthesis.rehearsal`). The noise is public, and the map that mends synthetic draws is made of the
+released information: neither tells more than the ledger and the release do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.model.study_samples.calibration import Mending
+from dpsynth.studies.design import StudyDesign
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Study
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """How a study's records were read.
+
+    Attributes
+    ----------
+    noise_multipliers : tuple of float or None
+        Of the information, the first and the second score; None where a reading was exact.
+    mending : Mending
+        Which takes synthetic draws to what the information tells of the records.
+    """
+
+    noise_multipliers: tuple[float | None, ...]
+    mending: Mending
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record."""
+        return {
+            "noise_multipliers": list(self.noise_multipliers),
+            "tilt": self.mending.tilt.tolist(),
+            "matrix": self.mending.matrix.tolist(),
+            "shift": self.mending.shift.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Readings:
+        """Inverse of `to_dict`."""
+        matrix, shift = (np.array(record[name], dtype=np.float64) for name in ("matrix", "shift"))
+        multipliers = tuple(None if z is None else float(z) for z in record["noise_multipliers"])
+        # before draws were weighted, none was
+        tilt = np.array(record.get("tilt", np.zeros(1 + len(shift))), dtype=np.float64)
+        return cls(multipliers, Mending(tilt, matrix, shift))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStudy:
+    """A released study.
+
+    Attributes
+    ----------
+    declared : Study
+    design : StudyDesign
+    beta : ndarray of shape (d,)
+        Of standardised terms, intercepts first.
+    covariance : ndarray of shape (d, d)
+    estimates : Estimates
+    readings : Readings or None
+        None for a model that was saved before they were kept.
+    """
+
+    declared: Study
+    design: StudyDesign
+    beta: Floats
+    covariance: Floats
+    estimates: Estimates
+    readings: Readings | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record; the schema is known from elsewhere."""
+        record = {
+            "declared": self.declared.model_dump(mode="json"),
+            "design": self.design.to_dict(),
+            "beta": self.beta.tolist(),
+            "covariance": self.covariance.tolist(),
+            "estimates": self.estimates.to_dict(),
+        }
+        return record if self.readings is None else {**record, "readings": self.readings.to_dict()}
+
+    @classmethod
+    def from_dict(cls, schema: Schema, record: dict[str, Any]) -> FittedStudy:
+        """Inverse of `to_dict`."""
+        declared = Study.read(record["declared"])
+        return cls(
+            declared,
+            StudyDesign.from_dict(schema, declared.effects(schema), record["design"]),
+            np.array(record["beta"], dtype=np.float64),
+            np.array(record["covariance"], dtype=np.float64),
+            Estimates.from_dict(record["estimates"]),
+            Readings.from_dict(record["readings"]) if "readings" in record else None,
+        )

@@ -1,0 +1,300 @@
+"""A declared study: its regression's coefficients with a covariance, from bounded sums over the records.
+
+Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
+every expectation. Read are
+
+1. the information at the fit to the draws, by which `dpsynth.model.study_samples.calibration` mends them;
+2. the score there, for a step;
+3. the score at the point that this leads to.
+
+`dpsynth.studies.newton` makes coefficients of the two scores, each compared with what the draws expect.
+The sampling variance of a score is H with weights w^2 in place of w: taken as H it is a little conservative.
+A survival study is read once more, for its life table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import PrivacyError
+from dpsynth.model.study_samples.calibration import Mended, mended
+from dpsynth.model.study_samples.expectations import StandIn
+from dpsynth.model.study_samples.fitted_study import FittedStudy, Readings
+from dpsynth.releases.life_table import LifeTable, LifeTableRelease
+from dpsynth.releases.records import Records
+from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
+from dpsynth.studies.design import StudyDesign
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.families import Linear
+from dpsynth.studies.life_table import survival_curve
+from dpsynth.studies.newton import least_squares, mode, posterior
+from dpsynth.studies.study import Study
+from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+Floats = NDArray[np.float64]
+
+#: parts of a study's mu^2: information, first score, second score
+SPLIT = (0.2, 0.4, 0.4)
+#: of a survival study, whose fourth reading is its life table
+SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
+
+#: draws that are farther out than this in a standardised number are left out: in a table of many columns they
+#: are made of the noise in empty cells, a few per cent of the draws that would be most of their variance
+_FAR = 6.0
+#: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a word; an
+#: outcome without a tail has less than half of it, and one with has several times as much
+_APART = 0.25
+
+
+@dataclass(frozen=True)
+class StudyReleases:
+    """The readings of a declared study, their noise fixed together and beforehand.
+
+    Parameters
+    ----------
+    information : InformationRelease
+    first : ScoreRelease
+    second : ScoreRelease
+    multiplier : float or None
+        Of one Gaussian mechanism that costs what they do together.
+    life_table : LifeTableRelease or None
+        Of a survival study.
+    """
+
+    information: InformationRelease
+    first: ScoreRelease
+    second: ScoreRelease
+    multiplier: float | None
+    life_table: LifeTableRelease | None = None
+
+    @classmethod
+    def plan(
+        cls,
+        study: str,
+        *,
+        noise_multiplier: float | None,
+        stage: Stage | None = None,
+        survival: bool = False,
+    ) -> StudyReleases:
+        """All of them; ``noise_multiplier`` is that of one Gaussian mechanism that costs what they do.
+
+        None: exact, **not private**. ``survival`` says whether there is a life table.
+        """
+        parts = SURVIVAL_SPLIT if survival else SPLIT
+        each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
+        return cls(
+            InformationRelease(study=study, noise_multiplier=each[0], stage=stage),
+            ScoreRelease(study=study, noise_multiplier=each[1], stage=stage),
+            ScoreRelease(study=study, noise_multiplier=each[2], stage=stage),
+            noise_multiplier,
+            LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None,
+        )
+
+    @property
+    def noise_multipliers(self) -> tuple[float | None, ...]:
+        """Of the information and of the two scores."""
+        return tuple(each.noise_multiplier for each in (self.information, self.first, self.second))
+
+    @classmethod
+    def again(cls, study: str, noise_multipliers: Sequence[float | None]) -> StudyReleases:
+        """The information and the scores with :attr:`noise_multipliers` that are known."""
+        information, first, second = noise_multipliers
+        return cls(
+            InformationRelease(study=study, noise_multiplier=information),
+            ScoreRelease(study=study, noise_multiplier=first),
+            ScoreRelease(study=study, noise_multiplier=second),
+            None,
+        )
+
+    @property
+    def events(self) -> list[DpEvent]:
+        """What they cost."""
+        events = [release.event for release in (self.information, self.first, self.second)]
+        return events if self.life_table is None else [*events, self.life_table.event]
+
+    def run(
+        self,
+        ledger: Ledger,
+        records: Records,
+        declared: Study,
+        schema: Schema,
+        draws: pd.DataFrame,
+        n: float,
+        rng: np.random.Generator,
+    ) -> FittedStudy:
+        """Read the records three times, four for a survival study, and estimate.
+
+        Parameters
+        ----------
+        ledger : Ledger
+        records : Records
+            Conformed to the schema.
+        declared : Study
+        schema : Schema
+        draws : DataFrame of at least one record
+            Released synthetic records.
+        n : float
+            Public or privately counted number of records.
+        rng : numpy.random.Generator
+            Of the noise and of the survival curve's redraws; secret.
+
+        Raises
+        ------
+        PrivacyError
+            If no life table was planned for a survival study, or one for another.
+        """
+        if (self.life_table is not None) != declared.is_survival:
+            raise PrivacyError(
+                f"study {declared.label!r} was planned {'with' if self.life_table else 'without'} a life "
+                "table; plan one for survival studies and for no others"
+            )
+        design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals)
+        x, y = design.read(draws)
+        share = n / len(draws)
+        start, stand_in = begin(design, x, y, share)
+        design = stand_in.design
+        mean, covariance, found = self.read(ledger, records, stand_in, start, rng)
+        plain = ScorePoint(design, mean, np.eye(design.size))
+        bare = found.stand_in.share * plain.information(found.stand_in.x, found.stand_in.y)
+        bare = np.linalg.inv(bare + found.stand_in.prior)
+        estimates = estimates_of(self.first.study, design, mean, covariance, bare, found.unknown)
+        estimates = replace(estimates, covariance=design.reported(mean, found.opened(covariance))[1])
+        curve = self._survival(ledger, records, declared, schema, draws, rng)
+        remarks = (*found.remarks, *_clipped(stand_in, start, covariance))
+        estimates = replace(estimates, survival=curve, remarks=remarks)
+        readings = Readings(self.noise_multipliers, found.mending)
+        return FittedStudy(declared, design, mean, covariance, estimates, readings)
+
+    def read(
+        self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, Floats, Mended]:
+        """The information and the two scores, and what they make.
+
+        Parameters
+        ----------
+        stand_in : StandIn
+            Not mended yet.
+        start : ndarray of shape (d,)
+            Where the information and the first score are taken.
+
+        Returns
+        -------
+        ndarray of shape (d,), ndarray of shape (d, d), Mended
+            Coefficients, their covariance, and the draws compared with the records.
+        """
+        beta = start
+        there = replace(stand_in.point(beta, self.first), bound=np.inf)
+        there = replace(there, cap=stand_in.cap(there))
+        release = self.information.at(there)
+        found = mended(stand_in, there, ledger.run(release, records, rng), release.noise_std)
+        stand_in, cautious = found.stand_in, found.cautious
+
+        first = stand_in.point(beta, self.first)
+        read = [(first, self.first.noise_std, ledger.run(self.first.at(first), records, rng))]
+        beta, _ = stand_in.estimate(read, beta)
+        second = stand_in.point(beta, self.second)
+        read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
+        mean, _ = stand_in.estimate(read, beta)
+        told = [cautious.observation(*each, mean) for each in read]
+        covariance = posterior(told, cautious.prior)[1]
+        return mean, covariance, found
+
+    def _survival(
+        self,
+        ledger: Ledger,
+        records: Records,
+        declared: Study,
+        schema: Schema,
+        draws: pd.DataFrame,
+        rng: np.random.Generator,
+    ) -> SurvivalCurve | None:
+        """The survival curve of all records that have a time and an event, whatever predictors they lack."""
+        model = declared.effects(schema)
+        if self.life_table is None or model.duration is None:
+            return None
+        table = LifeTable.of(schema, model.duration, model.outcome, draws, declared.intervals)
+        counts = ledger.run(self.life_table.at(table), records, rng)
+        return survival_curve(
+            counts,
+            table.boundaries,
+            self.life_table.noise_std,
+            rng,
+            # a privately counted number has noise of its own, which the bands would not hold
+            total=None if schema.n_public is None else float(schema.n_public),
+            unit=schema.column(model.duration).unit or "",
+        )
+
+
+def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StandIn]:
+    """The fit to draws, shape (d,), and those that are not far out with the design that the fit completed.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (k, p), (k,)
+        As `StudyDesign.read` gives them.
+    share : float
+        How many records each stands for.
+    """
+    kept = near(design, x)
+    start, complete = mode(design, x[kept], y[kept], share)
+    return start, StandIn(complete, x[kept], y[kept], share)
+
+
+def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
+    """Which draws, shape (k, p), are far out in no number; a rare one of a term's two values may be."""
+    numbers = np.array([not term.two_valued for term in design.terms], dtype=bool)
+    return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))
+
+
+def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
+    """What bounded residuals do to a linear model: seen in draws, where both fits are free."""
+    design, x, y = draws.design, draws.x, draws.y
+    if not isinstance(design.family, Linear) or not len(x):
+        return ()
+    apart = np.abs(least_squares(design, x, y) - start) / np.sqrt(np.diag(covariance))
+    if apart.max() < _APART:
+        return ()
+    return (
+        f"{design.model.outcome} has a long tail: these are effects on its middle, and those of least "
+        "squares are others; a logarithm shortens the tail.",
+    )
+
+
+def estimates_of(
+    study: str,
+    design: StudyDesign,
+    beta: Floats,
+    covariance: Floats,
+    bare: Floats,
+    unknown: Sequence[str] = (),
+) -> Estimates:
+    """The study in the units in which its terms are reported; ``bare`` is the covariance without noise.
+
+    How much wider intervals are is told of the terms of which anything is claimed, where there are any.
+    """
+    values, reported = design.reported(beta, covariance)
+    widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
+    told = np.array([term.name not in unknown for term in design.terms])
+    widening = widening[told] if told.any() else widening
+    return Estimates(
+        study,
+        design.model.kind,
+        design.model.formula(design.schema),
+        design.model.outcome,
+        tuple(term.name for term in design.terms),
+        values,
+        reported,
+        float(np.median(widening)),
+    )

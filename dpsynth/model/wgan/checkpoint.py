@@ -1,0 +1,140 @@
+"""Private checkpoints of an interrupted training run: JSON and arrays, usable once."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+
+from dpsynth.errors import DataError, InputError
+from dpsynth.files import storage
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.training import TrainingState
+
+_NAME, _USED = "checkpoint.json", "checkpoint.used.json"
+_NOTE = "PRIVATE: this folder holds the state of an unfinished run. Keep it with the data; do not share it.\n"
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse a folder that a checkpoint would replace although it is not an earlier checkpoint.
+
+    Raises
+    ------
+    InputError
+        Naming the folder.
+    """
+    path = Path(path)
+    if path.is_file():
+        raise InputError(f"checkpoint {path} is a file; name a folder")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in (_NAME, _USED)):
+        raise InputError(f"checkpoint {path} holds other files; name a new folder")
+
+
+def table_digest(records: pd.DataFrame, salt: str) -> str:
+    """Salted SHA-256 of conformed records, to recognise the table of a private checkpoint.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"a": [1, 2]})
+    >>> table_digest(frame, "x") == table_digest(frame.copy(), "x"), len(table_digest(frame, "y"))
+    (True, 64)
+    """
+    rows = pd.util.hash_pandas_object(records, index=False).to_numpy().tobytes()
+    return hashlib.sha256(salt.encode() + rows).hexdigest()
+
+
+def write_checkpoint(
+    path: str | Path,
+    record: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    state: TrainingState,
+    plan: Plan,
+    settings: TrainingSettings,
+    records: pd.DataFrame,
+) -> None:
+    """Write everything that `take_checkpoint` gives back, atomically."""
+    flat = [np.asarray(a) for a in tf.nest.flatten(state.arrays)]
+    salt = secrets.token_hex(16)
+    full = {
+        **record,
+        "table": {"salt": salt, "digest": table_digest(records, salt)},
+        "training": {
+            "step": state.step,
+            "history": state.history,
+            "plan": plan.to_dict(),
+            "settings": dataclasses.asdict(settings),
+        },
+    }
+    stored = arrays | storage.prefixed("state", {f"{i:03d}": a for i, a in enumerate(flat)})
+
+    def fill(folder: Path) -> None:
+        storage.write_state(folder, "checkpoint", full, stored)
+        (folder / "README.txt").write_text(_NOTE, encoding="utf-8")
+
+    storage.write_folder(path, fill, replace=True, private=True)
+
+
+def take_checkpoint(
+    path: str | Path, conform: Callable[[dict[str, Any]], pd.DataFrame]
+) -> tuple[dict[str, Any], dict[str, np.ndarray], pd.DataFrame, TrainingState, Plan, TrainingSettings]:
+    """Read a checkpoint, see that it is of this table, and mark it as used.
+
+    ``conform`` gives the conformed records from the checkpoint's record; what it raises leaves the checkpoint
+    unused.
+
+    Raises
+    ------
+    DataError
+        If the folder holds no checkpoint, a damaged one, one that has been used already or one of another
+        table.
+    """
+    path = Path(path)
+    if (path / _USED).exists() and not (path / _NAME).exists():
+        raise DataError(
+            f"{path} has been resumed before; a second continuation would release more than the ledger says"
+        )
+    record, arrays = storage.read_state(path, "checkpoint")
+    try:
+        training = record["training"]
+        settings = TrainingSettings.from_dict(training["settings"])
+        plan = Plan.from_dict(training["plan"])
+        stored = storage.under("state", arrays)
+        flat = [stored[key] for key in sorted(stored)]
+        state = TrainingState(_nest(flat, settings), int(training["step"]), training["history"])
+    except (KeyError, TypeError, IndexError, ValueError) as problem:
+        raise storage.damaged(path, "checkpoint", problem) from None
+    records = conform(record)
+    if table_digest(records, record["table"]["salt"]) != record["table"]["digest"]:
+        raise DataError(
+            f"{path} was left by a run on another table; resume with the same records in their order"
+        )
+    os.replace(path / _NAME, path / _USED)
+    return record, arrays, records, state, plan, settings
+
+
+def _nest(flat: list[np.ndarray], settings: TrainingSettings) -> dict[str, Any]:
+    """The nested state from its flat list (dictionaries are flattened in the order of their keys)."""
+    n_critic = 2 * len(settings.critic_hidden) + 1
+    n_generator = 2 * len(settings.generator_hidden) + 2
+
+    def moments(n: int) -> dict[str, Any]:
+        zeros = [np.float32(0)] * n
+        return {"count": np.float32(0), "first": zeros, "second": zeros}
+
+    shape = {
+        "critic": [np.float32(0)] * n_critic,
+        "critic_adam": moments(n_critic),
+        "generator": [np.float32(0)] * n_generator,
+        "generator_adam": moments(n_generator),
+        "average": [np.float32(0)] * n_generator,
+    }
+    return tf.nest.pack_sequence_as(shape, flat)

@@ -1,0 +1,80 @@
+"""The generator of Algorithm 1 (Pedersen 2022, section 3.3), in TensorFlow or NumPy alike.
+
+One function serves training (with `TensorOps`) and sampling (with `ArrayOps`), so that a saved model is
+sampled without loading TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from dpsynth.model.wgan.weights import Weights
+from dpsynth.table.layout import Layout
+
+# The generator may move a point of the prior only as far as its logit is finite.
+_EDGE = 1e-3
+# Share of a prior's one-hot coordinate spread over the other categories, so that they stay reachable.
+_SMOOTHING = 0.01
+
+
+def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layout, xp: Any) -> Any:
+    """Points of the unit cube from latent noise, or from draws of a prior and latent noise.
+
+    Without a prior: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
+    one-hot group (with no groups this is the thesis's generator). With a prior the network's output is a
+    correction of the draw's logits; a last layer of zeros makes it the identity up to the smoothing of
+    one-hot groups.
+
+    Parameters
+    ----------
+    weights : list of (W, b)
+    latent : array (n, n_latent)
+    base : array (n, dim) or None
+        Draws from the private prior, encoded.
+    layout : Layout
+    xp : Ops
+        `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
+
+    Returns
+    -------
+    array (n, dim)
+        Numeric coordinates in (0, 1), then group probabilities that sum to one.
+    """
+    h = latent if base is None else xp.concat([base - layout.center.astype(np.float32), latent])
+    for layer, (matrix, bias) in enumerate(weights):
+        h = h @ matrix + bias
+        if layer < len(weights) - 1:
+            h = xp.relu(h)
+    k = layout.n_numeric
+    numeric, logits = h[:, :k], h[:, k:]
+    if base is not None:
+        u = xp.clip(base[:, :k], _EDGE, 1.0 - _EDGE)
+        numeric = numeric + xp.log(u) - xp.log(1.0 - u)
+        # The centre of a group of m entries is 1 / m.
+        even = layout.center[k:].astype(np.float32)
+        logits = logits + xp.log((1.0 - _SMOOTHING) * base[:, k:] + _SMOOTHING * even)
+    if not layout.groups:
+        return xp.sigmoid(numeric)
+    return xp.concat(
+        [xp.sigmoid(numeric), xp.softmax(logits, [stop - start for start, stop in layout.groups])]
+    )
+
+
+class ArrayOps:
+    """The few operations of `generator_pass` in NumPy."""
+
+    concat = staticmethod(lambda parts: np.concatenate(parts, axis=1))
+    relu = staticmethod(lambda x: np.maximum(x, 0))
+    sigmoid = staticmethod(expit)
+    log = staticmethod(np.log)
+    clip = staticmethod(np.clip)
+
+    @staticmethod
+    def softmax(logits: Any, sizes: Sequence[int]) -> Any:
+        """Softmax of each of the neighbouring groups of columns."""
+        ends = np.cumsum(sizes)[:-1]
+        return np.concatenate([softmax(part, axis=1) for part in np.split(logits, ends, axis=1)], axis=1)

@@ -1,0 +1,84 @@
+"""From a critic's weights to the centre and the noise of its gradient sum, for one run's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from dpsynth.mechanism.allocation import allocate
+from dpsynth.mechanism.bounds.combine import gradient_bounds
+from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
+from dpsynth.mechanism.bounds.penalty import penalty_radii
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.step import NoiseScales
+from dpsynth.model.wgan.weights import Weights, flatten
+from dpsynth.table.layout import Layout
+
+
+def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> NoiseScales:
+    """The function that bounds one record's gradient and shapes the noise, for noise multiplier 1.
+
+    The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
+    program; the plan gives the noise shape and whether the sum is centred.
+
+    Raises
+    ------
+    PrivacyError
+        When called, if the noise shape needs componentwise bounds where the penalty has none.
+
+    Examples
+    --------
+    >>> from dpsynth.model.wgan.weights import glorot
+    >>> plan = Plan(sampling_prob=0.1, expected_batch=9, steps=2, noise_multiplier=1, noise_shape="spherical")
+    >>> scales = noise_scales(Layout(2), TrainingSettings(clip_norm=0.5), plan)
+    >>> centers, stds = scales(glorot(np.random.default_rng(0), (2, 4, 1), output_bias=False))
+    >>> [round(float(s), 4) for s in stds]
+    [0.5, 0.5, 0.5]
+    """
+    if settings.clip_norm is not None:
+        return Clipped(settings.clip_norm)
+    return Proved(layout, settings, plan.noise_shape, plan.centred)
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Scales of per-record clipping: one std for all entries, no centre."""
+
+    clip_norm: float
+
+    def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
+        """Centres and stds, flat lists."""
+        arrays = flatten(weights)
+        # Norms and quotients round in float32; a clipped gradient may pass the bound by a few roundings.
+        clip = np.float32(self.clip_norm * (1.0 + 1e-5))
+        return [tf.zeros(a.shape) for a in arrays], [tf.constant(clip) for _ in arrays]
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Scales from the bounds on the gradient at the given weights."""
+
+    layout: Layout
+    settings: TrainingSettings
+    noise_shape: str
+    centred: bool
+
+    def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
+        """Centres and stds, flat lists."""
+        settings = self.settings
+        # The critic always sees centred points; `centred` is about the released sum.
+        domain = Domain.from_layout(self.layout, centred=True)
+        spectral = settings.critic_constraint == "spectral"
+        norms = [tf.constant(1.0) if spectral else spectral_norm_bound(w) for w, _ in weights]
+        bounds = gradient_bounds(
+            weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
+        )
+        extra = None
+        if settings.penalty == "data":
+            extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]
+        return allocate(bounds, self.noise_shape, centred=self.centred, extra_radii=extra)

@@ -1,0 +1,1 @@
+"""The adversary of DP training against classifiers; results are internal."""

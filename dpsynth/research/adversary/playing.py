@@ -1,0 +1,228 @@
+"""Rounds of runs against A_DI, side by side and resumable, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.conversions import epsilon_of_belief
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.adversary.game import Game, attempts, largest_exceedance
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.audits.adversary.setting import CHOSEN, Subject
+from dpsynth.checks import inside, whole
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
+
+Floats = NDArray[np.float64]
+
+#: runs of a round, even, so that both tables have as many
+A_ROUND = 50
+
+
+@dataclass(frozen=True)
+class Played:
+    """Outcome of a game.
+
+    Parameters
+    ----------
+    subject : Subject
+    profile : Profile
+        Of one run.
+    worlds : ndarray (N,)
+        0 for D, 1 for D'.
+    log_odds : ndarray (N, T + 1)
+        Of D against D' before the first step and after each.
+    moved : ndarray (T,)
+        How far apart the two tables' means were in each step, as a part of the bound; mean over runs.
+    accuracy : ndarray (N,) or None
+        Of the trained classifiers, on records that are not in D.
+    belief : float
+        rho_beta.
+    """
+
+    subject: Subject
+    profile: Profile
+    worlds: NDArray[np.int64]
+    log_odds: Floats
+    moved: Floats
+    accuracy: Floats | None
+    belief: float
+
+    @property
+    def game(self) -> Game:
+        """Log-odds at the end of the runs."""
+        return Game(self.worlds, self.log_odds[:, -1])
+
+    @property
+    def private(self) -> bool:
+        """Whether the runs are differentially private: not where noise is scaled to the two records."""
+        return self.subject.setting.noise == "global"
+
+    @property
+    def name(self) -> str:
+        """What was attacked and how, with the label of what is not private."""
+        setting = self.subject.setting
+        name = f"A_DI against {self.subject.told()}, {setting.steps} steps, record {setting.neighbour}"
+        return name if self.private else f"{name} ({NOT_PRIVATE})"
+
+    def attempts(self, level: float = 0.95) -> tuple[Attempt, ...]:
+        """Advantage and exceedance for a report; none of runs that are not private: nothing is proved."""
+        if not self.private:
+            return ()
+        about = f"the record {CHOSEN[self.subject.setting.choice]}; {self.moved.mean():.0%} of the bound"
+        return attempts(self.game, self.profile, self.belief, attack=self.name, about=about, level=level)
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return plain data: what was played, what was found, what is proved."""
+        game, epsilon = self.game, epsilon_of_belief(self.belief)
+        found = {
+            "advantage": game.advantage(level),
+            "reckoned_advantage": game.reckoned_advantage(level),
+            "exceedance": game.exceedance(self.belief, level),
+            "median_belief": game.median_belief(level),
+        }
+        return {
+            "attack": self.name,
+            "private": self.private,
+            "label": None if self.private else NOT_PRIVATE,
+            "setting": self.subject.setting.to_dict(),
+            "runs": game.runs,
+            "level": level,
+            "found": {name: _plain(estimate) for name, estimate in found.items()},
+            "exact": {
+                "tv": self.profile.tv(),
+                "belief": self.belief,
+                "epsilon": epsilon,
+                "exceedance": self.profile.exceedance(epsilon),
+                "largest_exceedance": largest_exceedance(self.profile, epsilon),
+                "delta": self.profile.delta(epsilon),
+            },
+            "moved": self.moved.tolist(),
+            "accuracy": None if self.accuracy is None else float(np.median(self.accuracy)),
+            "attempts": [attempt.to_dict() for attempt in self.attempts(level)],
+            "internal": True,
+        }
+
+    def lines(self, level: float = 0.95) -> list[str]:
+        """Return what the game says to whoever answers for the records; each line has the label, if any."""
+        game, setting = self.game, self.subject.setting
+        epsilon = epsilon_of_belief(self.belief)
+        advantage, reckoned = game.advantage(level), game.reckoned_advantage(level)
+        passed, tv = game.exceedance(self.belief, level), self.profile.tv()
+        exact, most = self.profile.exceedance(epsilon), largest_exceedance(self.profile, epsilon)
+        most_told = "at most" if self.private else "for these two records alone"
+        other = "lacks one record" if setting.neighbour == "removed" else "has another record in one's place"
+        told = [
+            f"{self.subject.told()}:",
+            f"{game.runs:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
+            f"The differing record is the one {CHOSEN[setting.choice]}.",
+            "The adversary knows all other records, sees every noisy sum and starts undecided.",
+            "",
+            f"Of 100 trainings it names the right table in {50 * (1 + advantage.value):.1f} "
+            f"(by guessing 50; {most_told} {50 * (1 + tv):.1f}).",
+            f"advantage             {_between(advantage)}, {most_told} {tv:.4f} (exact total variation)",
+            f"  by its own beliefs  {_between(reckoned)}",
+            f"belief above {self.belief:<8g} {_between(passed)}, {most_told} {most:.4f}",
+            f"  for a record that moves every step by the whole bound exactly {exact:.4f}",
+            f"median belief         {_between(game.median_belief(level))}, in the table that was used",
+            f"The record moves a step by {self.moved.mean():.0%} of the bound "
+            f"(first step {self.moved[0]:.0%}, last {self.moved[-1]:.0%}).",
+        ]
+        if self.accuracy is not None:
+            told.append(f"The classifiers are right on {np.median(self.accuracy):.1%} of other records.")
+        if not self.private:
+            return [f"{NOT_PRIVATE} | {line}" for line in told]
+        broken = [attempt.measure for attempt in self.attempts(level) if attempt.contradicts]
+        passed_told = f"{' and '.join(broken)} PASSED the bound: the proof or its code is wrong."
+        return [*told, passed_told if broken else "No bound was passed."]
+
+
+def play(
+    subject: Subject,
+    *,
+    belief: float,
+    runs: int = 1000,
+    seed: int = 0,
+    jobs: int = 1,
+    folder: str | Path | None = None,
+    on_round: OnRound = silent,
+) -> Played:
+    """Carry out what is missing of a game.
+
+    Parameters
+    ----------
+    subject : Subject
+    belief : float
+        rho_beta, inside (1/2, 1).
+    runs : int
+        At least 2; half of them are on D'.
+    seed : int
+        Of the whole experiment, which releases nothing.
+    jobs : int
+        Rounds at a time.
+    folder : path, optional
+        Where rounds are kept; the same call, or one with more runs, goes on with what is there.
+    on_round : callable, optional
+        See :func:`~dpsynth.files.rounds.carry_out`.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or the folder holds another game.
+    """
+    inside("belief", belief, 0.5, 1.0)
+    whole("runs", runs, 2)
+    profile = subject.setting.profile()
+    starts = range(0, runs, A_ROUND)
+    tasks = {
+        f"runs-{start:06d}-{min(start + A_ROUND, runs):06d}": (
+            subject,
+            start,
+            min(start + A_ROUND, runs),
+            seed,
+        )
+        for start in starts
+    }
+    settings = {
+        "subject": subject.told(),
+        "digest": subject.digest(),
+        "seed": seed,
+        **subject.setting.to_dict(),
+    }
+    if subject.setting.noise != "global":
+        settings["label"] = NOT_PRIVATE
+    rounds = carry_out(_round, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
+    parts = list(rounds.values())
+    weights = [len(part["worlds"]) for part in parts]
+    accuracy = None
+    if parts[0]["accuracy"] is not None:
+        accuracy = np.concatenate([part["accuracy"] for part in parts])
+    return Played(
+        subject,
+        profile,
+        np.concatenate([part["worlds"] for part in parts]),
+        np.concatenate([part["log_odds"] for part in parts]),
+        np.average([part["moved"] for part in parts], axis=0, weights=weights),
+        accuracy,
+        belief,
+    )
+
+
+def _round(task: tuple[Subject, int, int, int]) -> dict[str, Any]:
+    subject, start, stop, seed = task
+    found = subject.play(start, stop, seed)
+    return found if subject.setting.noise == "global" else {"label": NOT_PRIVATE, **found}
+
+
+def _plain(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
+
+
+def _between(estimate: Estimate) -> str:
+    return f"{estimate.value:.4f} ({estimate.lower:.4f} to {estimate.upper:.4f})"

@@ -1,0 +1,236 @@
+"""``dpsynth attack adversary``: the adversary of differential privacy against a training run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsynth.errors import InputError
+from dpsynth.runs.commands import console
+from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+
+if TYPE_CHECKING:
+    from dpsynth.audits.adversary.setting import Setting, Subject
+    from dpsynth.datasets.table import Table
+    from dpsynth.research.adversary.playing import Played
+
+#: a log gets a line on the rounds this often
+_LOG_SECONDS = 30.0
+_MODELS = ("critic", "dp-sgd")
+
+
+@reads_tables
+def attack_training(
+    dataset: Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")] = None,
+    schema: Annotated[Path | None, typer.Option("--schema", help="YAML file; goes with --data.")] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="critic (that of our own generator) or dp-sgd (a classifier).")
+    ] = "dp-sgd",
+    belief: Annotated[
+        float, typer.Option("--belief", help="rho_beta: the belief that the noise is meant to prevent.")
+    ] = 0.9,
+    delta: Annotated[float, typer.Option("--delta", help="But for this probability.")] = 0.01,
+    steps: Annotated[int, typer.Option("--steps", help="Noisy sums of one training.", min=1)] = 30,
+    sampling_prob: Annotated[
+        float, typer.Option("--sampling-prob", help="Of each record in each step.")
+    ] = 1.0,
+    runs: Annotated[int, typer.Option("--runs", help="Trainings; half are on the neighbour.", min=2)] = 1000,
+    neighbour: Annotated[
+        str, typer.Option("--neighbour", help="removed, or replaced by a record that is not in the table.")
+    ] = "removed",
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="With a record made up within the public bounds.")
+    ] = False,
+    local_noise: Annotated[
+        bool,
+        typer.Option(
+            "--local-noise",
+            help="NOT PRIVATE: noise in proportion to the two records, to see the belief reach its law; "
+            "dp-sgd alone.",
+        ),
+    ] = False,
+    hidden: Annotated[
+        int, typer.Option("--hidden", help="Hidden units of dp-sgd; 0 for softmax regression.", min=0)
+    ] = 0,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of dp-sgd.")] = 0.5,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rounds of trainings at a time.", min=1)] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of the experiment, which releases nothing.", min=0)
+    ] = 0,
+    level: Annotated[float, typer.Option("--level", help="Of the confidence intervals.")] = 0.95,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
+    ] = None,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Guess, from every noisy sum of a training, whether one record is in the table.
+
+    The adversary A_DI of MOSAICrOWN D5.3 knows all other records, sees every step and updates its belief.
+    Half of the table trains; a replacement comes from the other half, on which classifiers are measured.
+    With all records in every step the noise is the document's (Renyi composition), with sampling the least
+    that keeps the belief but for delta. Results are internal: they are about real records.
+    """
+    from dpsynth.checks import in_range, inside, one_of
+    from dpsynth.research.adversary.playing import play
+
+    one_of("--model", model, _MODELS)
+    inside("--belief", belief, 0.5, 1.0)
+    inside("--delta", delta, 0.0, 1.0)
+    inside("--level", level, 0.0, 1.0)
+    in_range("--sampling-prob", sampling_prob, 0.0, 1.0, low_open=True)
+    if model == "critic" and (local_noise or hidden or learning_rate != 0.5):
+        raise InputError("--local-noise, --hidden and --learning-rate go with --model dp-sgd")
+    setting, rho_a = _setting(
+        belief, delta, steps, sampling_prob, neighbour, worst_case=worst_case, local_noise=local_noise
+    )
+    train, test = _halves(dataset, data, schema, csv_format, seed)
+    subject = _subject(model, train, test, setting, hidden, learning_rate)
+    try:
+        with console.stage_bar() as stages:
+            last = time.monotonic()
+
+            def on_round(done: int, total: int, label: str, seconds: float) -> None:
+                nonlocal last
+                stages("the adversary's trainings", done / total)
+                if time.monotonic() - last >= _LOG_SECONDS:
+                    last = time.monotonic()
+                    console.say(f"attacking: {done:,} of {total:,} rounds of trainings")
+
+            played = play(
+                subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round
+            )
+    except KeyboardInterrupt:
+        kept = "nothing is kept; name a folder with --out"
+        if out is not None:
+            kept = f"finished rounds are kept in {out}; the same command goes on with the others"
+        raise console.Interrupted(f"interrupted: {kept}") from None
+    record = played.to_dict(level) | {
+        "delta": delta,
+        "rho_a": rho_a,
+        "out": None if out is None else str(out),
+    }
+    lines = [_noise_told(played, delta, rho_a), *played.lines(level)]
+    if out is not None:
+        lines.append(_written(out, played, record, lines))
+    console.emit(record, "\n".join(lines), as_json=as_json)
+
+
+def _setting(
+    belief: float,
+    delta: float,
+    steps: int,
+    sampling_prob: float,
+    neighbour: str,
+    *,
+    worst_case: bool,
+    local_noise: bool,
+) -> tuple[Setting, float | None]:
+    """The game, and the document's bound rho_a where it has one."""
+    from dpsynth.audits.adversary.setting import Setting
+    from dpsynth.checks import one_of
+
+    one_of("--neighbour", neighbour, ("removed", "replaced"))
+    adjacency = "add/remove" if neighbour == "removed" else "replace-one"
+    if sampling_prob == 1.0:
+        from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp, rdp_guarantee
+
+        multiplier = noise_for_belief_rdp(belief, delta, steps)
+        rho_a: float | None = rdp_guarantee(multiplier, delta, steps).advantage
+        if neighbour == "replaced":  # the sensitivity is twice that of one record more or less
+            multiplier *= 2
+    else:
+        from dpsynth.accounting.calibration.search import calibrate_training
+        from dpsynth.accounting.calibration.target import BeliefTarget
+
+        rho_a = None
+        multiplier = calibrate_training(
+            BeliefTarget(belief, delta), sampling_prob, steps, adjacency=adjacency
+        )
+    setting = Setting(
+        steps=steps,
+        noise_multiplier=multiplier,
+        sampling_prob=sampling_prob,
+        neighbour=neighbour,  # type: ignore[arg-type]  # checked above
+        choice="worst-case" if worst_case else "dataset",
+        noise="local" if local_noise else "global",
+    )
+    return setting, rho_a
+
+
+def _halves(
+    dataset: str | None, data: Path | None, schema: Path | None, csv_format: CsvFormat, seed: int
+) -> tuple[Table, Table]:
+    from dpsynth.datasets import load, open_table, train_test
+
+    if (dataset is None) == (data is None):
+        raise InputError("give either --dataset, or --data with --schema")
+    if dataset is not None:
+        if schema is not None:
+            raise InputError("--schema goes with --data; a table of --dataset has its own")
+        return train_test(load(dataset), seed=seed)
+    if data is None or schema is None:
+        raise InputError("--data needs --schema, a YAML file")
+    return train_test(open_table(data, schema, csv_format=csv_format), seed=seed)
+
+
+def _subject(
+    model: str, train: Table, test: Table, setting: Setting, hidden: int, learning_rate: float
+) -> Subject:
+    if model == "critic":
+        from dpsynth.audits.adversary import critic
+        from dpsynth.model.wgan.settings import TrainingSettings
+
+        points, pool, layout = critic.encoded(train, test)
+        return critic.critic_subject(train.name, points, pool, layout, TrainingSettings(), setting)
+    from dpsynth.research.adversary import classifier
+    from dpsynth.research.adversary.dp_sgd import DpSgd
+
+    records, held_out, classes = classifier.encoded(train, test)
+    training = DpSgd(
+        steps=setting.steps,
+        noise_multiplier=setting.noise_multiplier,
+        sampling_prob=setting.sampling_prob,
+        learning_rate=learning_rate,
+        hidden=hidden,
+        noise=setting.noise,
+    )
+    return classifier.classifier_subject(train.name, records, held_out, classes, training, setting)
+
+
+def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
+    from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
+
+    setting = played.subject.setting
+    over = setting.noise_multiplier / (1 if setting.neighbour == "removed" else 2)
+    known = "" if rho_a is None else f"; rho_a = {rho_a:.4f}"
+    line = f"for beliefs up to {played.belief:g} but for probability {delta:g}{known}"
+    if played.private:
+        return f"noise {over:.4g} times what one record can move a sum, {line}"
+    return f"{NOT_PRIVATE} | noise {over:.4g} times what these two records move a sum, {line}"
+
+
+def _written(out: Path, played: Played, record: dict[str, object], lines: list[str]) -> str:
+    from dpsynth.files.atomic import write_text
+    from dpsynth.files.json_text import dump_json
+    from dpsynth.report.drawing.beliefs import draw_beliefs
+    from dpsynth.report.drawing.style import save, styled
+
+    write_text(out / "adversary.json", dump_json(record) + "\n")
+    write_text(out / "adversary.txt", "\n".join(lines) + "\n")
+    with styled():
+        figure = draw_beliefs({_legend(played): played.game}, played.belief)
+    save(figure, out / "beliefs.svg", f"Beliefs of the adversary: {played.name}")
+    return f"wrote adversary.json, adversary.txt and beliefs.svg to {out}"
+
+
+def _legend(played: Played) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(played.name, 70))

@@ -1,0 +1,192 @@
+"""An experiment: a trainer attacked in many rounds, kept in a folder, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.attacks.bayes import label_logit
+from dpsynth.checks import in_range, whole
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import share
+from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.research.ltu import evidence, learned
+from dpsynth.research.ltu.outcomes import (
+    PairsResult,
+    PrivacyLoss,
+    RoundsResult,
+    pairs_result,
+    privacy_loss,
+    rounds_result,
+)
+from dpsynth.research.ltu.results import LtuResult, Utility
+from dpsynth.research.ltu.retraining import Fingerprint, Procedure
+from dpsynth.research.ltu.rounds import FOLDS, STRATEGIES, Design, Work
+from dpsynth.research.ltu.samples import Sides
+from dpsynth.research.ltu.scores import SCORES
+from dpsynth.research.ltu.trainers import Train
+
+Floats = NDArray[np.float64]
+
+
+def attack_trainer(
+    trainer: Train,
+    sides: Sides,
+    design: Design | None = None,
+    *,
+    rounds: int = 100,
+    name: str | None = None,
+    folder: str | Path | None = None,
+    jobs: int = 1,
+    on_round: OnRound = silent,
+    proved: float | None = None,
+    level: float = 0.95,
+) -> LtuResult:
+    """Attack a trainer in many rounds.
+
+    Parameters
+    ----------
+    trainer : callable
+        ``trainer(x, y, seed) -> model``; with several jobs it must be picklable.
+    sides : Sides
+    design : Design, optional
+    rounds : int
+        At least 1. A folder may hold fewer from before.
+    name : str, optional
+        Of the trainer, in words; a folder that was begun with another is refused.
+    folder : path, optional
+        Where rounds are kept; see :func:`dpsynth.files.rounds.carry_out`.
+    jobs : int
+        Rounds at a time.
+    on_round : callable, optional
+    proved : float, optional
+        A bound on the accuracy over the trainer's randomness, such as
+        :func:`~dpsynth.research.ltu.outcomes.accuracy_bound` gives; with a defender that trains anew only.
+    level : float
+        Of the intervals.
+
+    Raises
+    ------
+    InputError
+        If ``record`` is no record of the defender, or ``proved`` is given for one model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsynth.research.ltu.trainers import classifier
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    >>> sides = Sides.of(x[:30], y[:30], x[30:], y[30:])
+    >>> found = attack_trainer(classifier("logistic_regression"), sides, rounds=10)
+    >>> found.strongest.strategy, found.strongest.accuracy.value, found.strongest.privacy.value
+    ('retraining_predictions', 1.0, 0.0)
+    """
+    design = Design() if design is None else design
+    whole("rounds", rounds)
+    in_range("level", level, 0.0, 1.0, low_open=True, high_open=True)
+    if design.record is not None and design.record >= sides.n_defender:
+        raise InputError(
+            f"record must be below {sides.n_defender}, the number of the defender's records, "
+            f"not {design.record}"
+        )
+    if proved is not None and design.defender == "once":
+        raise InputError("proved goes with a defender that trains anew: no bound holds for one given model")
+    label = name or getattr(trainer, "description", None) or type(trainer).__name__
+    released = None
+    if design.defender == "once":
+        procedure = Procedure(None, design.defender_seed())
+        released = Fingerprint.of(procedure.train(trainer, sides, np.arange(sides.n_defender)), sides)
+    tasks = {f"split-{i:04d}": ("split", i) for i in range(design.splits)}
+    tasks |= {f"round-{i:05d}": ("round", i) for i in range(rounds)}
+    kept = carry_out(
+        Work(sides, trainer, design, released),
+        tasks,
+        folder=folder,
+        settings={"trainer": label, "records": sides.fingerprint(), **_begun(design)},
+        jobs=jobs,
+        on_round=on_round,
+    )
+    pairs, loss = ((), None) if released is None else _all_pairs(released, sides, design, kept, level)
+    return LtuResult(
+        trainer=label,
+        design=design,
+        n_defender=sides.n_defender,
+        n_reserve=sides.n_reserve,
+        utility=None if released is None else _utility(released, sides, level),
+        rounds=_by_strategy(kept, loss_gamma=_gamma(released, sides, kept), design=design, level=level),
+        pairs=pairs,
+        loss=loss,
+        proved=proved,
+        level=level,
+    )
+
+
+def _begun(design: Design) -> dict[str, Any]:
+    """What rounds depend on; the number of shadow models may grow, as that of rounds."""
+    return {key: value for key, value in design.to_dict().items() if key != "splits"}
+
+
+def _utility(released: Fingerprint, sides: Sides, level: float) -> Utility:
+    right = released.outputs.argmax(axis=1) == sides.y
+    trained, reserved = (
+        share(int(right[of].sum()), int(of.sum()), level) for of in (sides.members, ~sides.members)
+    )
+    commonest = np.bincount(sides.y[~sides.members]).max() / sides.n_reserve
+    return Utility(trained, reserved, float(commonest))
+
+
+def _gamma(
+    released: Fingerprint | None, sides: Sides, kept: Mapping[str, Mapping[str, Any]]
+) -> Floats | None:
+    """Log-odds of membership of every record from the shadow models, if there are any."""
+    splits = [record for label, record in kept.items() if label.startswith("split")]
+    if released is None or not splits:
+        return None
+    logits = np.concatenate([np.asarray(record["logits"]) for record in splits])
+    members = np.concatenate([np.asarray(record["members"], dtype=bool) for record in splits])
+    return evidence.shadow_gaussians(logits, members).log_odds(label_logit(released.outputs, sides.y))
+
+
+def _all_pairs(
+    released: Fingerprint,
+    sides: Sides,
+    design: Design,
+    kept: Mapping[str, Mapping[str, Any]],
+    level: float,
+) -> tuple[tuple[PairsResult, ...], PrivacyLoss | None]:
+    seed = int(design.rng(FOLDS).integers(2**31 - 1))
+    members, outputs = sides.members, released.outputs
+    values = {name: score(outputs, sides.y) for name, score in SCORES.items()}
+    values["learned"] = learned.cross_fitted(learned.features(outputs, sides.y), members, seed)
+    found = [
+        pairs_result(name, score, members, seed=seed, log_odds=name == "learned", level=level)
+        for name, score in values.items()
+    ]
+    gamma = _gamma(released, sides, kept)
+    if gamma is None:
+        return tuple(found), None
+    found.append(pairs_result("bayes_shadow", -gamma, members, log_odds=True, level=level))
+    return tuple(found), privacy_loss(gamma, members)
+
+
+def _by_strategy(
+    kept: Mapping[str, Mapping[str, Any]], *, loss_gamma: Floats | None, design: Design, level: float
+) -> tuple[RoundsResult, ...]:
+    rounds = [record for label, record in kept.items() if label.startswith("round")]
+    guesses: dict[str, list[tuple[bool, bool]]] = {}
+    for record in rounds:
+        for name, guess in record["guesses"].items():
+            guesses.setdefault(name, []).append((guess["right"], guess["tied"]))
+    if loss_gamma is not None:
+        coins = design.rng(FOLDS, 1).random(len(rounds)) < 0.5
+        for record, coin in zip(rounds, coins, strict=True):
+            evident = float(loss_gamma[record["defender"]] - loss_gamma[record["reserve"]])
+            guess_ = (bool(coin) if evident == 0 else evident > 0, evident == 0)
+            guesses.setdefault("bayes_shadow", []).append(guess_)
+    return tuple(
+        rounds_result(name, STRATEGIES[name], guesses[name], level) for name in STRATEGIES if name in guesses
+    )

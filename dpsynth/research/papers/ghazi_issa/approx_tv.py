@@ -1,0 +1,238 @@
+"""(epsilon, delta)-DP together with the total variation (TV) of the mechanism: exact composition.
+
+Ghazi and Issa 2024, "Total variation meets differential privacy": Corollary 1 (the region of both
+constraints), Theorem 2 (composition), Proposition 1 (subsampling), Theorem 3 (Gaussian limit); section
+VI-D is :mod:`dpsynth.research.papers.ghazi_issa.descent`. Kairouz, Oh and Viswanath 2015, "The composition
+theorem for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever
+relation the parameters were stated for, as long as it is symmetric.
+
+One mechanism is the worst: with probability ``delta`` it gives the table away; otherwise it erases its output
+with the probability of :func:`erasure_probability`, and else answers by randomised response with odds
+``e^epsilon``. The privacy loss of its k-fold composition is thus ``epsilon`` times the difference of right
+and wrong answers, a sum of k draws from a law on {-1, 0, 1}. Arguments out of range or NaN raise InputError
+by name.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpsynth.accounting.conversions import amplified
+from dpsynth.checks import in_range, whole
+from dpsynth.errors import InputError
+from dpsynth.research.papers.ghazi_issa.differences import difference_law
+from dpsynth.research.papers.ghazi_issa.regions import Pair
+
+#: A tv computed in another way may exceed the largest by rounding.
+_SLACK = 1e-9
+
+
+class Parameters(NamedTuple):
+    """An (epsilon, delta)-DP mechanism with total variation at most ``tv``."""
+
+    epsilon: float
+    delta: float
+    tv: float
+
+
+def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
+    """Probability ``a`` with which the worst mechanism erases its output when it does not give all away.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        In [0, 1). A mechanism with delta 1 has no guarantee, and none to compose.
+    tv : float
+        From ``delta`` to :func:`~dpsynth.accounting.conversions.largest_tv`. A smaller tv makes the delta
+        superfluous, because the mechanism is (0, tv)-DP: it is refused, and ``delta=tv`` is the question to
+        ask. A larger one says nothing.
+
+    Returns
+    -------
+    float
+        In [0, 1]: 0 at the largest tv; 1 where ``tv == delta``, and at epsilon 0.
+    """
+    return 1 - _response_probability(*_triple(epsilon, delta, tv))
+
+
+def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]:
+    """Exact guarantee of ``k`` adaptive uses of mechanisms with the same parameters (Theorem 2).
+
+    Parameters
+    ----------
+    epsilon, delta, tv : float
+        What each mechanism satisfies; ranges as in :func:`erasure_probability`.
+    k : int
+        Number of mechanisms, at least 1. Time and memory grow as k.
+
+    Returns
+    -------
+    tuple of Pair
+        ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once; ``delta_0`` is
+        its total variation. Relative errors are below 1e-11, those of tiny deltas too.
+
+    Notes
+    -----
+    Theorem 2 prints a sum over the counts n0 of right and n1 of wrong answers. As only their difference d
+    enters the last factor, it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``, where P is the law of d
+    when the answers are right with odds e^epsilon.
+
+    Examples
+    --------
+    >>> import math
+    >>> [(pair.epsilon, round(pair.delta, 6)) for pair in compose(1.0, 0.0, 1 - math.exp(-0.5), 2)]
+    [(0.0, 0.451919), (1.0, 0.244919), (2.0, 0.0)]
+    """
+    epsilon, delta, tv = _triple(epsilon, delta, tv)
+    k = whole("k", k)
+    law = difference_law(_response_probability(epsilon, delta, tv), epsilon, k)
+    # Equation (5), without subtraction: 1 - e^(-n epsilon) = (1 - e^-epsilon) sum_{i < n} e^(-i epsilon), so
+    # delta_j = (1 - e^-epsilon) P(d > j) + e^-epsilon delta_{j + 1}.
+    gain, keep = -math.expm1(-epsilon), math.exp(-epsilon)
+    deltas = [0.0] * (k + 1)
+    above = 0.0
+    for j in range(k - 1, -1, -1):
+        above += law[j + 1]
+        deltas[j] = gain * above + keep * deltas[j + 1]
+    return tuple(Pair(j * epsilon, total) for j, total in enumerate(_with_leak(deltas, delta, k)))
+
+
+def kairouz(epsilon: float, delta: float, k: int) -> tuple[Pair, ...]:
+    """Exact guarantee of ``k`` adaptive (epsilon, delta)-DP mechanisms whose TV is not known (equation 6).
+
+    Kairouz, Oh and Viswanath 2015, Theorem 3.3. It equals :func:`compose` at the largest tv, reduced to the
+    epsilons ``j epsilon`` with j of the parity of k: without erasures the others add nothing.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        At least 0 and finite; in [0, 1).
+    k : int
+        Number of mechanisms, at least 1. Time grows as k^2.
+
+    Returns
+    -------
+    tuple of Pair
+        ``((k - 2 i) epsilon, delta_i)`` in ascending epsilon, for i = floor(k / 2)..0.
+    """
+    from scipy.special import gammaln
+
+    epsilon, delta = _checked(epsilon, delta)
+    k = whole("k", k)
+    half = k // 2
+    wrong = np.arange(half + 1)
+    log_right = -math.log1p(math.exp(-epsilon))
+    log_law = gammaln(k + 1) - gammaln(wrong + 1) - gammaln(k - wrong + 1) + k * log_right - wrong * epsilon
+    # Equation (6): sum_{l < i} C(k, l) (e^((k - l) epsilon) - e^((k - 2i + l) epsilon)) / (1 + e^epsilon)^k,
+    # which is sum_{l < i} P(l wrong) (1 - e^(-2 (i - l) epsilon)): a convolution.
+    deltas = np.convolve(np.exp(log_law), -np.expm1(-2.0 * epsilon * wrong))[: half + 1]
+    totals = _with_leak(deltas.tolist(), delta, k)
+    return tuple(Pair((k - 2 * i) * epsilon, totals[i]) for i in range(half, -1, -1))
+
+
+def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) -> Parameters:
+    """Parameters of a mechanism that is run on a random part of the table (Proposition 1).
+
+    Parameters
+    ----------
+    epsilon, delta, tv : float
+        What the mechanism satisfies on the part; ranges as in :func:`erasure_probability`.
+    sampling_prob : float
+        In [0, 1]. The part is either a subset of this share of the table, of fixed size and uniformly drawn,
+        and neighbours differ in the value of one record (as in the paper); or each record joins it
+        independently, and neighbours differ in the presence of one record (Balle, Barthe and Gaboardi 2018,
+        Theorem 8).
+
+    Returns
+    -------
+    Parameters
+        ``(log(1 + q (e^epsilon - 1)), q delta, q tv)`` with q the sampling probability.
+    """
+    epsilon, delta, tv = _triple(epsilon, delta, tv)
+    q = in_range("sampling_prob", sampling_prob, 0.0, 1.0)
+    if q == 0.0:
+        return Parameters(0.0, 0.0, 0.0)
+    return Parameters(amplified(epsilon, q), q * delta, q * tv)
+
+
+def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
+    """Parameter mu of the Gaussian DP to which many small mechanisms compose (Theorem 3).
+
+    Parameters
+    ----------
+    epsilons : float or array_like
+        One epsilon for each mechanism (delta is 0), at least 0 and finite.
+    tvs : float or array_like
+        Their total variations, from 0 to the largest, tanh(epsilon / 2); broadcast against ``epsilons``.
+
+    Returns
+    -------
+    float
+        ``sqrt(2 sum_i epsilon_i tv_i)``. It is a limit for the largest epsilon going to 0 while the sum
+        converges, not a bound at finite k; :func:`compose` is exact.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> from dpsynth.accounting.conversions import largest_tv
+    >>> round(gaussian_limit(np.full(400, 0.05), largest_tv(0.05)), 4)  # near 0.05 * sqrt(400)
+    0.9999
+    """
+    try:
+        epsilon, tv = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(tvs, float))
+    except ValueError as error:
+        raise InputError(f"epsilons and tvs must be numbers in arrays of one shape: {error}") from None
+    if not np.all(np.isfinite(epsilon) & (epsilon >= 0)):
+        raise InputError("epsilons must be finite numbers of at least 0")
+    largest = np.tanh(epsilon / 2)
+    if not np.all((tv >= 0) & (tv <= largest * (1 + _SLACK))):
+        raise InputError("tvs must lie between 0 and the largest tv of their epsilons, tanh(epsilon / 2)")
+    return math.sqrt(2 * float(np.sum(epsilon * tv)))
+
+
+def _checked(epsilon: float, delta: float) -> tuple[float, float]:
+    return (
+        in_range("epsilon", epsilon, 0.0, math.inf, high_open=True),
+        in_range("delta", delta, 0.0, 1.0, high_open=True),
+    )
+
+
+def _triple(epsilon: float, delta: float, tv: float) -> Parameters:
+    epsilon, delta = _checked(epsilon, delta)
+    tv = in_range("tv", tv, 0.0, 1.0)
+    if tv < delta:
+        raise InputError(
+            f"tv must be at least delta = {delta:.10g}, not {tv:.10g}: a mechanism with this tv is "
+            "(0, tv)-DP, so a delta above it says nothing; pass delta=tv"
+        )
+    spare = (1 - delta) * math.tanh(epsilon / 2)
+    if tv - delta > spare * (1 + _SLACK) + 1e-15:
+        raise InputError(
+            f"tv must be at most {delta + spare:.10g}, the largest of an ({epsilon:g}, {delta:g})-DP "
+            f"mechanism, not {tv:.10g}"
+        )
+    return Parameters(epsilon, delta, tv)
+
+
+def _response_probability(epsilon: float, delta: float, tv: float) -> float:
+    """Probability 1 - a of an answer that is not erased, from checked arguments."""
+    spare = (1 - delta) * math.tanh(epsilon / 2)
+    if tv == delta or spare == 0.0:
+        return 0.0
+    return min(1.0, max(1e-290, (tv - delta) / spare))  # no smaller, so that its powers can be scaled
+
+
+def _with_leak(deltas: list[float], delta: float, k: int) -> list[float]:
+    """1 - (1 - delta)^k (1 - delta_j), the second term of Theorem 2, without cancellation."""
+    leak = -math.expm1(k * math.log1p(-delta))
+    return [min(1.0, leak + (1 - leak) * later) for later in deltas]

@@ -1,0 +1,212 @@
+"""Local differential privacy together with the total variation (TV) of the channel: what utility is left.
+
+Ghazi and Issa 2024, "Total variation meets differential privacy", section VII: Proposition 2 and Theorems 4
+to 7, for channels K as in :mod:`dpsynth.research.papers.ghazi_issa.channels`. Under two laws P and Q of the
+input the reports have the laws PK and QK; how far apart these stay is the utility. An f-divergence is ``D_f(P
+|| Q) = sum Q f(P / Q)`` with f convex and f(1) = 0. Arguments out of range or NaN raise InputError by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.accounting.conversions import largest_tv
+from dpsynth.checks import in_range
+from dpsynth.errors import InputError
+from dpsynth.research.papers.ghazi_issa.approx_tv import erasure_probability
+
+#: Divergences that :func:`largest_f_divergence` knows by name, with their f.
+DIVERGENCES = {
+    "kl": "t log t",
+    "chi2": "(t - 1)^2",
+    "tv": "|t - 1| / 2",
+    "hellinger2": "(sqrt(t) - 1)^2",
+}
+
+
+def binary_mechanism_with_erasure(
+    p: ArrayLike, q: ArrayLike, epsilon: float, tv: float
+) -> NDArray[np.float64]:
+    """Channel of Proposition 2, which tells two laws apart best among the epsilon-LDP ones of this TV.
+
+    It reports whether the input is likelier under ``p`` or ``q``, by randomised response, and erases the
+    report with :func:`~dpsynth.research.papers.ghazi_issa.approx_tv.erasure_probability`.
+
+    Parameters
+    ----------
+    p, q : array_like, shape (n,)
+        Two laws of the input; each sums to 1.
+    epsilon : float
+        At least 0 and finite.
+    tv : float
+        From 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
+
+    Returns
+    -------
+    ndarray, shape (n, 3)
+        Columns: reported ``p``, erased, reported ``q``. The two laws of the report have the total variation
+        ``tv * TV(p, q)``, which no channel with these parameters exceeds.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN, or ``p`` or ``q`` is no law.
+
+    Examples
+    --------
+    >>> channel = binary_mechanism_with_erasure([0.9, 0.1], [0.2, 0.8], 1.0, 0.4)
+    >>> channel.round(4).tolist()
+    [[0.6328, 0.1344, 0.2328], [0.2328, 0.1344, 0.6328]]
+    """
+    first, second = _law("p", p), _law("q", q)
+    if first.shape != second.shape:
+        raise InputError(f"p and q must have one length, not {first.size} and {second.size}")
+    erased = erasure_probability(epsilon, 0.0, tv)
+    right = (1 - erased) / (1 + math.exp(-epsilon))
+    wrong = 1 - erased - right
+    likelier = (first >= second)[:, None]
+    return np.where(likelier, [right, erased, wrong], [wrong, erased, right])  # equation (31)
+
+
+def largest_f_divergence(f: str | Callable[[float], float], epsilon: float, tv: float) -> float:
+    """Largest f-divergence between two reports of an epsilon-LDP channel of this TV (Theorem 4).
+
+    Parameters
+    ----------
+    f : {"kl", "chi2", "tv", "hellinger2"} or callable
+        One of :data:`DIVERGENCES`, or a convex function with f(1) = 0 (only the value at 1 is checked).
+    epsilon : float
+        At least 0 and finite; up to 700 for a callable.
+    tv : float
+        From 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
+
+    Returns
+    -------
+    float
+        ``tv / (e^epsilon - 1) (f(e^epsilon) + e^epsilon f(e^-epsilon))``, which the worst mechanism reaches;
+        infinite for chi2 where it exceeds the largest double.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN, the name is unknown, or f(1) is not 0.
+
+    Examples
+    --------
+    >>> round(largest_f_divergence("kl", 1.5, 0.4), 6)  # tv * epsilon
+    0.6
+    >>> round(largest_f_divergence(lambda t: (t - 1) ** 2, 1.0, 0.4), 6)  # chi2
+    0.940161
+    """
+    tv = _tv(epsilon, tv)
+    # Theorem 4 simplified for each f, without overflow or cancellation
+    match f:
+        case "kl":
+            return tv * epsilon
+        case "tv":
+            return tv
+        case "hellinger2":
+            return 2 * tv * math.tanh(epsilon / 4)
+        case "chi2":
+            return 2 * tv * math.sinh(epsilon) if epsilon < 700.0 else (math.inf if tv else 0.0)
+        case str():
+            raise InputError(f"f must be one of {', '.join(DIVERGENCES)}, or a function, not {f!r}")
+    if not abs(f(1.0)) <= 1e-12:
+        raise InputError(f"f must be 0 at 1, not {f(1.0)!r}")
+    odds = math.exp(in_range("epsilon", epsilon, 0.0, 700.0))
+    if tv == 0.0:
+        return 0.0
+    return tv / math.expm1(epsilon) * (f(odds) + odds * f(1 / odds))  # equation (32)
+
+
+def kl_contraction(epsilon: float, tv: float) -> float:
+    """Largest KL contraction coefficient of an epsilon-LDP channel of this TV (Theorem 5).
+
+    ``KL(PK || QK)`` of the reports is at most this times ``KL(P || Q)`` of the inputs.
+
+    It is ``tv (e^epsilon - 1) / (e^epsilon + 1)``; the square of the largest tv where tv is that. ``epsilon``
+    and ``tv`` are as in :func:`largest_f_divergence`.
+    """
+    return _tv(epsilon, tv) * math.tanh(epsilon / 2)  # equation (33)
+
+
+def kl_bound(epsilon: float, tv: float, input_tv: float) -> float:
+    """Bound of the KL divergence between the reports under two laws of the input (in place of Theorem 6).
+
+    Parameters
+    ----------
+    epsilon, tv : float
+        As in :func:`largest_f_divergence`.
+    input_tv : float
+        Total variation between the two laws of the input, in [0, 1].
+
+    Returns
+    -------
+    float
+        ``tv min(epsilon t, (e^epsilon - 1) t^2)`` with t the input's total variation; in nats, finite even
+        where the divergence of the inputs is not.
+
+    Notes
+    -----
+    Equation (40) is lost in the text this was written from; what stands here was proved anew. Write
+    P - Q = t (U - V) with laws U and V, and A, B for the reports under U and V. Rows, and so their mixtures,
+    differ by at most the factor e^epsilon, and TV(A, B) <= tv.
+
+    *Linear.* P and Q are t U + (1 - t) W and t V + (1 - t) W with one W. KL is jointly convex, so
+    KL(PK || QK) <= t KL(A || B) <= t tv epsilon (Theorem 4).
+
+    *Square.* Let C_s be the reports under Q + s (P - Q). Taylor's theorem in s gives
+    KL(PK || QK) = int_0^1 (1 - s) sum t^2 (A - B)^2 / C_s ds. As |A - B| <= (1 - e^-epsilon) max(A, B)
+    <= (e^epsilon - 1) C_s, the sum is at most t^2 (e^epsilon - 1) 2 TV(A, B), and the integral half of that.
+
+    The constant of the square cannot be improved for tv <= (e^epsilon - 1) / (e^epsilon + 2): 3-ary
+    randomised response with erasure, U and V on two values and W on the third, reaches it as t goes to 0.
+    """
+    tv, t = _tv(epsilon, tv), in_range("input_tv", input_tv, 0.0, 1.0)
+    return tv * t * min(epsilon, _growth(epsilon) * t)
+
+
+def chi2_bound(epsilon: float, tv: float, input_tv: float) -> float:
+    """Bound of the chi-squared divergence between the reports under two laws of the input.
+
+    The parameters and the proof are those of :func:`kl_bound`, without the integral. A square bound with the
+    constant of the linear one, ``(e^epsilon - e^-epsilon) tv t^2``, would be false for every epsilon: the
+    example in :func:`kl_bound` exceeds it.
+
+    It is ``tv min((e^epsilon - e^-epsilon) t, 2 (e^epsilon - 1) t^2)``.
+    """
+    linear = largest_f_divergence("chi2", epsilon, tv)
+    t = in_range("input_tv", input_tv, 0.0, 1.0)
+    return min(linear * t, 2 * tv * t * _growth(epsilon) * t) if tv > 0.0 < t else 0.0
+
+
+def utility_factor(epsilon: float, tv: float) -> float:
+    """Share of the best f-divergence under epsilon-LDP that is kept when the TV must be at most ``tv``.
+
+    It is ``tv / largest_tv(epsilon)``, a lower bound for every f (equation 42); 1 at epsilon 0, where nothing
+    can be lost. ``epsilon`` and ``tv`` are as in :func:`largest_f_divergence`.
+    """
+    tv = _tv(epsilon, tv)
+    largest = largest_tv(epsilon)
+    return tv / largest if largest > 0.0 else 1.0
+
+
+def _tv(epsilon: float, tv: float) -> float:
+    """Check both, and return the tv, which rounding may have left above the largest."""
+    erasure_probability(epsilon, 0.0, tv)
+    return min(float(tv), largest_tv(epsilon))
+
+
+def _growth(epsilon: float) -> float:
+    return math.expm1(epsilon) if epsilon < 700.0 else math.inf
+
+
+def _law(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    law = np.asarray(values, dtype=float)
+    if law.ndim != 1 or not np.all(np.isfinite(law) & (law >= 0)) or abs(float(law.sum()) - 1) > 1e-9:
+        raise InputError(f"{name} must be a list of probabilities that sum to 1")
+    return law

@@ -1,0 +1,106 @@
+"""Six analyses of one DP-SGD run, as trade-off curves: the data of figure 5 of Ghazi and Issa 2024.
+
+Ghazi and Issa 2024, "Total variation meets differential privacy", section VI-D, compare theirs with Abadi et
+al. 2016, "Deep learning with differential privacy"; Kairouz, Oh and Viswanath 2015, "The composition theorem
+for differential privacy"; and Dong, Roth and Su 2019, "Gaussian differential privacy".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.profile import Profile
+from dpsynth.research.papers.curves import COARSENESS, gaussian_fnr
+from dpsynth.research.papers.ghazi_issa.approx_tv import kairouz, subsampled
+from dpsynth.research.papers.ghazi_issa.descent import noisy_sgd
+from dpsynth.research.papers.ghazi_issa.regions import Pair, fnr, strongest
+
+Array = NDArray[np.float64]
+
+DELTA = 1e-5  # at which Abadi et al. state their epsilon
+
+
+@dataclass(frozen=True)
+class Training:
+    """The run of figure 5: noise multiplier, share of the table in a batch, steps."""
+
+    noise_multiplier: float = 1.3
+    sampling_prob: float = 256 / 60_000
+    steps: int = 3516
+
+
+def log_moments(run: Training) -> tuple[Array, Array]:
+    """Orders 1..200 and the log moments of all steps at them (Abadi et al. 2016, section 3.2).
+
+    The moment of integer order l of one step is that of the sampled Gaussian, ``log sum_j C(l + 1, j)
+    (1 - q)^(l + 1 - j) q^j e^(j (j - 1) / (2 z^2))`` (Mironov, Talwar and Zhang 2019, section 3.3).
+    """
+    from scipy.special import gammaln, logsumexp
+
+    z, q = run.noise_multiplier, run.sampling_prob
+    orders = np.arange(1, 201)
+    moments = []
+    for order in orders:
+        j = np.arange(order + 2)
+        ways = gammaln(order + 2) - gammaln(j + 1) - gammaln(order + 2 - j)
+        terms = ways + (order + 1 - j) * math.log1p(-q) + j * math.log(q) + j * (j - 1) / (2 * z**2)
+        moments.append(run.steps * float(logsumexp(terms)))
+    return orders.astype(float), np.array(moments)
+
+
+def moments_epsilon(run: Training, delta: float) -> float:
+    """Epsilon of the run at ``delta`` after Abadi et al. 2016, Theorem 2."""
+    orders, moments = log_moments(run)
+    return float(np.min((moments - math.log(delta)) / orders))
+
+
+def moments_deltas(run: Training, epsilons: Array) -> Array:
+    """Delta of the run at each epsilon after Abadi et al. 2016, Theorem 2."""
+    orders, moments = log_moments(run)
+    return np.exp(np.minimum(0.0, np.min(moments - np.outer(epsilons, orders), axis=1)))
+
+
+def clt_mu(run: Training) -> float:
+    """Mu of the Gaussian DP to which the run tends (Dong, Roth and Su 2019, Corollary 5.4); not a bound."""
+    from scipy.special import ndtr
+
+    s = 1 / run.noise_multiplier
+    inner = math.exp(s**2) * float(ndtr(1.5 * s)) + 3 * float(ndtr(-0.5 * s)) - 2
+    return run.sampling_prob * math.sqrt(2 * run.steps * inner)
+
+
+def kairouz_descent(run: Training) -> tuple[Pair, ...]:
+    """Pairs of the run by Kairouz et al., from 19 epsilons of a step, whose deltas sum to 1e-6 ... 1."""
+    loss = GaussianLoss(1 / run.noise_multiplier)
+    pairs: list[Pair] = []
+    for total in np.geomspace(1e-6, 1.0, 19).tolist():
+        delta = total / (run.steps * run.sampling_prob)
+        part = subsampled(loss.epsilon(delta), delta, loss.delta(0.0), run.sampling_prob)
+        pairs += kairouz(part.epsilon, part.delta, run.steps)
+    return strongest(pairs)
+
+
+def analyses(run: Training, fpr: Array) -> dict[str, Array]:
+    """Smallest false negative rates of a training run, by the name of the analysis; the last is no bound."""
+    at_delta = [Pair(moments_epsilon(run, DELTA), DELTA)]
+    grid = np.linspace(0.0, 10.0, 401)
+    every_delta = list(map(Pair, grid.tolist(), moments_deltas(run, grid).tolist()))
+    exact = Profile(
+        [training_event(run.noise_multiplier, run.sampling_prob, run.steps)], coarseness=COARSENESS
+    )
+    return {
+        "privacy-loss distribution": np.asarray(exact.fnr(fpr)),
+        "Theorem 2, with TV": np.asarray(
+            fnr(noisy_sgd(1 / run.noise_multiplier, run.steps, run.sampling_prob), fpr)
+        ),
+        "Kairouz et al.": np.asarray(fnr(kairouz_descent(run), fpr)),
+        "Abadi et al., δ = 1e-5": np.asarray(fnr(at_delta, fpr)),
+        "Abadi et al., every δ": np.asarray(fnr(every_delta, fpr)),
+        "Dong et al., limit": gaussian_fnr(fpr, clt_mu(run)),
+    }

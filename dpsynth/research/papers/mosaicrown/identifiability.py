@@ -1,0 +1,60 @@
+"""What epsilon means to the one who wants to tell whether a record is there: belief and advantage.
+
+MOSAICrOWN deliverable D5.3, "Identifiability bounds", chapters 3 and 4 (Bernau et al.). The adversary A_DI
+knows both tables, D with the record and D' without it or with another in its place, sees every release, and
+keeps a Bayesian belief in D (Lemma 1). The belief is bounded by epsilon (Theorem 2); how often it leads to
+the right guess, by the noise (Theorem 3). Any number of Gaussian releases is one with
+``mu**2 = steps / noise_multiplier**2``, so the advantage ``2 Phi(mu / 2) - 1`` is exact under composition.
+
+Renyi bounds on both are in :mod:`dpsynth.research.papers.mosaicrown.rdp`, the noise that an epsilon and a
+delta ask for in :mod:`dpsynth.accounting.calibration.gaussian_noise`. Arguments out of range or NaN raise
+InputError by name.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.accounting.conversions import tv_of_mu
+from dpsynth.checks import in_range, inside
+from dpsynth.research.papers.mosaicrown.classical_noise import classical_factor
+
+
+def advantage(epsilon: float, delta: float) -> float:
+    """Advantage rho_a of A_DI against one Gaussian release with the noise of formula (2.1) (Theorem 3).
+
+    The noise std is :func:`~dpsynth.research.papers.mosaicrown.classical_noise.classical_sigma`: too much for
+    small epsilon, so that rho_a is no bound for a mechanism of which only epsilon and delta are known, and
+    too little for large ones. :func:`exact_advantage` is for the least noise that is (epsilon, delta)-DP.
+
+    It is ``2 Phi(epsilon / (2 sqrt(2 ln(1.25 / delta)))) - 1``: success rate scaled to 0 for guessing, 1 for
+    certainty, under equal priors; ``epsilon`` may be infinite, ``delta`` lies inside (0, 1).
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
+    return tv_of_mu(epsilon / classical_factor(delta))
+
+
+def epsilon_of_advantage(advantage: float, delta: float) -> float:
+    """Epsilon at which rho_a is ``advantage``: the inverse of :func:`advantage`.
+
+    ``advantage`` is in [0, 1], and at 1 epsilon is infinite; ``delta`` lies inside (0, 1).
+    """
+    from scipy.special import erfinv
+
+    advantage = in_range("advantage", advantage, 0.0, 1.0)
+    # epsilon = 2 sqrt(2 ln(1.25 / delta)) Phi^-1((rho_a + 1) / 2); the printed inverse lacks the first 2.
+    return classical_factor(delta) * math.sqrt(8) * float(erfinv(advantage))
+
+
+def exact_advantage(epsilon: float, delta: float) -> float:
+    """Advantage of A_DI against one Gaussian release with the least noise that is (epsilon, delta)-DP.
+
+    It is what Theorem 3 would say with :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma`
+    in place of formula (2.1): the largest advantage that (epsilon, delta)-DP allows a Gaussian release.
+
+    ``epsilon`` may be infinite; ``delta`` lies inside (0, 1).
+    """
+    delta = inside("delta", delta, 0.0, 1.0)
+    sigma = analytic_sigma(epsilon, delta)
+    return tv_of_mu(1 / sigma if sigma > 0.0 else math.inf)

@@ -1,0 +1,123 @@
+"""The generators that a study compares, and what their restarts cost together.
+
+Pedersen (2022), section 3.4.1, fits each generator several times and keeps the synthetic table with the most
+positive records. Choosing looks at every table, so that what was spent is all fits, composed, and not the one
+that was kept: the thesis states the latter. Both ways stand here side by side: restarts that each have the
+whole epsilon (*unpaid*, with the true cost beside it) and restarts that share it (*paid*).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.profile import Profile
+from dpsynth.research.replications.protocol import Protocol
+from dpsynth.synthesis.options import ModelOptions
+
+#: the records themselves, in place of a synthetic table
+REAL = "real"
+HEALTHGAN = "HealthGAN"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One generator, fitted several times to each training part.
+
+    Attributes
+    ----------
+    name : str
+        Unique in a study.
+    options : ModelOptions or None
+        Of each fit; None for the records themselves.
+    epsilon : float or None
+        Of the whole arm where its restarts share it, of each fit otherwise.
+    restarts : int
+    shared : bool
+        Whether the restarts share epsilon.
+    """
+
+    name: str
+    options: ModelOptions | None = None
+    epsilon: float | None = None
+    restarts: int = 1
+    shared: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a private generator of which each fit has the whole epsilon."""
+        return self.epsilon is not None and not self.shared
+
+
+def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
+    """Return what a protocol compares, the records first.
+
+    ``delta`` is that at which a shared epsilon is told.
+
+    Examples
+    --------
+    >>> told = Protocol(name="a", title="A", citation="c", question="q", dataset="flchain", restarts=2,
+    ...                 epsilons=[3], baseline={})
+    >>> [(arm.name, arm.restarts) for arm in arms_of(told, 1e-5)]
+    [('real', 1), ('HealthGAN', 2), ('ε = 3', 2), ('ε = 3 shared', 2)]
+    """
+    found = [Arm(REAL)]
+    if protocol.baseline is not None:
+        steps = protocol.baseline.training_steps
+        thesis = ModelOptions(epsilon=None, preset="healthgan", prior="none", training_steps=steps)
+        found.append(Arm(HEALTHGAN, thesis, None, protocol.restarts))
+    fields = protocol.model.model_dump(exclude={"epsilon", "random_state"})
+
+    def private(epsilon: float) -> ModelOptions:
+        return ModelOptions(**{**fields, "epsilon": epsilon})
+
+    for epsilon in protocol.epsilons:
+        name = f"ε = {epsilon:.12g}"
+        found.append(Arm(name, private(epsilon), epsilon, protocol.restarts))
+        if protocol.restarts > 1:
+            each = epsilon_of_each(epsilon, delta, protocol.restarts)
+            found.append(Arm(f"{name} shared", private(each), epsilon, protocol.restarts, shared=True))
+    return tuple(found)
+
+
+def epsilon_of_each(epsilon: float, delta: float, restarts: int) -> float:
+    """Return the epsilon of each of several Gaussian mechanisms that together have ``epsilon``, at one delta.
+
+    With noise of sqrt(restarts) times the standard deviation of one (Gaussian mechanisms compose exactly). A
+    fit with critic's steps is no single Gaussian mechanism; what its restarts cost is composed from their
+    ledgers afterwards, and that is what the tables state.
+
+    Examples
+    --------
+    >>> round(epsilon_of_each(3.0, 1e-5, 2), 3), epsilon_of_each(3.0, 1e-5, 1)
+    (2.031, 3.0)
+    """
+    if restarts == 1:
+        return epsilon
+    sigma = analytic_sigma(epsilon, delta) * math.sqrt(restarts)
+    return Profile([gaussian_event(sigma)]).epsilon(delta)
+
+
+def composed(ledgers: Sequence[Ledger], delta: float) -> float:
+    """Return the epsilon of several fits of one training table together, at one delta.
+
+    Restarts of one stage each and of the same noise, which was fixed before anything was read, are composed
+    on one privacy-loss distribution. Others (where the number of records was bought, and noise
+    follows from what it came out as) add up, each at its part of delta.
+
+    Raises
+    ------
+    PrivacyError
+        If a ledger has no guarantee at ``delta`` or cannot be composed with the others.
+    """
+    if any(ledger.not_private for ledger in ledgers):
+        return math.inf
+    planned = {tuple(repr(entry.event) for entry in ledger.entries) for ledger in ledgers}
+    if len(planned) == 1 and all(len(ledger.stages) == 1 for ledger in ledgers):
+        events = [entry.event for ledger in ledgers for entry in ledger.entries]
+        return Profile(events, adjacency=ledgers[0].adjacency).epsilon(delta)
+    return math.fsum(ledger.epsilon(delta / len(ledgers)) for ledger in ledgers)

@@ -1,0 +1,130 @@
+"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from dpsynth.research.replications.arms import Arm, composed
+from dpsynth.research.replications.protocol import Protocol
+from dpsynth.research.replications.trial import Draw, Measured, Trial
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class OverSeeds:
+    """A number over seeds: their median, the lowest and the highest of them.
+
+    The lowest and the highest of k independent numbers hold the median of what they are drawn from with
+    probability 1 - 2**(1 - k), whatever their distribution: 94 % of five. Splits of one table are independent
+    draws from what that table gives. They say nothing of other records: a mean over one half each, in five
+    splits of a table, holds the mean of the population that the table is from in 2 of 3 tables.
+    """
+
+    median: float
+    lowest: float
+    highest: float
+    seeds: int
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> OverSeeds | None:
+        """From one number a seed, those that are not defined left out; None if none is.
+
+        Examples
+        --------
+        >>> OverSeeds.of([0.7, None, 0.9, 0.8])
+        OverSeeds(median=0.8, lowest=0.7, highest=0.9, seeds=3)
+        """
+        known = [value for value in values if value is not None and not math.isnan(value)]
+        return cls(median(known), min(known), max(known), len(known)) if known else None
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The synthetic table of one training part that was kept, and its trial."""
+
+    trial: Trial
+    set: Measured
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study that was run.
+
+    Attributes
+    ----------
+    protocol : Protocol
+    arms : tuple of Arm
+    trials : tuple of Trial
+        All that are complete, of splits and of resamples.
+    source : str
+        Where the records are from, in words.
+    unit : str
+        What one row is.
+    schema : Schema, optional
+        Public; what the characteristics of the table are told from.
+    remarks : tuple of str
+        What was changed after the first trials, a sentence each.
+    """
+
+    protocol: Protocol
+    arms: tuple[Arm, ...]
+    trials: tuple[Trial, ...]
+    source: str
+    unit: str
+    schema: Schema | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def seeds(self) -> int:
+        """How many splits there are trials of."""
+        return len({trial.task.seed for trial in self.trials if trial.task.draw == "split"})
+
+    def of(self, arm: str, draw: Draw = "split") -> dict[int, list[Trial]]:
+        """Trials of an arm by seed, restarts in order."""
+        found: dict[int, list[Trial]] = {}
+        chosen = [trial for trial in self.trials if (trial.task.arm, trial.task.draw) == (arm, draw)]
+        for trial in sorted(chosen, key=lambda trial: (trial.task.seed, trial.task.restart)):
+            found.setdefault(trial.task.seed, []).append(trial)
+        return found
+
+    def first(self, arm: str) -> list[Selected]:
+        """For each seed the first table of the first fit: what one fit gives."""
+        found = (trials[0] for trials in self.of(arm).values())
+        return [Selected(trial, trial.sets[0]) for trial in found if trial.sets]
+
+    def most_positive(self, arm: str) -> list[Selected]:
+        """For each seed the table with the most positive records of all fits, as the thesis selects.
+
+        The selection looks at synthetic tables alone, so that it costs no more than all fits do.
+        """
+        found = []
+        for trials in self.of(arm).values():
+            tables = [Selected(trial, each) for trial in trials for each in trial.sets]
+            rated = [each for each in tables if each.set.measures.get("positive_rate_synthetic") is not None]
+            if rated:
+                found.append(max(rated, key=lambda each: each.set.measures["positive_rate_synthetic"] or 0.0))
+        return found
+
+    def cost(self, arm: str, *, restarts: bool) -> float | None:
+        """The largest epsilon over seeds, of the first fit or of all restarts together; None if none ran."""
+        costs = []
+        for trials in self.of(arm).values():
+            fitted = [trial for trial in trials if trial.ledger is not None]
+            if fitted:
+                chosen = fitted if restarts else fitted[:1]
+                delta = chosen[0].delta
+                assert delta is not None
+                costs.append(composed([trial.read_ledger() for trial in chosen], delta))
+        return max(costs, default=None)
+
+    def over_seeds(self, chosen: Iterable[Selected], measure: str) -> OverSeeds | None:
+        """A measure of the tables that were kept, over seeds."""
+        return OverSeeds.of(each.set.measures.get(measure) for each in chosen)
+
+    def problems(self) -> list[str]:
+        """Why fits were refused, each sentence once with the arm, in order."""
+        told = (f"{trial.task.arm}: {trial.problem}" for trial in self.trials if trial.problem)
+        return list(dict.fromkeys(told))

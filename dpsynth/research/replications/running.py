@@ -1,0 +1,230 @@
+"""A study from its protocol to a folder: trials in parallel, each kept as soon as it is there, then tables.
+
+A trial is a file that is there wholly or not at all. The same command on the same folder carries out what is
+missing, after an interruption or with more seeds than before; a folder of other trials, or of other records,
+is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpsynth.datasets.split import training_schema
+from dpsynth.datasets.table import Table
+from dpsynth.errors import DataError, InputError
+from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.json_text import dump_json
+from dpsynth.files.locks import locked
+from dpsynth.files.rounds import round_file, side_by_side
+from dpsynth.files.storage import parents_made
+from dpsynth.files.targets import require_free_folder
+from dpsynth.research.replications.arms import Arm, arms_of
+from dpsynth.research.replications.protocol import Protocol
+from dpsynth.research.replications.results import Results
+from dpsynth.research.replications.source import ON_A_CARD, Source, schema_of
+from dpsynth.research.replications.trial import Task, Trial, carry_out
+from dpsynth.research.replications.writing import write_results
+from dpsynth.synthesis.fitting import total_delta
+from dpsynth.synthesis.options import FitOptions
+
+#: names in the folder
+PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"
+_CHANGED = (
+    "The findings are not those that the first trials were begun with: they were changed when results could "
+    "be known."
+)
+#: what may be changed between two commands on one folder: a trial does not depend on it
+_FREE = ("title", "citation", "question", "seeds", "epsilons", "findings", "aucs", "coverage")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A study that was run: its folder, its files, how many trials were there before and were carried out."""
+
+    out: Path
+    files: tuple[str, ...]
+    results: Results
+    kept: int
+    carried_out: int
+
+
+def tasks(protocol: Protocol, compared: Sequence[Arm]) -> tuple[Task, ...]:
+    """All trials of a study, seed by seed; resamples last, of private fits alone.
+
+    Examples
+    --------
+    >>> told = Protocol(name="a", title="A", citation="c", question="q", dataset="flchain", seeds=2,
+    ...                 epsilons=[3])
+    >>> [task.label for task in tasks(told, arms_of(told, 1e-5))][:2]
+    ['real.split-0.restart-0', 'epsilon-3.split-0.restart-0']
+    """
+    found = [
+        Task(arm.name, "split", seed, restart)
+        for seed in range(protocol.seeds)
+        for arm in compared
+        for restart in range(arm.restarts)
+    ]
+    if protocol.coverage is not None:
+        private = [arm for arm in compared if arm.whole]
+        found += [
+            Task(arm.name, "resample", repetition)
+            for repetition in range(protocol.coverage.repetitions)
+            for arm in private
+        ]
+    return tuple(found)
+
+
+def run_study(
+    protocol: Protocol,
+    out: str | Path,
+    *,
+    source: Source = ON_A_CARD,
+    jobs: int = 1,
+    force: bool = False,
+    log: Callable[[str], None] = lambda line: None,
+) -> Finished:
+    """Carry out what is missing of a study and write its tables.
+
+    Parameters
+    ----------
+    out : path
+        Receives ``study.md``, ``study.html``, ``results.json``, ``tables/``, ``protocol.yaml``, ``trials/``.
+    source : Source
+    jobs : int
+        Trials at a time, each in a process of its own; at least 1.
+    force : bool
+        Whether a folder of another study or of other records may be replaced.
+    log : callable, optional
+        Receives one line at the end of each trial.
+
+    Raises
+    ------
+    InputError, DataError
+        If the protocol does not fit the table, the table cannot be had, or ``out`` must not be written to;
+        all before a record is read, but for what is wrong in the records.
+    RunError
+        If a trial failed; the others stay.
+
+    Notes
+    -----
+    Privacy: each private fit posts to a ledger of its own, in its trial's file. What is measured reads real
+    records without payment, so that the folder as a whole is internal.
+    """
+    out = Path(out)
+    source.check(protocol)
+    protocol.check(schema_of(protocol))
+    with parents_made(out), locked(out):
+        earlier = _earlier(out, protocol, force=force)
+        table = protocol.table(source.load(protocol))
+        started = {"protocol": _fixed(protocol), "records": _digest(table)}
+        if earlier is not None and {key: earlier.get(key) for key in started} != started:
+            if not force:
+                raise InputError(_others(out, "other records"))
+            _clear(out)
+            earlier = None
+        fitted = training_schema(table.schema, protocol.test_fraction)
+        compared = arms_of(protocol, total_delta(fitted, FitOptions(**dict(protocol.model))))
+        concluded = protocol.to_dict()["findings"]
+        first = concluded if earlier is None else earlier.get("findings", concluded)
+        out.mkdir(exist_ok=True)
+        write_text(out / STARTED, dump_json({**started, "findings": first}) + "\n")
+        (out / TRIALS).mkdir(exist_ok=True)
+        write_text(out / PROTOCOL, protocol.to_yaml())
+        wanted = tasks(protocol, compared)
+        kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}
+        missing = [task for task in wanted if task not in kept]
+        _carry_out(protocol, compared, missing, table, out, jobs, log)
+        trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
+        unit = table.schema.unit or "one row"
+        told = source.told(protocol, table)
+        remarks = () if concluded == first else (_CHANGED,)
+        results = Results(protocol, compared, trials, told, unit, table.schema, remarks)
+        write_results(results, out)
+    files = tuple(sorted(entry.name for entry in out.iterdir()))
+    return Finished(out, files, results, len(kept), len(missing))
+
+
+def _carry_out(
+    protocol: Protocol,
+    compared: Sequence[Arm],
+    missing: Sequence[Task],
+    table: Table,
+    out: Path,
+    jobs: int,
+    log: Callable[[str], None],
+) -> None:
+    work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
+    tasks = {task.label: task for task in missing}
+    done = side_by_side(work, tasks, rounds=out / TRIALS, jobs=jobs)
+    for number, (label, _, seconds) in enumerate(done, start=1):
+        log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
+
+
+def _trial(protocol: Protocol, by_name: Mapping[str, Arm], table: Table, task: Task) -> dict[str, Any]:
+    """Carry out a trial, as its file has it."""
+    return {"internal": True, **carry_out(protocol, by_name[task.arm], task, table).to_dict()}
+
+
+def _file(out: Path, task: Task) -> Path:
+    return round_file(out / TRIALS, task.label)
+
+
+def _read(out: Path, task: Task) -> Trial:
+    path = _file(out, task)
+    try:
+        record = read_json(path)
+        record.pop("internal", None)
+        trial = Trial.from_dict(record)
+    except (DataError, AttributeError, KeyError, TypeError):
+        trial = None
+    if trial is None or trial.task != task:
+        raise DataError(
+            f"{path} is no record of that trial; remove it, and the same command carries it out anew"
+        )
+    return trial
+
+
+def _fixed(protocol: Protocol) -> dict[str, Any]:
+    """What trials depend on."""
+    return {name: value for name, value in protocol.to_dict().items() if name not in _FREE}
+
+
+def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | None:
+    """What a folder's trials were started with; None where there are none. Others are refused at once."""
+    if not (out / STARTED).is_file():
+        require_free_folder(out, force=force, mark=STARTED)
+        return None
+    try:
+        earlier = read_json(out / STARTED)
+    except DataError:
+        if not force:
+            raise
+        earlier = None
+    if not force and (not isinstance(earlier, dict) or earlier.get("protocol") != _fixed(protocol)):
+        raise InputError(_others(out, "another protocol"))
+    return earlier if isinstance(earlier, dict) else {}
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier study wrote, and nothing else."""
+    for folder in (TRIALS, "tables"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+    for name in (PROTOCOL, STARTED, "study.md", "study.html", "results.json"):
+        (out / name).unlink(missing_ok=True)
+
+
+def _others(out: Path, what: str) -> str:
+    return f"{out} holds trials of {what}; name another folder, or add --force to replace it"
+
+
+def _digest(table: Table) -> str:
+    rows = pd.util.hash_pandas_object(table.frame.astype(str), index=False).to_numpy()
+    return hashlib.sha256(table.schema.digest().encode() + rows.tobytes()).hexdigest()

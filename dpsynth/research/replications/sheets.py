@@ -1,0 +1,187 @@
+"""A table of a study: texts for people, and the numbers behind them for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpsynth.errors import INTERNAL
+from dpsynth.files.markdown import inert
+from dpsynth.report.details import Effect
+from dpsynth.research.replications.results import OverSeeds
+from dpsynth.studies.digits import effect_texts, interval_texts
+
+#: in place of a number that is not defined
+NOT_KNOWN = "n/a"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell: what it says, and the numbers that it says, not rounded, by name."""
+
+    text: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table.
+
+    Attributes
+    ----------
+    name : str
+        The stem of its file: letters, digits, dots and hyphens.
+    title : str
+    header : tuple of str
+    rows : tuple of tuple of Entry
+        As long as the header; the first cell names the row.
+    notes : tuple of str
+        Sentences.
+    """
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Entry, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def to_markdown(self) -> str:
+        """Return a heading, the table and its notes.
+
+        Examples
+        --------
+        >>> print(Sheet("a", "A", ("x", "y"), ((Entry("b|c"), Entry("1.0", {"value": 1.0})),)).to_markdown())
+        ### A
+        <BLANKLINE>
+        | x | y |
+        | --- | --- |
+        | b\\|c | 1.0 |
+        <BLANKLINE>
+        """
+        lines = [f"### {inert(self.title)}", ""]
+        if self.rows:
+            lines += [_line(self.header), _line(["---"] * len(self.header))]
+            lines += [_line([entry.text for entry in row]) for row in self.rows]
+            lines.append("")
+        lines += [f"- {inert(note)}" for note in self.notes]
+        return "\n".join([*lines, ""] if self.notes else lines)
+
+    def to_csv(self) -> str:
+        """Return one line for each cell: its row, its column, its text, and its numbers, each in a column.
+
+        Of each it says that it is internal.
+        """
+        names = list(dict.fromkeys(name for row in self.rows for entry in row for name in entry.numbers))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["row", "column", "text", *names, "release"])
+        for row in self.rows:
+            for column, entry in zip(self.header[1:], row[1:], strict=True):
+                numbers = (repr(entry.numbers[name]) if name in entry.numbers else "" for name in names)
+                writer.writerow([row[0].text, column, entry.text, *numbers, INTERNAL])
+        return text.getvalue()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record."""
+        rows = [[{"text": entry.text, **entry.numbers} for entry in row] for row in self.rows]
+        return {
+            "name": self.name,
+            "title": self.title,
+            "header": list(self.header),
+            "rows": rows,
+            "notes": list(self.notes),
+        }
+
+
+def _line(texts: list[str] | tuple[str, ...]) -> str:
+    return "| " + " | ".join(map(inert, texts)) + " |"
+
+
+def plain(value: float | None, shown: Callable[[float], str]) -> Entry:
+    """A number that stands alone.
+
+    Examples
+    --------
+    >>> plain(0.723, decimals), plain(None, decimals).text
+    (Entry(text='0.723', numbers={'value': 0.723}), 'n/a')
+    """
+    return Entry(NOT_KNOWN) if value is None else Entry(shown(value), {"value": value})
+
+
+def over_seeds(found: OverSeeds | None, shown: Callable[[float], str], seeds: int) -> Entry:
+    """A number over seeds, in parentheses the lowest and the highest.
+
+    It says of how many ``seeds`` it is, unless it is of all.
+
+    Examples
+    --------
+    >>> over_seeds(OverSeeds.of([0.7, 0.9, 0.8]), decimals, 3).text
+    '0.800 (0.700 to 0.900)'
+    >>> over_seeds(OverSeeds.of([0.7, None]), decimals, 2).text
+    '0.700 [1 of 2 seeds]'
+    """
+    if found is None:
+        return Entry(NOT_KNOWN)
+    return _over_seeds(found, (shown(found.median), shown(found.lowest), shown(found.highest)), seeds)
+
+
+def effects_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
+    """An estimate over seeds, with the decimals that its spread deserves."""
+    if found is None:
+        return Entry(NOT_KNOWN)
+    return _over_seeds(found, interval_texts(found.median, found.lowest, found.highest), seeds)
+
+
+def _over_seeds(found: OverSeeds, texts: tuple[str, str, str], seeds: int) -> Entry:
+    middle, lowest, highest = texts
+    text = f"{middle} ({lowest} to {highest})" if found.seeds > 1 else middle
+    if found.seeds < seeds:
+        text += f" [{found.seeds} of {seeds} seeds]"
+    numbers = {"median": found.median, "lowest": found.lowest, "highest": found.highest}
+    return Entry(text, {**numbers, "seeds": found.seeds})
+
+
+def effect(told: Effect | None, rest: str = "") -> Entry:
+    """An estimate with its interval, and what else is to be said of it."""
+    if told is None:
+        return Entry(NOT_KNOWN)
+    estimate, lower, upper = effect_texts(told)
+    numbers = {"estimate": told["estimate"], "lower": told["lower"], "upper": told["upper"]}
+    return Entry(f"{estimate} ({lower} to {upper}){rest}", numbers)
+
+
+def counted(count: int, of: int) -> Entry:
+    """How many of how many.
+
+    Examples
+    --------
+    >>> counted(3, 5), counted(0, 0).text
+    (Entry(text='3 of 5', numbers={'count': 3, 'of': 5}), 'n/a')
+    """
+    return Entry(f"{count} of {of}", {"count": count, "of": of}) if of else Entry(NOT_KNOWN)
+
+
+def decimals(value: float) -> str:
+    """Three decimals, as measures are printed; never a negative zero."""
+    return f"{value:z.3f}"
+
+
+def percent(value: float) -> str:
+    """Two decimals, as the thesis prints percentages."""
+    return f"{value:z.2f}"
+
+
+def rates_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
+    """A share over seeds, in per cent.
+
+    Examples
+    --------
+    >>> rates_over_seeds(OverSeeds.of([0.0625]), 1)
+    Entry(text='6.25', numbers={'median': 6.25, 'lowest': 6.25, 'highest': 6.25, 'seeds': 1})
+    """
+    if found is not None:
+        found = OverSeeds(100 * found.median, 100 * found.lowest, 100 * found.highest, found.seeds)
+    return over_seeds(found, percent, seeds)

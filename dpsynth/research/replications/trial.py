@@ -1,0 +1,281 @@
+"""One fit of one generator to one training part, with the synthetic tables drawn from it, measured.
+
+The record of a trial holds numbers and the ledger, no table. It is internal: nearly everything in it was read
+off real records without payment.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.datasets.split import train_test
+from dpsynth.datasets.table import Table
+from dpsynth.errors import OwnerWarning, PrivacyError
+from dpsynth.evaluation.neighbours.evaluator import neighbours
+from dpsynth.evaluation.records import Findings
+from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.utility.evaluator import utility
+from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.research.replications.arms import HEALTHGAN, Arm
+from dpsynth.research.replications.protocol import Protocol
+from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.model_text import ModelText
+from dpsynth.synthesis.default_rules import batch_size, healthgan, training
+from dpsynth.synthesis.synthesizer import DPWGANGP
+
+#: a split of the records into training and test part, or records drawn from all of them with replacement
+Draw = Literal["split", "resample"]
+#: that are kept of the evaluators' measures; each classifier's are added
+_MEASURES = (
+    "positive_rate_synthetic",
+    "positive_rate_train",
+    "positive_rate_test",
+    "auc_mean",
+    "nn_accuracy_train",
+    "nn_accuracy_test",
+    "privacy_loss",
+    "nn_copies_p",
+    "nn_apart_p",
+)
+#: for the ledger: between the table and what a generator is fitted to
+_NOT_COVERED: dict[Draw, str] = {
+    "split": "the stratified split: neighbouring tables are training parts, not whole tables",
+    "resample": "the resample: neighbouring tables differ in one row, and a record may be several rows",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which trial: a generator, a draw of the records with its seed, and which restart of the generator."""
+
+    arm: str
+    draw: Draw
+    seed: int
+    restart: int = 0
+
+    @property
+    def label(self) -> str:
+        """As a file is called.
+
+        Examples
+        --------
+        >>> Task("ε = 0.5 shared", "split", 3, 1).label
+        'epsilon-0.5-shared.split-3.restart-1'
+        """
+        arm = self.arm.replace("ε", "epsilon").replace(" = ", "-").replace(" ", "-").lower()
+        return f"{arm}.{self.draw}-{self.seed}.restart-{self.restart}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one synthetic table.
+
+    Attributes
+    ----------
+    measures : dict
+        By the evaluators' names; None where one is not defined.
+    effects : tuple of dict
+        One for each regression, as :func:`~dpsynth.evaluation.replication.evaluator.replication` tells it:
+        real records, synthetic ones, and the private estimates.
+    """
+
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    effects: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that was carried out.
+
+    Attributes
+    ----------
+    task : Task
+    sets : tuple of Measured
+        One for each synthetic table.
+    records, columns : int
+        Of the training part.
+    ledger : dict or None
+        None for the records themselves.
+    delta : float or None
+        At which the fit's epsilon is told.
+    architecture : dict
+        Widths of the networks' layers, the batch, and the critic's steps; empty where none was trained.
+    seconds : dict
+    problem : str
+        Why there are no tables, in one sentence; empty otherwise.
+    """
+
+    task: Task
+    sets: tuple[Measured, ...] = ()
+    records: int = 0
+    columns: int = 0
+    ledger: Mapping[str, Any] | None = None
+    delta: float | None = None
+    architecture: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+
+    def read_ledger(self) -> Ledger:
+        """Return the ledger of the fit; its totals are computed again."""
+        assert self.ledger is not None
+        return Ledger.from_dict(self.ledger)
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What the fit's ledger leaves out; nothing of it is computed for that."""
+        return () if self.ledger is None else tuple(self.ledger["excluded"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record; :meth:`from_dict` is its inverse."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Trial:
+        """Rebuild what :meth:`to_dict` described."""
+        sets = tuple(Measured(each["measures"], tuple(each["effects"])) for each in record["sets"])
+        return cls(**{**record, "task": Task(**record["task"]), "sets": sets})
+
+
+def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
+    """Fit a generator, draw its tables and measure them.
+
+    Parameters
+    ----------
+    table : Table
+        All records.
+
+    Returns
+    -------
+    Trial
+        With a ``problem`` where the fit was refused.
+
+    Notes
+    -----
+    Privacy: the fit posts every reading to the trial's ledger (add/remove one record of the training part as
+    it is). Measures read real records and are not paid for: internal. Noise is fresh in each trial; the seed
+    is that of the split or resample, which protects nobody.
+    """
+    train, test = _drawn(protocol, task, table)
+    start = time.perf_counter()
+    if arm.options is None:
+        held_out = None if test is None else test.frame
+        tables = (Tables.of(train.frame, train=table.frame, test=held_out, schema=table.schema),)
+        (whole,) = _measure(protocol, tables, task, neighbours_too=False)
+        # of all records, where everybody else's is of the training part
+        kept = {name: value for name, value in whole.measures.items() if name != "positive_rate_train"}
+        own = (Measured(kept, whole.effects),)
+        return Trial(task, own, *train.frame.shape, seconds={"evaluate": time.perf_counter() - start})
+    declared = () if arm.name == HEALTHGAN else protocol.studies
+    model = DPWGANGP(**dict(arm.options), studies=declared)
+    ledger = Ledger()
+    ledger.exclude(_NOT_COVERED[task.draw])
+    if table.card is None:
+        ledger.exclude("the number of records, which a study prints")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OwnerWarning)  # the tables tell what they warn of
+        try:
+            model.fit(train.frame, schema=train.schema, ledger=ledger)
+        except PrivacyError as problem:
+            return Trial(task, (), *train.frame.shape, problem=str(problem))
+        seconds = {"fit": time.perf_counter() - start}
+        start = time.perf_counter()
+        drawn = [model.sample(len(train.frame)) for _ in range(protocol.sets if test else 1)]
+    seconds["sample"] = time.perf_counter() - start
+    start = time.perf_counter()
+    sets = _measure(protocol, _tables(drawn, train, test, model.estimates_), task, neighbours_too=True)
+    seconds["evaluate"] = time.perf_counter() - start
+    return Trial(
+        task,
+        sets,
+        *train.frame.shape,
+        ledger=model.ledger_.to_dict(),
+        delta=model.guarantee().delta,
+        architecture=_architecture(model),
+        seconds=seconds,
+    )
+
+
+def _drawn(protocol: Protocol, task: Task, table: Table) -> tuple[Table, Table | None]:
+    """The training part, and the test part of a split."""
+    if task.draw == "split":
+        return train_test(table, protocol.test_fraction, task.seed)
+    n = len(table.frame) - round(protocol.test_fraction * len(table.frame))
+    rows = np.random.default_rng((task.seed, 1)).integers(0, len(table.frame), n)
+    frame = table.frame.iloc[rows].reset_index(drop=True)
+    return Table(frame, table.schema.with_n_public(n), table.name, table.card), None
+
+
+def _tables(
+    drawn: Sequence[pd.DataFrame], train: Table, test: Table | None, declared: tuple[Estimates, ...]
+) -> tuple[Tables, ...]:
+    held_out = None if test is None else test.frame
+    return tuple(
+        Tables.of(frame, train=train.frame, test=held_out, schema=train.schema, declared=declared)
+        for frame in drawn
+    )
+
+
+def _measure(
+    protocol: Protocol, tables: Sequence[Tables], task: Task, *, neighbours_too: bool
+) -> tuple[Measured, ...]:
+    """The study's questions to each table; of a resample only what its regressions say."""
+    schema = tables[0].schema
+    settings = Settings.of(
+        reference=False,
+        effects=[study.effects(schema) for study in protocol.studies],
+        models={name: CLASSIFIERS[name] for name in protocol.classifiers},
+    )
+    measured = []
+    for number, each in enumerate(tables):
+        rng = np.random.default_rng((task.seed, task.restart, number))
+        parts = [replication(each, settings, rng)]
+        if task.draw == "split":
+            parts.append(utility(_without_durations(each, protocol), settings, rng))
+        if task.draw == "split" and neighbours_too:
+            parts.append(neighbours(each, settings, rng))
+        measured.append(_kept(parts, protocol.classifiers))
+    return tuple(measured)
+
+
+def _kept(parts: Sequence[Findings], classifiers: Sequence[str]) -> Measured:
+    wanted = {*_MEASURES, *(f"auc_{name}" for name in classifiers)}
+    measures = {m.name: m.value for part in parts for m in part.measures if m.name in wanted}
+    effects = tuple(detail.data for part in parts for detail in part.details if detail.kind == "effects")
+    return Measured(measures, effects)
+
+
+def _without_durations(tables: Tables, protocol: Protocol) -> Tables:
+    """Tables without the lengths of follow-up, which say when somebody died: no predictor may be one."""
+    durations = {ModelText.read(study.model).duration for study in protocol.studies} - {None}
+    if not durations:
+        return tables
+    schema = tables.schema.select(name for name in tables.schema.names if name not in durations)
+    kept = list(schema.names)
+    held_out = None if tables.test is None else tables.test[kept]
+    return Tables.of(tables.synthetic[kept], train=tables.train[kept], test=held_out, schema=schema)
+
+
+def _architecture(model: DPWGANGP) -> dict[str, Any]:
+    """From the first layer's input to the last one's output, as the thesis counts them."""
+    weights = model.model_.weights
+    if weights is None:
+        return {}
+    options, schema = model.validate(), model.model_.schema
+    settings = healthgan(schema) if options.preset == "healthgan" else options.training or training(model.n_)
+    widths = [weights[0][0].shape[0], *(matrix.shape[1] for matrix, _ in weights)]
+    return {
+        "generator": [int(width) for width in widths],
+        "critic": [int(widths[-1]), *settings.critic_hidden, 1],
+        "batch": options.batch_size or batch_size(options.preset, model.n_),
+        "steps": options.steps(schema.n_public),
+    }

@@ -1,0 +1,251 @@
+"""TensorFlow Privacy's network as a classifier: the thesis's baseline, trained by DP-SGD.
+
+Its Keras models need an older Keras, which is chosen before TensorFlow is imported. So all training happens
+in a process of its own (:mod:`dpsynth.research.soft_labels.keras_worker`), one for each process that asks,
+which lives until its parent ends; the caller's TensorFlow, if any, is left alone.
+
+References
+----------
+Pedersen (2022), thesis, section 5.4. Abadi et al. (2016), "Deep learning with differential privacy".
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.checks import in_range, positive, whole
+from dpsynth.errors import RunError, of_records
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+Floats = NDArray[np.float64]
+Weights = tuple[NDArray[np.float32], ...]
+
+_ABSENT = (
+    "the DP-SGD network needs tensorflow-privacy and tf-keras: pip install 'dpsynth[defenses]', Python 3.11; "
+    "every other classifier works without them"
+)
+
+
+def available() -> bool:
+    """Whether what the network needs is installed."""
+    return all(find_spec(name) is not None for name in ("tensorflow_privacy", "tf_keras"))
+
+
+@dataclass(frozen=True)
+class DPSGDNetwork:
+    """A fully connected ReLU network trained with DP-SGD; the defaults are the thesis's.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    noise_multiplier : float
+        Noise std of a batch's gradient sum in units of ``clip``; at least 0.
+    clip : float
+        L2 norm to which each record's gradient is clipped.
+    learning_rate : float
+    batch_size : int
+        Each record is a microbatch. A last batch that would be smaller is left out.
+    l2 : float
+        Times the sum of squared weights in the loss, outside of the clipping: it reads no record.
+    dropout : float
+        In [0, 1), after the second hidden layer.
+    epochs : int
+
+    Notes
+    -----
+    A seed fixes initial weights and the order of records. Noise and dropout are TensorFlow's own draws and
+    never repeat.
+    """
+
+    hidden: tuple[int, ...] = (512, 256, 128)
+    noise_multiplier: float = 0.5
+    clip: float = 3.0
+    learning_rate: float = 0.05
+    batch_size: int = 20
+    l2: float = 0.01
+    dropout: float = 0.2
+    epochs: int = 6
+
+    def __post_init__(self) -> None:
+        for width in self.hidden:
+            whole("hidden", width)
+        in_range("noise_multiplier", self.noise_multiplier, 0.0, 1e6)
+        positive("clip", self.clip)
+        positive("learning_rate", self.learning_rate)
+        in_range("l2", self.l2, 0.0, 1e6)
+        in_range("dropout", self.dropout, 0.0, 1.0, high_open=True)
+        whole("batch_size", self.batch_size)
+        whole("epochs", self.epochs)
+
+    def fit(self, X: Floats, targets: Floats, seed: int) -> FittedNetwork:
+        """Train on features of shape (n, d) and target probabilities of shape (n, classes).
+
+        Raises
+        ------
+        InputError
+            If there are fewer records than a batch has.
+        RunError
+            If TensorFlow Privacy or tf-keras is not installed, or training fails.
+        """
+        if len(X) < self.batch_size:
+            raise of_records(f"a batch has {self.batch_size} records, but there are {len(X)}")
+        if not available():
+            raise RunError(_ABSENT)
+        rng = np.random.default_rng(seed)
+        initial = self._initial(X.shape[1], targets.shape[1], rng)
+        per_epoch = len(X) // self.batch_size
+        order = np.concatenate(
+            [rng.permutation(len(X))[: per_epoch * self.batch_size] for _ in range(self.epochs)]
+        ).reshape(-1, self.batch_size)
+        request = (self, initial, X.astype(np.float32), targets.astype(np.float32), order)
+        return FittedNetwork(_ask(request))
+
+    def steps(self, n: int) -> int:
+        """Steps of a training run on n records."""
+        return self.epochs * (n // self.batch_size)
+
+    def event(self, n: int, count: int = 1) -> DpEvent:
+        """What ``count`` runs on n records would cost if each step drew its batch anew (Poisson sampling).
+
+        A reference: the batches of this network are shuffled, as the thesis's are.
+        """
+        return training_event(self.noise_multiplier, min(1.0, self.batch_size / n), count * self.steps(n))
+
+    def _initial(self, columns: int, classes: int, rng: np.random.Generator) -> Weights:
+        """Glorot's uniform weights and zero biases."""
+        widths = (columns, *self.hidden, classes)
+        weights: list[NDArray[np.float32]] = []
+        for before, after in pairwise(widths):
+            limit = np.sqrt(6.0 / (before + after))
+            weights.append(rng.uniform(-limit, limit, (before, after)).astype(np.float32))
+            weights.append(np.zeros(after, dtype=np.float32))
+        return tuple(weights)
+
+
+@dataclass(frozen=True)
+class FittedNetwork:
+    """The weights of a trained network, layer by layer: kernel of shape (before, after), bias (after,)."""
+
+    weights: Weights
+
+    def logits(self, X: Floats) -> Floats:
+        """Raw outputs of shape (n, classes)."""
+        z = np.asarray(X, dtype=np.float64)
+        for number in range(0, len(self.weights), 2):
+            z = (np.maximum(z, 0.0) if number else z) @ self.weights[number] + self.weights[number + 1]
+        return z
+
+    def predict_proba(self, X: Floats) -> Floats:
+        """Probabilities of shape (n, classes)."""
+        from scipy.special import softmax
+
+        p: Floats = softmax(self.logits(X), axis=1)
+        return p
+
+
+def reference_ledger(
+    final: DPSGDNetwork, n: int, label_models: DPSGDNetwork | None = None, splits: int = 25
+) -> Ledger:
+    """What the procedure's readings of n records would cost if batches were drawn anew at each step.
+
+    Each record is in one half of every split, so that the models on halves cost as many runs as there are
+    splits. Nothing here is promised: see ``excluded``.
+
+    Parameters
+    ----------
+    label_models : DPSGDNetwork, optional
+        None for training on hard labels, without models on halves.
+    """
+    ledger = Ledger()
+    if label_models is not None:
+        ledger.post("models on halves", label_models.event(n // 2, splits), sensitivity="clip")
+    ledger.post("final model", final.event(n), sensitivity="clip")
+    ledger.exclude("batches and halves are shuffled in exact numbers, the figures are for Poisson sampling")
+    return ledger
+
+
+class _Worker:
+    """A process that trains networks on request: pickles on its standard input and output."""
+
+    def __init__(self) -> None:
+        root = str(Path(__file__).parents[3])
+        known = os.environ.get("PYTHONPATH")
+        environment = {
+            **os.environ,
+            "TF_USE_LEGACY_KERAS": "1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "PYTHONPATH": root if not known else os.pathsep.join((root, known)),
+        }
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dpsynth.research.soft_labels.keras_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env=environment,
+        )
+
+    def ask(self, request: Any) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            pickle.dump(request, self._process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+            self._process.stdin.flush()
+            return pickle.load(self._process.stdout)
+        except (BrokenPipeError, EOFError) as problem:
+            self._process.wait()
+            self._said.seek(0)
+            lines = self._said.read().decode(errors="replace").strip().splitlines()
+            self.close()
+            last = lines[-1] if lines else "it said nothing"
+            raise RunError(f"the process that trains the network has ended: {last}") from problem
+
+    def close(self) -> None:
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._process.wait()
+        self._said.close()
+
+
+_workers: dict[int, _Worker] = {}  # by process: a fork must not speak to its parent's
+
+
+def _ask(request: Any) -> Weights:
+    me = os.getpid()
+    if me not in _workers:
+        _workers[me] = _Worker()
+        atexit.register(_stop, me)
+    try:
+        answer = _workers[me].ask(request)
+    except RunError:
+        del _workers[me]
+        raise
+    if isinstance(answer, str):
+        raise RunError(f"training the network failed: {answer}")
+    weights: Weights = answer
+    return weights
+
+
+def _stop(process: int) -> None:
+    if os.getpid() == process and process in _workers:
+        _workers.pop(process).close()

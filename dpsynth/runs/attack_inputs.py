@@ -1,0 +1,106 @@
+"""A run as attackers find it: its tables, what its ledger allows, and its generator."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.errors import OwnerWarning
+from dpsynth.evaluation.tables import Tables
+from dpsynth.report.folder import LEDGER
+from dpsynth.runs.attempts import proved_by
+from dpsynth.runs.config import RunConfig
+from dpsynth.runs.pipeline import build_model
+from dpsynth.runs.run_folder import open_run, run_folder
+from dpsynth.runs.tables import EVALUATED_ROWS, compared
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A run's generator as attackers use it: ``fit_sample(frame, rng) -> frame``, picklable.
+
+    What it draws is for attacks on the spot: no ledger counts it, and it must not be released.
+
+    Parameters
+    ----------
+    config : dict
+        Of the run.
+    schema : Schema
+        Of its training part.
+    n : int
+        Records that are drawn.
+    """
+
+    config: Mapping[str, Any]
+    schema: Schema
+    n: int
+
+    def __call__(self, frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+        """Fit the run's model to a frame and draw a table; all randomness comes from ``rng``."""
+        seed = int(rng.integers(2**31))
+        model = dict(self.config["model"]) | {"random_state": seed}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OwnerWarning)  # the run has told its owner
+            fitted = build_model(RunConfig.from_dict({**self.config, "model": model}))
+            fitted.fit(frame, schema=self.schema, accept_n_public=True)
+        return fitted.sample(self.n, random_state=seed)
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A run to be attacked.
+
+    Attributes
+    ----------
+    tables : Tables
+        Synthetic table, training part, held-out part. Private.
+    proved : Proved
+        What the run's ledger allows; nothing is shown where its guarantee is void.
+    generator : Generator
+    identity : dict
+        What shadow models depend on, beside seed and canaries: configuration, schema and records, as digests.
+    """
+
+    tables: Tables
+    proved: Proved
+    generator: Generator
+    identity: dict[str, Any] = field(default_factory=dict)
+
+
+def attacked_run(folder: str | Path) -> Attacked:
+    """Read a run's synthetic table, and the real table split as the run's configuration says.
+
+    Raises
+    ------
+    InputError
+        If the folder is not a run's or holds no synthetic table.
+    DataError
+        If the schema is not the run's any more, or a file cannot be read.
+    """
+    run = open_run(run_folder(folder))
+    config = run.config
+    made, train, test = run.parts()
+    synthetic = made.head(EVALUATED_ROWS)
+    tables = compared(synthetic, train, test)
+    records = pd.util.hash_pandas_object(tables.train, index=False).to_numpy()
+    return Attacked(
+        tables,
+        proved_by(Ledger.load(run.folder / LEDGER), coins=config.split.method == "independent"),
+        Generator(config.to_dict(), train.schema, len(synthetic)),
+        {
+            "configuration": config.of_fit(),
+            "schema": train.schema.digest(),
+            "drawn": len(synthetic),
+            "records_sha256": hashlib.sha256(records.tobytes()).hexdigest(),
+        },
+    )

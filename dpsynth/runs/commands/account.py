@@ -1,0 +1,136 @@
+"""``dpsynth account``: what a training run, a mechanism or a ledger gives away, in every measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsynth.errors import InputError
+from dpsynth.runs.commands import console
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.ledger.ledger import Ledger
+
+DELTA = 1e-5
+
+app = typer.Typer(
+    help="Print what a training run (--noise-multiplier, --sampling-prob, --steps), a mechanism "
+    "(--mechanism) or everything in a ledger (--ledger) gives away, exact from the privacy-loss distribution."
+)
+
+NoiseOption = Annotated[
+    float | None, typer.Option("--noise-multiplier", help="Noise std (Laplace: scale) over sensitivity.")
+]
+SamplingOption = Annotated[float, typer.Option("--sampling-prob", help="Poisson sampling probability.")]
+StepsOption = Annotated[int, typer.Option("--steps", help="Number of noisy sums, or of releases.")]
+DeltaOption = Annotated[
+    float | None,
+    typer.Option("--delta", help="Probability of failure; by default a ledger's own, else 1e-5."),
+]
+AdjacencyOption = Annotated[str, typer.Option("--adjacency", help="add/remove or replace-one.")]
+PriorOption = Annotated[float, typer.Option("--prior", help="An attacker's belief beforehand.")]
+FprOption = Annotated[float, typer.Option("--fpr", help="False positive rate of a membership test.")]
+
+
+@app.callback(invoke_without_command=True)
+def print_cost(
+    context: typer.Context,
+    noise_multiplier: NoiseOption = None,
+    sampling_prob: SamplingOption = 1.0,
+    steps: StepsOption = 1,
+    delta: DeltaOption = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="ledger.json, or the folder of a run or a model.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", help="gaussian, laplace, staircase or exponential.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Of one release of the mechanism.")
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option("--gamma", help="Width of the staircase's upper step.")
+    ] = None,
+    adjacency: AdjacencyOption = "add/remove",
+    prior: PriorOption = 0.5,
+    fpr: FprOption = 0.01,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Print what was asked for, unless a subcommand does."""
+    if context.invoked_subcommand is not None:
+        return
+    from dpsynth.runs.commands import cost_text, costs
+
+    if ledger is not None:
+        given = (noise_multiplier, mechanism, epsilon, gamma)
+        if any(value is not None for value in given) or (sampling_prob, steps) != (1.0, 1):
+            raise InputError(
+                "--ledger holds its own events: no other option of a run or mechanism goes with it"
+            )
+        if adjacency != "add/remove":
+            raise InputError("--adjacency does not go with --ledger, which holds its own")
+        cost = costs.of_ledger(*_ledger_at(ledger, delta), prior=prior, fpr=fpr)
+    elif mechanism is not None:
+        if sampling_prob != 1.0:
+            raise InputError("--sampling-prob does not go with --mechanism")
+        cost = costs.of_mechanism(
+            mechanism,
+            noise_multiplier=noise_multiplier,
+            epsilon=epsilon,
+            gamma=gamma,
+            count=steps,
+            delta=_given(delta),
+            adjacency=adjacency,
+            prior=prior,
+            fpr=fpr,
+        )
+    elif noise_multiplier is not None:
+        if epsilon is not None or gamma is not None:
+            raise InputError("--epsilon and --gamma describe a --mechanism")
+        cost = costs.of_training(
+            noise_multiplier, sampling_prob, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr
+        )
+    else:
+        raise InputError("give --noise-multiplier, --mechanism or --ledger")
+    console.emit(cost, cost_text.to_text(cost), as_json=as_json)
+
+
+@app.command("compare")
+def compare(
+    plans: Annotated[
+        list[str],
+        typer.Argument(help="Plans such as z=1.1,q=0.01,steps=1000, or ledger files or folders."),
+    ],
+    delta: DeltaOption = None,
+    adjacency: AdjacencyOption = "add/remove",
+    prior: PriorOption = 0.5,
+    fpr: FprOption = 0.01,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Print a table of measures, one line for each plan.
+
+    A plan is a list of z (noise multiplier), q (sampling probability, also a fraction such as 256/60000) and
+    steps, or a ledger.
+    """
+    from dpsynth.runs.commands import cost_text, costs
+
+    rows = [
+        costs.of_plan(plan, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
+        if "=" in plan
+        else costs.of_ledger(*_ledger_at(Path(plan), delta), prior=prior, fpr=fpr)
+        for plan in plans
+    ]
+    record: list[costs.Cost] = [{"plan": plan, **row} for plan, row in zip(plans, rows, strict=True)]
+    console.emit({"plans": record}, cost_text.to_table(record), as_json=as_json)
+
+
+def _given(delta: float | None) -> float:
+    return DELTA if delta is None else delta
+
+
+def _ledger_at(path: Path, delta: float | None) -> tuple[Ledger, float]:
+    """A ledger, and the delta asked for, or its own, or 1e-5 where it names none."""
+    ledger = console.read_ledger(path)
+    return ledger, _given(ledger.delta if delta is None else delta)

@@ -1,0 +1,221 @@
+"""What every command does the same way: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpsynth.errors import OwnerWarning
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.studies.estimates import Estimates
+    from dpsynth.synthesis.fitting import Progress
+
+# A log file gets a line on training this often.
+_LOG_SECONDS = 30.0
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
+
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="ledger.json of earlier releases about the same table, to go on from."),
+]
+
+ForgetFlag = Annotated[
+    bool,
+    typer.Option("--forget-earlier", help="Leave earlier releases from this folder out; the ledger says so."),
+]
+StudyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--study",
+        help="Regression to buy estimates of, such as 'logistic: death ~ age + sex'; may be repeated.",
+    ),
+]
+AcceptNFlag = Annotated[
+    bool, typer.Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Address of running Dask workers (tcp://host:8786), to work in parts."),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", help="Dask workers to start here, to work in parts; default one a core.", min=1
+    ),
+]
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with the sentence that says what is left behind."""
+
+
+def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """Print a command's result: the whole record as JSON, or what a person wants to read."""
+    if as_json:
+        from dpsynth.files.json_text import dump_json
+
+        text = dump_json(result)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # whoever read our output has had enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def say(line: str) -> None:
+    """Print a line of the log on stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def told(estimates: Sequence[Estimates]) -> list[str]:
+    """Private estimates as tables of text, a blank line after each."""
+    return [f"{study}\n" for study in estimates]
+
+
+@contextmanager
+def owner_warnings() -> Iterator[None]:
+    """Print what is for the table's owner as one line on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OwnerWarning)
+        shown = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **where: Any) -> None:
+            if issubclass(category, OwnerWarning):
+                say(f"dpsynth: {message}")
+            else:
+                shown(message, category, *place, **where)
+
+        warnings.showwarning = show
+        yield
+
+
+def earlier_ledger(path: Path | None) -> Ledger | None:
+    """Read the ledger that ``--ledger`` names, if it names one."""
+    if path is None:
+        return None
+    from dpsynth.accounting.ledger.ledger import Ledger
+
+    return Ledger.load(path)
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Read ledger.json, or the ledger in the folder of a run or of a model."""
+    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.files.storage import check_same_ledger
+
+    if not path.is_dir():
+        return Ledger.load(path)
+    if (path / "ledger.json").exists():
+        check_same_ledger(path / "ledger.json", path / "model")
+        return Ledger.load(path / "ledger.json")
+    from dpsynth.synthesis.synthesizer import DPWGANGP
+
+    return DPWGANGP.load(path).ledger_
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """Give a callback that draws training progress on stderr; where that is no terminal, lines for a log."""
+    with _bars() as bar:
+        yield _training(bar)
+
+
+@contextmanager
+def column_bar() -> Iterator[Callable[[int, int], None]]:
+    """Give a callback that shows how many columns have been looked at, in the same way."""
+    with _bars() as bar:
+        yield _counted(bar, "reading", "drafting", "columns")
+
+
+@contextmanager
+def stage_bar() -> Iterator[Callable[[str, float], None]]:
+    """Give a callback that shows the stages of an evaluation, in the same way."""
+    with _bars() as bar:
+        yield _stages(bar)
+
+
+@contextmanager
+def run_bars() -> Iterator[tuple[Callable[[Progress], None], Callable[[str, float], None]]]:
+    """Give both callbacks; a terminal shows one set of bars at a time."""
+    with _bars() as bar:
+        yield _training(bar), _stages(bar)
+
+
+@contextmanager
+def _bars() -> Iterator[Any]:
+    """Bars on stderr; None where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        yield bar
+
+
+def _training(bar: Any) -> Callable[[Progress], None]:
+    # from the start: the first steps take seconds to compile
+    count = _counted(bar, "fitting", "training", "critic steps")
+    return lambda progress: count(progress.step, progress.total)
+
+
+def _counted(bar: Any, first: str, then: str, unit: str) -> Callable[[int, int], None]:
+    task = bar.add_task(first, total=None) if bar is not None else None
+    told = time.monotonic()
+
+    def draw(done: int, total: int) -> None:
+        bar.update(task, description=then, total=total, completed=done)
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _LOG_SECONDS:
+            told = time.monotonic()
+            say(f"{then}: {done:,} of {total:,} {unit}")
+
+    return tell if bar is None else draw
+
+
+def _stages(bar: Any) -> Callable[[str, float], None]:
+    tasks: dict[str, Any] = {}
+
+    def draw(stage: str, done: float) -> None:
+        if stage not in tasks:
+            for earlier in bar.task_ids:
+                bar.update(earlier, total=1.0, completed=1.0)
+            tasks[stage] = bar.add_task(stage, total=1.0)
+        bar.update(tasks[stage], completed=done)
+
+    def tell(stage: str, done: float) -> None:
+        if stage not in tasks:
+            tasks[stage] = None
+            say(f"evaluating: {stage}")
+
+    return tell if bar is None else draw

@@ -1,0 +1,202 @@
+"""What a run, a mechanism, a plan or a ledger gives away: exact numbers, with the papers' closed forms.
+
+These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print;
+:mod:`dpsynth.runs.commands.cost_text` puts them into words.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from dpsynth.accounting import membership_bounds, tv_bounds
+from dpsynth.accounting.calibration.search import calibrate_training
+from dpsynth.accounting.calibration.target import TargetAfter
+from dpsynth.accounting.events.events import describe_event, training_event
+from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.measures import Measures, from_parameters, measures_of
+from dpsynth.accounting.profile import Profile
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.runs.commands.mechanisms import mechanism_event
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.calibration.target import Target
+    from dpsynth.accounting.ledger.ledger import Ledger
+
+
+class ClosedForms(TypedDict, total=False):
+    """What formulas of epsilon, delta and TV say; those of epsilon only where it is finite."""
+
+    tv: float
+    attack_accuracy_dp: float
+    attack_accuracy_tv: float
+    advantage_at_fpr_dp: float
+    advantage_at_fpr_tv: float
+    tv_sharper_between_fprs: tuple[float, float] | None
+
+
+class Cost(Measures, total=False):
+    """Measures, and what else is known of what they are about."""
+
+    plan: str
+    event: str
+    target: str
+    noise_multiplier: float
+    sampling_prob: float
+    steps: int
+    closed_forms: ClosedForms
+    caveats: list[str]
+    guarantee: str
+    stages: list[dict[str, float]]
+    entries: list[dict[str, Any]]
+
+
+def of_training(
+    noise_multiplier: float,
+    sampling_prob: float,
+    steps: int,
+    delta: float,
+    *,
+    adjacency: str = ADD_REMOVE,
+    prior: float = 0.5,
+    fpr: float = 0.01,
+) -> Cost:
+    """Measures of a training run, with Jia's closed form of its total variation.
+
+    Parameters are those of :func:`~dpsynth.accounting.measures.from_parameters`.
+    """
+    cost = from_parameters(
+        noise_multiplier, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr
+    )
+    # Jia's sampled-Gaussian divergence is about one record more or less.
+    closed = adjacency == ADD_REMOVE
+    tv = tv_bounds.sampled_gaussian_tv(noise_multiplier, sampling_prob, steps) if closed else cost["tv"]
+    return {**cost, "closed_forms": _closed_forms(cost, tv)}
+
+
+def of_mechanism(
+    name: str,
+    *,
+    noise_multiplier: float | None = None,
+    epsilon: float | None = None,
+    gamma: float | None = None,
+    count: int = 1,
+    delta: float,
+    adjacency: str = ADD_REMOVE,
+    prior: float = 0.5,
+    fpr: float = 0.01,
+) -> Cost:
+    """Measures of releases of one mechanism; its parameters are those of :func:`mechanism_event`."""
+    event = mechanism_event(
+        name, noise_multiplier=noise_multiplier, epsilon=epsilon, gamma=gamma, count=count
+    )
+    cost = measures_of(Profile([event], adjacency=adjacency), delta, prior=prior, fpr=fpr)
+    return {"event": describe_event(event), **cost, "closed_forms": _closed_forms(cost, cost["tv"])}
+
+
+def of_plan(
+    plan: str, delta: float, *, adjacency: str = ADD_REMOVE, prior: float = 0.5, fpr: float = 0.01
+) -> Cost:
+    """Measures of a plan written as ``z=1.1,q=256/60000,steps=3525``; ``q`` and ``steps`` are 1 if left out.
+
+    Raises
+    ------
+    InputError
+        If the plan has another key, lacks z, or a number cannot be read.
+    """
+    values: dict[str, float] = {"q": 1.0, "steps": 1}
+    given: set[str] = set()
+    for part in plan.split(","):
+        key, _, number = part.partition("=")
+        key = key.strip()
+        if key not in ("z", "q", "steps"):
+            raise InputError(f"plan {plan!r}: {key!r} is not one of z, q, steps")
+        if key in given:
+            raise InputError(f"plan {plan!r} gives {key} twice")
+        given.add(key)
+        try:
+            values[key] = int(number) if key == "steps" else float(Fraction(number.strip()))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            raise InputError(f"plan {plan!r}: {key} must be a number, not {number!r}") from None
+    if "z" not in values:
+        raise InputError(f"plan {plan!r} lacks z, the noise multiplier")
+    z, q, steps = values["z"], values["q"], int(values["steps"])
+    return of_training(z, q, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr)
+
+
+def of_ledger(ledger: Ledger, delta: float | None = None, *, prior: float = 0.5, fpr: float = 0.01) -> Cost:
+    """Measures of everything in a ledger, at its own delta by default, with its :meth:`Ledger.summary`."""
+    summary = ledger.summary(delta)
+    cost = measures_of(ledger.profile(), summary["delta"], prior=prior, fpr=fpr)
+    return cast(Cost, {**summary, **cost, "caveats": _caveats(ledger)})
+
+
+def calibrated(
+    target: Target,
+    sampling_prob: float,
+    steps: int,
+    delta: float,
+    *,
+    adjacency: str = ADD_REMOVE,
+    prior: float = 0.5,
+    fpr: float = 0.01,
+    earlier: Ledger | None = None,
+) -> Cost:
+    """Smallest noise multiplier of a training run that meets a target, and the run's measures.
+
+    Parameters
+    ----------
+    target : Target
+        For the run and everything in ``earlier`` together.
+    earlier : Ledger, optional
+        Releases about the same table. The run is a stage of its own, since its plan may depend on them. A
+        ledger that names no delta is counted at half of this one.
+
+    Other parameters are those of :func:`of_training`; the rest of the record too, with ``target`` in words.
+    """
+    before = earlier.profile() if earlier is not None and earlier.entries else None
+    if earlier is not None and before is not None:
+        if earlier.adjacency != adjacency:
+            raise PrivacyError(
+                f"the ledger is {earlier.adjacency}, the run {adjacency}: they cannot be summed"
+            )
+        spent = earlier.delta if earlier.delta is not None else delta / 2
+        target = TargetAfter(target, before.epsilon(spent), spent, before.tv(), delta)
+    z = calibrate_training(target, sampling_prob, steps, adjacency=adjacency)
+    profile = Profile([training_event(z, sampling_prob, steps)], adjacency=adjacency)
+    if isinstance(target, TargetAfter):
+        profile = target.whole(profile)
+    return {
+        "target": target.describe(),
+        "noise_multiplier": z,
+        "sampling_prob": float(sampling_prob),
+        "steps": int(steps),
+        **measures_of(profile, delta, prior=prior, fpr=fpr),
+        "caveats": _caveats(earlier) if earlier is not None and before is not None else [],
+    }
+
+
+def _caveats(ledger: Ledger) -> list[str]:
+    """What makes the numbers of a ledger worth less than they say, in one sentence each."""
+    seed = (
+        "NOT PRIVATE: noise in the ledger was drawn from a caller's seed; the numbers count that noise and "
+        "bind nobody who knows the seed."
+    )
+    excluded = [f"The numbers do not cover: {reason}." for reason in ledger.excluded]
+    return [seed, *excluded] if ledger.seeded else excluded
+
+
+def _closed_forms(cost: Measures, tv: float) -> ClosedForms:
+    """What formulas of epsilon, delta and total variation say where the exact number is not at hand."""
+    epsilon, delta, prior, fpr = cost["epsilon"], cost["delta"], cost["prior"], cost["fpr"]
+    if math.isinf(epsilon):
+        return {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
+    return {
+        "tv": tv,
+        "attack_accuracy_dp": membership_bounds.dp_accuracy(epsilon, delta, prior),
+        "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior),
+        "advantage_at_fpr_dp": float(membership_bounds.dp_advantage(fpr, epsilon, delta)),
+        "advantage_at_fpr_tv": float(membership_bounds.tv_advantage(fpr, tv)),
+        "tv_sharper_between_fprs": membership_bounds.tv_sharper_interval(epsilon, delta, tv),
+    }

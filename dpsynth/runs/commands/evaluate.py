@@ -1,0 +1,200 @@
+"""``dpsynth evaluate``: a synthetic table measured against real ones, or a run measured again."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsynth.errors import InputError
+from dpsynth.files.targets import claimed
+from dpsynth.runs.commands import console
+from dpsynth.runs.commands.csv_options import CsvFormat, read_named, reads_tables
+from dpsynth.runs.commands.run import end_of, judgement
+
+if TYPE_CHECKING:
+    from dpsynth.evaluation.records import Evaluation
+    from dpsynth.report.run_report import RunReport
+    from dpsynth.runs.origin import Origin
+    from dpsynth.table.schema import Schema
+
+#: what every folder that is written here holds
+_MARK = "evaluation.json"
+_FILES = "evaluation.json, evaluation.md and report.html"
+
+
+@reads_tables
+def evaluate_table(
+    run: Annotated[
+        Path | None, typer.Argument(help="Folder of a run, to evaluate it again.", show_default=False)
+    ] = None,
+    synthetic: Annotated[Path | None, typer.Option("--synthetic", help="Synthetic table.")] = None,
+    train: Annotated[Path | None, typer.Option("--train", help="Real records it was made from.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="YAML file; by default that of --model.")
+    ] = None,
+    test: Annotated[Path | None, typer.Option("--test", help="Real records held out.")] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="Folder of the model or run that the table was drawn from.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="ledger.json of the table, where there is no --model.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="At which epsilon is told; by default the ledger's own.")
+    ] = None,
+    outcome: Annotated[str | None, typer.Option("--outcome", help="What classifiers predict.")] = None,
+    effects: Annotated[
+        list[str] | None,
+        typer.Option("--effects", help="Regression to replicate, such as 'logistic: death ~ age + sex'."),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None, typer.Option("--constraint", help="Rule for records, such as 'low <= high'.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Of the confidence intervals.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of models and subsamples.", min=0)] = None,
+    records: Annotated[
+        str | None, typer.Option("--records", help="Records of each table for slow measures: N or all.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for evaluation.json, evaluation.md and report.html.")
+    ] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Utility, replication, similarity, neighbours and disclosure of a synthetic table from any tool.
+
+    --sep, --decimal and --encoding are those of the real records.
+
+    It is measured against real records, whose numbers are internal. Without --test nothing tells memory from
+    coincidence. With --model or --ledger the page opens with the guarantee, as that of a run does. With RUN,
+    the real table is read and split as the run's configuration says, and the run's report is written anew.
+    """
+    from dpsynth.evaluation.evaluators import evaluate_tables
+    from dpsynth.evaluation.tables import Tables
+    from dpsynth.report.run_report import RunReport
+    from dpsynth.runs.config import EvaluateConfig
+
+    asked: dict[str, object] = {
+        "seed": seed,
+        "effects": effects,
+        "constraints": constraint,
+        "metric": metric,
+        "level": level,
+        "records": int(records) if records is not None and records.isdecimal() else records,
+    }
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if run is not None:
+        of_tables = {"--synthetic": synthetic, "--train": train, "--test": test, "--schema": schema}
+        others = {"--model": model, "--ledger": ledger, "--delta": delta, "--outcome": outcome, "--out": out}
+        of_files = {f"--{name}": sign for name, sign in asdict(csv_format).items()}
+        for name, value in (of_tables | others | of_files).items():
+            if value is not None:
+                raise InputError(f"{name} does not go with the folder of a run, {run}")
+        _again(run, asked, force=force, as_json=as_json)
+        return
+    if synthetic is None or train is None:
+        absent = "--synthetic" if synthetic is None else "--train"
+        raise InputError(f"{absent} is needed, or the folder of a run")
+    if model is not None and (ledger is not None or delta is not None):
+        name = "--delta" if ledger is None else "--ledger"
+        raise InputError(f"{name} does not go with --model, which holds its own")
+    if ledger is None and delta is not None:
+        raise InputError("--delta goes with --ledger")
+    with nullcontext() if out is None else claimed(out, force=force, mark=_MARK):
+        known, origin = _known(schema, model, ledger, delta)
+        settings = EvaluateConfig.of(**asked, outcome=outcome)
+        settings.check(known)
+        start = time.perf_counter()
+        made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
+        held_out = None if test is None else read_named(test, known, csv_format)
+        loaded = time.perf_counter()
+        with console.stage_bar() as stages:
+            declared = () if origin is None else origin.studies
+            tables = Tables.of(made, train=real, test=held_out, schema=known, declared=declared)
+            result = evaluate_tables(tables, settings, stages)
+        seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
+        report = RunReport.of_evaluation(result)
+        if origin is not None:
+            report = origin.report(
+                result,
+                known,
+                train=train,
+                schema_path=schema,
+                synthetic_records=len(made),
+                asked=settings,
+                seconds=seconds,
+            )
+        if out is not None:
+            _write(out, report, force=force)
+    _show(result, out, as_json=as_json)
+
+
+def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -> None:
+    from dpsynth.runs.evaluation import judge_again
+
+    with console.stage_bar() as stages:
+        done = judge_again(run, force=force, settings=asked, stages=stages)
+    if done.report.evaluation is not None:
+        _show(done.report.evaluation, run, as_json=as_json, files="report.json, report.md and report.html")
+    end_of(done)
+
+
+def _known(
+    schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
+) -> tuple[Schema, Origin | None]:
+    """The schema of the tables, and what is known of how the synthetic one was made."""
+    from dpsynth.runs.origin import Origin
+    from dpsynth.table.schema import Schema
+
+    origin = None
+    if model is not None:
+        origin = Origin.of_model(model)
+    elif ledger is not None:
+        origin = Origin.of_ledger(ledger, delta)
+    if schema is None:
+        if origin is None or origin.schema is None:
+            raise InputError("--schema is needed, or --model, which holds it")
+        return origin.schema, origin
+    known = Schema.from_yaml(schema)
+    if origin is not None:
+        origin.check_schema(known, schema)
+    return known, origin
+
+
+def _write(out: Path, report: RunReport, *, force: bool) -> None:
+    from dpsynth.files import storage
+    from dpsynth.report.folder import LEDGER, REPORT_HTML, REPORT_JSON, write_json
+    from dpsynth.report.page.html import write_page
+
+    def fill(folder: Path) -> None:
+        (folder / _MARK).write_text(report.measured.to_json() + "\n", encoding="utf-8")
+        (folder / "evaluation.md").write_text(_markdown(report.measured), encoding="utf-8")
+        if report.ledger is not None:
+            report.ledger.save(folder / LEDGER)
+            write_json(report, folder / REPORT_JSON)
+        write_page(report, folder / REPORT_HTML, "internal")
+
+    storage.write_folder(out, fill, replace=force)
+
+
+def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _FILES) -> None:
+    from dpsynth.report.verdicts.rules import judge
+
+    # the whole is in the folder; a terminal has room for what it means
+    lines = [*judgement(result), f"wrote {files} to {out}"]
+    shown = _markdown(result).rstrip("\n") if out is None else "\n".join(lines)
+    record = result.to_dict() | {"verdicts": [asdict(verdict) for verdict in judge(result)]}
+    console.emit(record, shown, as_json=as_json)
+
+
+def _markdown(result: Evaluation) -> str:
+    said = ["## In plain words (internal)", "", *judgement(result), ""]
+    return "\n".join([*said, result.to_markdown(level=2)])

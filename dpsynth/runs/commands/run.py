@@ -1,0 +1,186 @@
+"""``dpsynth run``: a configuration in, a folder with the synthetic table and its ledger out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpsynth.errors import ConfigError, InputError, RunError
+from dpsynth.runs.commands import console
+from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+
+if TYPE_CHECKING:
+    from dpsynth.evaluation.records import Evaluation
+    from dpsynth.runs.config import RunConfig
+    from dpsynth.runs.evaluation import Finished
+
+
+@reads_tables
+def run_configuration(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
+    config: Annotated[Path | None, typer.Argument(help="YAML file of the run.", show_default=False)] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="CSV or Parquet file: a run without a YAML file.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="YAML file of the schema of --data.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget, with --data.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="Probability of failure.")] = None,
+    prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    study: console.StudyOption = None,
+    not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
+    accept_unreviewed: Annotated[
+        bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    ledger: console.LedgerOption = None,
+    forget_earlier: console.ForgetFlag = False,
+    accept_n_public: console.AcceptNFlag = False,
+    evaluate: Annotated[
+        bool, typer.Option(help="Evaluate the table; without, `dpsynth evaluate` does so later.")
+    ] = True,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
+
+    Writes synthetic.csv, model/ and ledger.json, and then evaluates the table for report.json, report.md and
+    report.html. Ctrl-C during the evaluation keeps the table; `dpsynth evaluate` goes on. Half of the records
+    train and half test; a YAML file can change that and everything else.
+    """
+    from dpsynth.accounting.ledger.journal import journal_file
+    from dpsynth.runs import checkpoints, pipeline
+    from dpsynth.runs.config import RunConfig
+
+    given = {
+        "--data": data,
+        "--schema": schema,
+        "--epsilon": epsilon,
+        "--delta": delta,
+        "--prior": prior,
+        "--steps": steps,
+        "--study": study,
+        "--not-private": not_private or None,
+        "--accept-unreviewed": accept_unreviewed or None,
+        "--sep": csv_format.sep,
+        "--decimal": csv_format.decimal,
+        "--encoding": csv_format.encoding,
+    }
+    if config is None:
+        settings = _of_options(given)
+    else:
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise InputError(f"{extra[0]} does not go with {config}: write it into that file")
+        if config.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
+            raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
+        settings = RunConfig.from_yaml(config)
+    try:
+        with console.run_bars() as (draw, stages):
+            done = pipeline.run(
+                settings,
+                out,
+                force=force,
+                resume=resume,
+                ledger=ledger,
+                forget_earlier=forget_earlier,
+                accept_n_public=accept_n_public,
+                evaluate=evaluate,
+                progress=draw,
+                stages=stages,
+                log=console.say,
+            )
+    except KeyboardInterrupt:
+        checkpoint = checkpoints.checkpoint_folder(out)
+        if checkpoints.waits(checkpoint):
+            left = f"a private checkpoint is in {checkpoint}; go on with --resume"
+        else:
+            left = "no table was written" if journal_file(out).exists() else "nothing was written"
+        raise console.Interrupted(f"interrupted: {left}") from None
+    result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
+    console.emit(result, _text(done), as_json=as_json)
+    end_of(done)
+
+
+def _of_options(given: Mapping[str, Any]) -> RunConfig:
+    """The configuration of a run without a YAML file."""
+    from dpsynth.runs.config import RunConfig
+
+    data, schema, epsilon = (given[name] for name in ("--data", "--schema", "--epsilon"))
+    if data is None:
+        raise InputError("give a YAML file, or --data, --schema and --epsilon")
+    if schema is None:
+        raise InputError(f"--schema is needed; `dpsynth schema infer {data} --out my.yaml` drafts one")
+    if (epsilon is None) != bool(given["--not-private"]):
+        raise InputError("give either --epsilon, or --not-private for a run without any guarantee")
+    model = {"delta": given["--delta"], "prior": given["--prior"], "training_steps": given["--steps"]}
+    record = {
+        "data": {
+            "path": str(data),
+            "schema": str(schema),
+            "accept_unreviewed": bool(given["--accept-unreviewed"]),
+            **{name: given[f"--{name}"] for name in ("sep", "decimal", "encoding")},
+        },
+        "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
+        "studies": given["--study"] or [],
+    }
+    try:
+        return RunConfig.from_dict(record).located(".")
+    except ConfigError as problem:
+        # the keys of the file that was not written
+        said = str(problem).replace("model.training_steps", "--steps").replace("model.", "--")
+        if said.startswith("studies: "):
+            said = f"--study: {said.removeprefix('studies: ')}"
+        raise ConfigError(said) from None
+
+
+def end_of(done: Finished) -> None:
+    """Raise what failed or was interrupted, and say what is there and how to go on."""
+    if not done.problems:
+        return
+    table = done.out / "synthetic.csv"
+    if table.exists():
+        again = f"`dpsynth evaluate {done.out}{' --force' if done.report.evaluation else ''}`"
+        there = f"the table, the model and the ledger are in {done.out}; {again} evaluates the table"
+    else:
+        there = (
+            f"the model and the ledger are in {done.out}: `dpsynth sample {done.out} -n N --out {table}` and "
+            f"`dpsynth evaluate {done.out}` make the rest"
+        )
+    sentence = f"{'; '.join(done.problems)}; {there}"
+    raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
+
+
+def judgement(evaluation: Evaluation) -> list[str]:
+    """What an evaluation found, as lines: the verdicts, how many records, and which parts of them."""
+    from dpsynth.evaluation.subsample import sampled
+    from dpsynth.files.markdown import inert
+    from dpsynth.report.verdicts.rules import judge
+
+    lines = [verdict.sentence for verdict in judge(evaluation)]
+    if "test_records" in evaluation:
+        train, test = (evaluation[f"{name}_records"].value for name in ("train", "test"))
+        lines.append(f"{train:,} records trained the model, and {test:,} were held out to test it.")
+    return [f"- {inert(line)}" for line in (*lines, *sampled(evaluation))]
+
+
+def _text(done: Finished) -> str:
+    lines = [str(done.report.guarantee)]
+    evaluation = done.report.evaluation
+    if evaluation is not None:
+        lines += ["What the table is worth (internal: not for release):", *judgement(evaluation)]
+    lines.append(f"wrote {', '.join(done.files)} to {done.out}")
+    if evaluation is None and (done.out / "synthetic.csv").exists():
+        lines.append(f"not evaluated; `dpsynth evaluate {done.out}` does it")
+    elif (done.out / "report.html").exists():
+        lines.append(f"open {done.out / 'report.html'} in a browser")
+    if "studies" in done.report.config:
+        lines.append(f"`dpsynth study show {done.out}` prints the private estimates of the declared studies")
+    return "\n".join(lines)

@@ -1,0 +1,175 @@
+"""The numbers of a declared regression: records in, standardised rows and outcomes out.
+
+Where the numbers lie is read off synthetic draws, which are released: predictors are centred at the median
+and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, deaf to tails), terms of two values,
+such as indicators of categories, by mean and standard deviation. Records that lack a value of the model take
+no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.studies.families import Family, Linear, Logistic, PiecewiseHazards, family_of
+from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.terms import Term, column_values, model_terms, term_values
+from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float64]
+
+#: intervals of time where the declaration names none
+INTERVALS = 5
+#: a term of two values is scaled by no less than this; one of them may be absent from the draws
+_LEAST_SCALE = 0.05
+#: standard deviations between a normal's 10th and 90th percentile
+TENTHS = 2.5631
+
+
+@dataclass(frozen=True, eq=False)
+class StudyDesign:
+    """How the records of a declared study become numbers.
+
+    Attributes
+    ----------
+    schema : Schema
+    model : EffectsModel
+    terms : tuple of Term
+        The p slopes.
+    centre, scale : ndarray of shape (p,)
+        Of the terms' values.
+    outcome : tuple of (float, float)
+        Centre and scale of a linear model's outcome; (0, 1) for others.
+    boundaries : ndarray of shape (J,)
+        Ends of the intervals of time, the last the upper bound; empty unless survival is modelled.
+    family : Family
+    """
+
+    schema: Schema
+    model: EffectsModel
+    terms: tuple[Term, ...]
+    centre: Floats
+    scale: Floats
+    outcome: tuple[float, float]
+    boundaries: Floats
+    family: Family
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        model: EffectsModel,
+        draws: pd.DataFrame,
+        intervals: Sequence[float] | None = None,
+    ) -> StudyDesign:
+        """The design that fits draws; ``intervals`` are the declared ends of a survival model's,
+        but for the last, which is the duration's upper bound.
+        """
+        every = model_terms(schema, model)
+        values = term_values(schema, every, draws)
+        centre, scale = np.zeros(len(every)), np.ones(len(every))
+        for j, term in enumerate(every):
+            centre[j], scale[j] = _location(values[:, j], indicator=term.two_valued)
+        outcome, boundaries = (0.0, 1.0), np.empty(0)
+        family: Family = Logistic()
+        if model.kind == "linear":
+            outcome, family = _location(_outcomes(schema, model, draws), indicator=False), Linear(1.0)
+        elif model.duration is not None:
+            last = float(schema.column(model.duration).upper or 1.0)
+            boundaries = np.unique([*(intervals or _quantiles(schema, model, draws)), last])
+            family = PiecewiseHazards(len(boundaries))
+        return cls(schema, model, every, centre, scale, outcome, boundaries, family)
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients d: intercepts and slopes."""
+        return self.family.baseline + len(self.terms)
+
+    def read(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
+        """Standardised predictors (k, p) and outcomes (k,) of the k records that lack nothing."""
+        x, y, complete = self.all(frame)
+        return x[complete], y[complete]
+
+    def all(self, frame: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Predictors (n, p) and outcomes (n,) of all records, and which of them lack nothing."""
+        x = (term_values(self.schema, self.terms, frame) - self.centre) / self.scale
+        y = (_outcomes(self.schema, self.model, frame) - self.outcome[0]) / self.outcome[1]
+        if self.model.duration is not None:
+            y = lived(column_values(self.schema, self.model.duration, frame), y, self.boundaries)
+        return x, y, np.isfinite(y) & np.isfinite(x).all(axis=1)
+
+    def rows(self, x: Floats) -> Floats:
+        """Rows of the design with their intercepts, shape (k, J, d)."""
+        j = self.family.baseline
+        intercepts = np.broadcast_to(np.eye(j), (len(x), j, j))
+        return np.concatenate([intercepts, np.broadcast_to(x[:, None, :], (len(x), j, x.shape[1]))], axis=2)
+
+    def reported(self, beta: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Slopes of standardised terms and their covariance, in the units in which the terms are reported."""
+        j = self.family.baseline
+        units = self.outcome[1] / self.scale
+        return beta[j:] * units, covariance[j:, j:] * np.outer(units, units)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was read off the draws; the schema and the model are known from elsewhere."""
+        return {
+            "centre": self.centre.tolist(),
+            "scale": self.scale.tolist(),
+            "outcome": list(self.outcome),
+            "boundaries": self.boundaries.tolist(),
+            "family": self.family.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, schema: Schema, model: EffectsModel, record: dict[str, Any]) -> StudyDesign:
+        """Inverse of `to_dict`."""
+        centre, scale, boundaries = (np.array(record[k]) for k in ("centre", "scale", "boundaries"))
+        middle, spread = map(float, record["outcome"])
+        family = family_of(record["family"])
+        return cls(
+            schema, model, model_terms(schema, model), centre, scale, (middle, spread), boundaries, family
+        )
+
+
+def lived(times: Floats, events: Floats, boundaries: Floats) -> Floats:
+    """Time seen, counted in intervals and negative where an event ended it, as `PiecewiseHazards` has it.
+
+    Examples
+    --------
+    >>> times, events = np.array([5.0, 5.0, 15.0, 99.0]), np.array([1.0, 0.0, 0.0, 1.0])
+    >>> lived(times, events, np.array([10.0, 20.0])).tolist()
+    [-0.5, 0.5, 1.5, 2.0]
+    """
+    counted = np.interp(times, np.r_[0.0, boundaries], np.arange(len(boundaries) + 1.0))
+    within = (events > 0) & (times <= boundaries[-1])
+    y = np.where(within, -np.maximum(counted, 1e-9), counted)
+    return np.where(np.isnan(times) | np.isnan(events), np.nan, y)
+
+
+def _outcomes(schema: Schema, model: EffectsModel, frame: pd.DataFrame) -> Floats:
+    return column_values(schema, model.outcome, frame, log=model.outcome in model.logs)
+
+
+def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
+    """Centre and scale of a term's values in draws."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return 0.0, 1.0
+    mean, std = float(known.mean()), float(known.std())
+    if indicator:
+        return mean, max(std, _LEAST_SCALE)
+    low, middle, high = np.quantile(known, [0.1, 0.5, 0.9])
+    spread = float(high - low) / TENTHS
+    return float(middle), spread or std or 1.0
+
+
+def _quantiles(schema: Schema, model: EffectsModel, draws: pd.DataFrame) -> list[float]:
+    """Times between which about as many events fall in draws each."""
+    times = column_values(schema, str(model.duration), draws)
+    fell = times[(_outcomes(schema, model, draws) > 0) & (times > 0)]
+    return list(np.quantile(fell, np.arange(1, INTERVALS) / INTERVALS)) if len(fell) else []

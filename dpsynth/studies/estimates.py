@@ -1,0 +1,171 @@
+"""What a declared study releases: the coefficients of its regression with their covariance.
+
+Everything here was paid for: it is a function of private releases and of public values, and may be shared.
+The covariance holds the sampling of the records *and* the noise that was added for privacy, so that an
+interval is about the population the records come from, as a published study's interval is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.checks import inside
+from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.survival_curve import SurvivalCurve
+
+Floats = NDArray[np.float64]
+
+#: what the coefficients of each kind are called, once back on the scale that studies report
+MEASURES: dict[str, str] = {"logistic": "odds ratio", "linear": "difference", "cox": "hazard ratio"}
+
+
+class Effect(TypedDict):
+    """One term: its effect on the scale of `Estimates.measure`, with an interval."""
+
+    term: str
+    estimate: float
+    lower: float
+    upper: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The private estimates of one declared study.
+
+    Attributes
+    ----------
+    study : str
+        Its name.
+    kind : {"logistic", "linear", "cox"}
+    formula : str
+        The regression as text.
+    outcome : str
+    terms : tuple of str
+        Names of the coefficients, the intercept not among them.
+    coefficients : ndarray of shape (p,)
+        On the additive scale: log odds, log hazard, or the outcome's unit.
+    covariance : ndarray of shape (p, p)
+    widening : float
+        How many times as wide the intervals are as they would be without noise: the median over the terms, as
+        the released numbers tell it.
+    survival : SurvivalCurve, optional
+        Of a survival study: of all records, whatever their predictors.
+    remarks : tuple of str
+        What a reader of the intervals should know.
+
+    Examples
+    --------
+    >>> told = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
+    ...                  np.array([0.5]), np.array([[0.01]]), 1.2)
+    >>> print(told)
+    mortality: logistic: died ~ age
+    term                odds ratio  95 % interval     p
+    age (per 10 years)        1.65  1.36 to 2.01  <.001
+    Intervals hold the sampling of the records and the noise for privacy: 1.2 times as wide as without noise.
+    """
+
+    study: str
+    kind: str
+    formula: str
+    outcome: str
+    terms: tuple[str, ...]
+    coefficients: Floats
+    covariance: Floats
+    widening: float
+    survival: SurvivalCurve | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def measure(self) -> str:
+        """What an effect is: an odds ratio, a difference or a hazard ratio."""
+        return MEASURES[self.kind]
+
+    @property
+    def std_errors(self) -> Floats:
+        """Standard errors on the additive scale, shape (p,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def widened(self) -> str:
+        """What noise costs, in words: it makes no interval shorter, whatever was computed."""
+        return f"{max(1.0, self.widening):.1f} times as wide as without noise"
+
+    def effects(self, level: float = 0.95) -> list[Effect]:
+        """Every term's effect with a normal interval, on the scale of :attr:`measure`.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals, in (0, 1).
+
+        Raises
+        ------
+        InputError
+            If ``level`` is out of range.
+        """
+        from scipy import stats
+
+        half = float(stats.norm.ppf(0.5 + inside("level", level, 0.0, 1.0) / 2))
+        rows: list[Effect] = []
+        for term, value, error in zip(self.terms, self.coefficients, self.std_errors, strict=True):
+            ends = (self._shown(float(v)) for v in (value, value - half * error, value + half * error))
+            p = 2.0 * float(stats.norm.sf(abs(value) / error))
+            estimate, lower, upper = ends
+            rows.append({"term": term, "estimate": estimate, "lower": lower, "upper": upper, "p_value": p})
+        return rows
+
+    def _shown(self, value: float) -> float:
+        # beyond exp(700) there is no float
+        return value if self.kind == "linear" else math.exp(min(max(value, -700.0), 700.0))
+
+    def __str__(self) -> str:
+        rows = [("term", self.measure, "95 % interval", "p")]
+        for row in self.effects():
+            p = "<.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
+            estimate, lower, upper = effect_texts(row)
+            rows.append((row["term"], estimate, f"{lower} to {upper}", p))
+        width = [max(len(row[k]) for row in rows) for k in range(4)]
+        lines = [f"{self.study}: {self.formula}"]
+        lines += [f"{a:{width[0]}}  {b:>{width[1]}}  {c:<{width[2]}}  {d:>{width[3]}}" for a, b, c, d in rows]
+        lines.append(f"Intervals hold the sampling of the records and the noise for privacy: {self.widened}.")
+        lines.extend(self.remarks)
+        if self.survival is not None:
+            lines.append(str(self.survival))
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record; :meth:`from_dict` is its inverse."""
+        return {
+            "study": self.study,
+            "kind": self.kind,
+            "formula": self.formula,
+            "outcome": self.outcome,
+            "terms": list(self.terms),
+            "coefficients": self.coefficients.tolist(),
+            "covariance": self.covariance.tolist(),
+            "widening": self.widening,
+            "survival": None if self.survival is None else self.survival.to_dict(),
+            "remarks": list(self.remarks),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Estimates:
+        """Rebuild what :meth:`to_dict` described; records older than curves and remarks have none."""
+        survival = record.get("survival")
+        return cls(
+            **{
+                **record,
+                "terms": tuple(record["terms"]),
+                "coefficients": np.array(record["coefficients"], dtype=float),
+                "covariance": np.array(record["covariance"], dtype=float),
+                "survival": None if survival is None else SurvivalCurve.from_dict(survival),
+                "remarks": tuple(record.get("remarks", ())),
+            }
+        )

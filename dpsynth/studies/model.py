@@ -1,0 +1,261 @@
+"""Which regression a study fits: its kind, outcome and predictors, given one by one or as a line of text.
+
+Three kinds that clinical studies report: logistic regression (odds ratios), linear regression (differences)
+and Cox's proportional hazards (hazard ratios). A model is public: it names columns of the schema and reads no
+record.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dpsynth.errors import InputError
+from dpsynth.studies.logarithm import smallest_positive
+from dpsynth.studies.model_text import Entry, Kind, ModelText, check_kind
+from dpsynth.table.schema import Column, Schema
+
+#: parts of a column's declared range that a coefficient may be for
+_LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
+
+
+@dataclass(frozen=True)
+class EffectsModel:
+    """A frozen description of one regression.
+
+    Parameters
+    ----------
+    kind : {"logistic", "linear", "cox"}
+    outcome : str
+        ``logistic``: a column of two categories, of which the last declared one is the event. ``linear``: a
+        numeric column. ``cox``: as ``logistic``; whether the event was observed at the end of ``duration``.
+    predictors : sequence of str, optional
+        All other columns of the schema by default.
+    duration : str, optional
+        ``cox`` only, and required there: the numeric column of times to the event or to the end of
+        observation; never negative.
+    units : mapping of str to float, optional
+        For numeric predictors, the increment that a coefficient is for: ``{"age": 10}`` gives the odds ratio
+        of ten years. Otherwise see :func:`dpsynth.studies.terms.default_increment`. For logarithms the
+        fold, greater than 1: ``{"creatinine": 10}`` gives the odds ratio of ten times as much, 2 by default.
+    sparing : bool
+        Whether predictors may be left out, because too many values of theirs are missing; of the usual study
+        only, which nobody chose.
+    logs : collection of str
+        Numeric predictors, and the outcome of a linear model, that enter as logarithms: a predictor's
+        coefficient is per doubling, and an outcome is in natural logarithms.
+
+    Raises
+    ------
+    InputError
+        If the kind or an increment is not one of these, or ``duration`` is absent or out of place.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M")),
+    ...                          Column(name="death", kind="binary", categories=(0, 1))))
+    >>> EffectsModel.parse("logistic: death ~ age + sex", schema).predictors
+    ('age', 'sex')
+    >>> EffectsModel.default(schema, "death").formula(schema)
+    'logistic: death ~ age + sex'
+    """
+
+    kind: Kind
+    outcome: str
+    predictors: Sequence[str] | None = None
+    duration: str | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
+    sparing: bool = False
+    logs: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind)
+        if self.predictors is not None:
+            if isinstance(self.predictors, str):
+                raise InputError(f"predictors must be a sequence of columns, got {self.predictors!r}")
+            object.__setattr__(self, "predictors", tuple(self.predictors))
+        if isinstance(self.logs, str):
+            raise InputError(f"logs must be a collection of columns, got {self.logs!r}")
+        object.__setattr__(self, "logs", tuple(sorted(set(self.logs))))
+        if self.kind == "cox" and self.duration is None:
+            raise InputError("a cox model must name the column of the duration, got duration=None")
+        if self.kind != "cox" and self.duration is not None:
+            raise InputError(f"duration is for cox models only, got {self.duration!r} for {self.kind!r}")
+        for name, increment in self.units.items():
+            if not (math.isfinite(increment) and increment > 0):
+                raise InputError(f"the increment of {name!r} must be greater than 0, got {increment!r}")
+            if name in self.logs and increment <= 1:
+                raise InputError(
+                    f"{name!r} enters as its logarithm, so that its increment is a number of times and must "
+                    f"be greater than 1, got {increment!r}"
+                )
+
+    @classmethod
+    def parse(cls, text: str, schema: Schema) -> EffectsModel:
+        """Read a model from one line and check it against the schema.
+
+        Parameters
+        ----------
+        text : str
+            ``"kind: outcome ~ predictor + predictor"``; for Cox models ``"cox: (duration, event) ~ ..."``. A
+            point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model,
+            enters as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. Without a kind it
+            is the one that fits the outcome.
+        schema : Schema
+
+        Returns
+        -------
+        EffectsModel
+
+        Raises
+        ------
+        InputError
+            One sentence that names the column or the word.
+
+        Examples
+        --------
+        >>> schema = Schema(columns=(Column(name="days", kind="integer", lower=0, upper=999),
+        ...                          Column(name="x", kind="continuous", lower=0, upper=1),
+        ...                          Column(name="death", kind="binary", categories=(0, 1))))
+        >>> EffectsModel.parse("cox: (days, death) ~ .", schema).duration
+        'days'
+        >>> EffectsModel.parse("cox: (days, death) ~ dose", schema)
+        Traceback (most recent call last):
+        dpsynth.errors.SchemaError: 'dose' is not a column (columns: days, x, death)
+        """
+        written = ModelText.read(text)
+        _refuse_operators(written, schema)
+        outcome, entries = written.outcome, written.predictors
+        kind = written.kind or _kind_for(schema.column(outcome.column))
+        if kind is None:
+            raise InputError(
+                f"no model fits the outcome {outcome.column!r}, which has more or less than two categories"
+            )
+        model = cls(
+            kind,
+            outcome.column,
+            None if entries is None else tuple(entry.column for entry in entries),
+            written.duration,
+            logs=[entry.column for entry in (outcome, *(entries or ())) if entry.log],
+        )
+        model.check(schema)
+        return model
+
+    @classmethod
+    def default(cls, schema: Schema, outcome: str) -> EffectsModel | None:
+        """Return the regression on all other columns that fits the outcome.
+
+        Returns
+        -------
+        EffectsModel or None
+            Logistic for an outcome of two categories, linear for a number. None for one of one or more than
+            two categories, for which no single coefficient a predictor exists, and where there is no other
+            column.
+        """
+        kind = _kind_for(schema.column(outcome))
+        return None if kind is None or len(schema) < 2 else cls(kind, outcome, sparing=True)
+
+    def columns(self, schema: Schema) -> tuple[Column, ...]:
+        """Return the columns of the predictors; by default no derived ones, which repeat others."""
+        names: Sequence[str] = schema.modelled.names if self.predictors is None else self.predictors
+        return tuple(schema.column(name) for name in names if name not in (self.outcome, self.duration))
+
+    def formula(self, schema: Schema) -> str:
+        """Return the model as the text that :meth:`parse` reads."""
+        predictors = tuple(self._entry(column.name) for column in self.columns(schema))
+        return str(ModelText(self.kind, self._entry(self.outcome), self.duration, predictors))
+
+    def _entry(self, name: str) -> Entry:
+        return Entry(name, log=name in self.logs)
+
+    def check(self, schema: Schema) -> None:
+        """Check the model against a schema.
+
+        Raises
+        ------
+        InputError
+            If a column is not one of the schema's, is named twice, is of a kind that the model cannot take,
+            has no logarithm where one is asked for, or has a unit out of all proportion to its range.
+        """
+        outcome = schema.column(self.outcome)
+        if self.kind == "linear":
+            if not outcome.is_numeric:
+                raise InputError(
+                    f"the outcome {self.outcome!r} of a linear model must be numeric, "
+                    f"got kind {outcome.kind!r}"
+                )
+        elif outcome.is_numeric or len(outcome.categories) != 2:
+            got = f"kind {outcome.kind!r}" if outcome.is_numeric else f"{len(outcome.categories)} categories"
+            raise InputError(
+                f"the outcome {self.outcome!r} of a {self.kind} model must have two categories, got {got}"
+            )
+        if self.duration is not None:
+            duration = schema.column(self.duration)
+            if not duration.is_numeric:
+                raise InputError(
+                    f"the duration {self.duration!r} must be numeric, got kind {duration.kind!r}"
+                )
+            if duration.lower is not None and duration.lower < 0:
+                raise InputError(
+                    f"the duration {self.duration!r} must not be negative, got lower bound {duration.lower:g}"
+                )
+            if self.duration == self.outcome:
+                raise InputError(f"{self.outcome!r} cannot be both the outcome and the duration")
+        for name in self.predictors or ():
+            schema.column(name)
+            if name in (self.outcome, self.duration):
+                role = "outcome" if name == self.outcome else "duration"
+                raise InputError(f"{name!r} is the {role} and cannot be a predictor too")
+            if list(self.predictors or ()).count(name) > 1:
+                raise InputError(f"the predictor {name!r} is given twice")
+        columns = self.columns(schema)
+        if not columns:
+            raise InputError(f"no predictor is left for the outcome {self.outcome!r}")
+        numeric = {column.name for column in columns if column.is_numeric}
+        for name in self.units:
+            schema.column(name)
+            if name not in numeric:
+                raise InputError(f"units name {name!r}, which is not a numeric predictor of the model")
+        for name in self.logs:
+            column = schema.column(name)
+            if name not in numeric and not (self.kind == "linear" and name == self.outcome):
+                raise InputError(
+                    f"{name!r} cannot enter as its logarithm: it is neither a numeric predictor nor the "
+                    "outcome of a linear model"
+                )
+            smallest_positive(column)
+        for name, increment in self.units.items():
+            column = schema.column(name)
+            span, step = float(column.upper or 0.0) - float(column.lower or 0.0), increment
+            if name in self.logs:
+                span, step = math.log(float(column.upper or 0.0) / smallest_positive(column)), math.log(step)
+            if not _LEAST_UNIT * span <= step <= _MOST_UNIT * span:
+                raise InputError(
+                    f"units.{name} is out of all proportion to the declared range {column.lower:g} to "
+                    f"{column.upper:g} of {name!r}, got {increment:g}; give a step that a reader can think of"
+                )
+
+
+def _refuse_operators(written: ModelText, schema: Schema) -> None:
+    """Refuse what other languages of formulas would read otherwise: interactions, powers, intercepts."""
+    for entry in written.predictors or ():
+        if entry.column in {"0", "1"} - set(schema.names):
+            raise InputError(
+                f"{entry.column!r} is no column: a model has an intercept always, and it is not named"
+            )
+        if entry.column not in schema.names and " - " in entry.column:
+            raise InputError(f"{entry.column!r} is no column: leave a predictor out by not naming it")
+        if entry.column not in schema.names and (found := re.search(r"[*:^|/%]", entry.column)):
+            raise InputError(
+                f"{entry.column!r} is no column, and {found[0]!r} is not read: a model has no interactions "
+                "and no powers; declare the product as a derived column of the schema, and name that"
+            )
+
+
+def _kind_for(outcome: Column) -> Kind | None:
+    if outcome.is_numeric:
+        return "linear"
+    return "logistic" if len(outcome.categories) == 2 else None

@@ -1,0 +1,147 @@
+"""A regression as one line of text: ``"kind: outcome ~ predictor + log(predictor)"``, read and written.
+
+Only the text is looked at: whether its names are columns, and of a kind that the model can take, is for
+:class:`~dpsynth.studies.model.EffectsModel` to say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, Self, cast, get_args
+
+from dpsynth.errors import InputError
+
+Kind = Literal["logistic", "linear", "cox"]
+
+#: a name in backticks, which may hold any sign, or one without signs that mean something in the text
+_NAME = r"(?:`[^`]+`|[^`~+(),]+)"
+_COX_SIDE = re.compile(rf"\(\s*({_NAME})\s*,\s*({_NAME})\s*\)")
+_ENTRY = re.compile(rf"({_NAME})|log\s*\(\s*({_NAME})\s*\)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A column as it enters a regression: as it is, or as its logarithm.
+
+    Examples
+    --------
+    >>> str(Entry("age")), str(Entry("a+b", log=True))
+    ('age', 'log(`a+b`)')
+    """
+
+    column: str
+    log: bool = False
+
+    def __str__(self) -> str:
+        """As text that is read back, in backticks where the name needs them."""
+        signs = self.column == "." or re.search(r"[~+(),:]", self.column)
+        name = f"`{self.column}`" if signs else self.column
+        return f"log({name})" if self.log else name
+
+
+@dataclass(frozen=True)
+class ModelText:
+    """What a line says.
+
+    Attributes
+    ----------
+    kind : {"logistic", "linear", "cox"} or None
+        None where the line leaves it to the outcome.
+    outcome : Entry
+    duration : str or None
+    predictors : tuple of Entry, or None
+        None for all other columns.
+
+    Examples
+    --------
+    >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine)")
+    >>> text.outcome.column, text.predictors[1]
+    ('death', Entry(column='creatinine', log=True))
+    >>> str(text)
+    'cox: (days, death) ~ age + log(creatinine)'
+    """
+
+    kind: Kind | None
+    outcome: Entry
+    duration: str | None
+    predictors: tuple[Entry, ...] | None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read a line; raise InputError, with the part that cannot be read, if it is no model."""
+        sides = _split(text, "~")
+        if len(sides) != 2:
+            raise InputError(f"a model is written 'kind: outcome ~ predictors', got {text!r}")
+        return cls(*_left_side(sides[0]), _right_side(sides[1]))
+
+    def __str__(self) -> str:
+        left = str(self.outcome)
+        if self.duration is not None:
+            left = f"({Entry(self.duration)}, {left})"
+        right = "." if self.predictors is None else " + ".join(map(str, self.predictors))
+        return f"{self.kind}: {left} ~ {right}" if self.kind else f"{left} ~ {right}"
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of model that there is not."""
+    if kind not in get_args(Kind):
+        raise InputError(f"the kind of a model must be one of {', '.join(get_args(Kind))}, got {kind!r}")
+
+
+def _left_side(text: str) -> tuple[Kind | None, Entry, str | None]:
+    """Kind, outcome and duration of what stands before the tilde."""
+    *kinds, side = (part.strip() for part in _split(text, ":"))
+    if len(kinds) > 1:
+        raise InputError(f"the left side of a model has one colon, got {text.strip()!r}")
+    kind = kinds[0] if kinds else ""
+    if kind:
+        check_kind(kind)
+    pair = _COX_SIDE.fullmatch(side)
+    if pair:
+        if kind and kind != "cox":
+            raise InputError(f"the outcome of a {kind} model is one column, got {side!r}")
+        return "cox", Entry(_unquoted(pair[2])), _unquoted(pair[1])
+    if kind == "cox":
+        raise InputError(f"the left side of a cox model is written '(duration, event)', got {side!r}")
+    outcome = _entry(side)
+    if outcome is None:
+        raise InputError(f"the left side of a model is the name of one column, got {side!r}")
+    return cast(Kind, kind) if kind else None, outcome, None
+
+
+def _right_side(text: str) -> tuple[Entry, ...] | None:
+    """Return the predictors, None for all."""
+    names = [name.strip() for name in _split(text, "+")]
+    if not all(names):
+        raise InputError(f"a predictor is missing beside '+' or '~' in {text.strip()!r}")
+    if names == ["."]:
+        return None
+    found = []
+    for name in names:
+        entry = _entry(name)
+        if entry is None:
+            raise InputError(
+                f"the right side of a model is 'column + log(column)' or '.', got {text.strip()!r}; "
+                "interactions and other functions are not read"
+            )
+        found.append(entry)
+    return tuple(found)
+
+
+def _entry(text: str) -> Entry | None:
+    found = _ENTRY.fullmatch(text)
+    if found is None:
+        return None
+    return Entry(_unquoted(found[1] or found[2]), log=found[2] is not None)
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """Split at a sign, wherever it does not stand in backticks."""
+    # an even number of backticks follows
+    return re.split(rf"{re.escape(sign)}(?=[^`]*(?:`[^`]*`[^`]*)*$)", text)
+
+
+def _unquoted(name: str) -> str:
+    name = name.strip()
+    return name[1:-1] if name.startswith("`") else name

@@ -1,0 +1,239 @@
+"""A study declared before a fit: which regression the private records are to answer, and in which units.
+
+Everything in a declaration is public. It names columns, increments and boundaries of time that somebody chose
+from clinical sense or a protocol; what they become for a table follows from its schema alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
+
+from dpsynth.errors import InputError
+from dpsynth.files.options import Section, listed
+from dpsynth.files.yaml_text import one_sentence
+from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model_text import ModelText
+from dpsynth.studies.terms import MAX_TERMS, model_terms
+from dpsynth.table.derived import inputs_of
+from dpsynth.table.schema import Schema
+
+#: boundaries of time; work and memory grow with their square
+_MOST_BOUNDARIES = 20
+
+
+class Study(Section):
+    """A regression declared before the fit.
+
+    Parameters
+    ----------
+    model : str
+        As text, such as ``"logistic: death ~ age + log(creatinine)"``: see
+        :meth:`dpsynth.studies.model.EffectsModel.parse`. Numeric predictors whose column is on the log
+        scale enter as logarithms, unless ``transforms`` says otherwise.
+    name : str, optional
+        One line of text; by default the outcome's name.
+    units : mapping of str to float
+        What a coefficient is for: ``{"age": 10}`` gives the effect of ten years, and of a logarithm
+        ``{"creatinine": 10}`` that of ten times as much.
+    transforms : mapping of str to {"log", "linear"}
+        How numeric predictors enter.
+    intervals : sequence of float, optional
+        For Cox models, boundaries of time, in the duration's unit: greater than 0, increasing, and inside the
+        duration's public bounds.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key.
+
+    Examples
+    --------
+    >>> from dpsynth import Column
+    >>> urea = Column(name="urea", kind="continuous", lower=1, upper=300, scale="log")
+    >>> schema = Schema(columns=(urea, Column(name="age", kind="integer", lower=18, upper=99),
+    ...                          Column(name="death", kind="binary", categories=(0, 1))))
+    >>> study = Study(model="death ~ age + urea", units={"age": 10})
+    >>> study.label, study.effects(schema).formula(schema)
+    ('death', 'logistic: death ~ age + log(urea)')
+    """
+
+    model: str
+    name: str | None = None
+    units: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    transforms: dict[str, Literal["log", "linear"]] = Field(default_factory=dict)
+    intervals: Annotated[tuple[float, ...] | None, BeforeValidator(listed)] = None
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            raise InputError(one_sentence(problem, tuple(type(self).model_fields))) from None
+
+    @field_validator("model")
+    @classmethod
+    def _is_read(cls, model: str) -> str:
+        ModelText.read(model)
+        return model
+
+    @field_validator("name")
+    @classmethod
+    def _is_one_line(cls, name: str | None) -> str | None:
+        # a name stands in tables, in headings and as a key of reports
+        if name is not None and not (name.strip() == name and name and name.isprintable()):
+            raise ValueError(f"must be one line of text without blanks around it, got {name!r}")
+        return name
+
+    @field_validator("intervals")
+    @classmethod
+    def _increase(cls, intervals: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if intervals is not None and not intervals:
+            raise ValueError("at least one boundary of time is needed")
+        if intervals is not None and len(intervals) > _MOST_BOUNDARIES:
+            raise ValueError(f"there are at most {_MOST_BOUNDARIES} boundaries of time, got {len(intervals)}")
+        if intervals is not None and not all(a < b for a, b in pairwise((0.0, *intervals))):
+            shown = ", ".join(f"{boundary:g}" for boundary in intervals)
+            raise ValueError(f"boundaries must be greater than 0 and increase, got {shown}")
+        return intervals
+
+    @classmethod
+    def read(cls, given: object) -> Self:
+        """Return the study that a text, a mapping with the keys of a study, or a study stands for.
+
+        Raises
+        ------
+        InputError
+            One sentence that names the key.
+
+        Examples
+        --------
+        >>> Study.read("death ~ age") == Study.read({"model": "death ~ age"})
+        True
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str):
+            return cls(model=given)
+        if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
+            return cls(**given)
+        raise InputError(f"a study must be a text, a mapping of keys or a Study, got {given!r:.80}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that were given a value, as :meth:`read` takes them.
+
+        Examples
+        --------
+        >>> Study(model="death ~ age", units={"age": 10}).to_dict()
+        {'model': 'death ~ age', 'units': {'age': 10.0}}
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @property
+    def label(self) -> str:
+        """Its name, by default that of the outcome."""
+        return ModelText.read(self.model).outcome.column if self.name is None else self.name
+
+    @property
+    def is_survival(self) -> bool:
+        """Whether its outcome is a time until an event."""
+        return ModelText.read(self.model).duration is not None
+
+    def effects(self, schema: Schema) -> EffectsModel:
+        """Return the regression for a schema, checked against it.
+
+        Raises
+        ------
+        InputError
+            If a column is not one of the schema's or not of the right kind; if the outcome or the duration is
+            derived, or a predictor is computed from them; if ``units`` or
+            ``transforms`` name something else than a numeric predictor, or contradict the text; if there is
+            no term or there are more than ``MAX_TERMS``; if ``intervals`` do not fit.
+        """
+        try:
+            model = self._transformed(EffectsModel.parse(self.model, schema), schema)
+            self._check(model, schema)
+        except InputError as problem:
+            raise InputError(f"study {self.label!r}: {problem}") from None
+        return model
+
+    def _transformed(self, model: EffectsModel, schema: Schema) -> EffectsModel:
+        """The model with its units, and with logarithms where the scale or ``transforms`` ask for them."""
+        numeric = {column.name: column for column in model.columns(schema) if column.is_numeric}
+        for name, transform in self.transforms.items():
+            schema.column(name)
+            if name not in numeric:
+                raise InputError(f"transforms name {name!r}, which is not a numeric predictor of the model")
+            if transform == "linear" and name in model.logs:
+                raise InputError(f"the model takes the logarithm of {name!r}, and transforms say linear")
+        asked = [name for name in numeric if self.transforms.get(name, numeric[name].scale) == "log"]
+        return replace(model, logs={*model.logs, *asked}, units=self.units)
+
+    def _check(self, model: EffectsModel, schema: Schema) -> None:
+        told = {name for name in (model.outcome, model.duration) if name is not None}
+        for name in told:
+            if schema.column(name).derived is not None:
+                raise InputError(
+                    f"{name!r} is a derived column, which can only be a predictor; declare it without a "
+                    "formula, as a column of the table"
+                )
+        for column in model.columns(schema):
+            used = sorted(inputs_of(column.name, schema.formulas) & told)
+            if used:
+                raise InputError(
+                    f"{column.name!r} is computed from {used[0]!r}, which the model explains; leave it out"
+                )
+        model.check(schema)
+        size = len(model_terms(schema, model))
+        if not 1 <= size <= MAX_TERMS:
+            raise InputError(f"the model must have from 1 to {MAX_TERMS} terms, got {size:,}")
+        if self.intervals is None:
+            return
+        if model.duration is None:
+            raise InputError(f"intervals are for cox models only, got a {model.kind} model")
+        duration = schema.column(model.duration)
+        lower, upper = float(duration.lower or 0.0), float(duration.upper or 0.0)
+        outside = [boundary for boundary in self.intervals if not lower < boundary < upper]
+        if outside:
+            raise InputError(
+                f"intervals must lie between the bounds {lower:g} and {upper:g} of {model.duration!r}, "
+                f"got {outside[0]:g}"
+            )
+
+
+def read_studies(given: Sequence[object], schema: Schema | None = None) -> tuple[Study, ...]:
+    """Return the studies of a list of texts, mappings and studies.
+
+    Parameters
+    ----------
+    schema : Schema, optional
+        Checks each study, if it is given; labels do not need it.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read or does not fit the schema, or two have the same label.
+
+    Examples
+    --------
+    >>> found = read_studies(["death ~ age", {"model": "death ~ age + sex", "name": "adjusted"}])
+    >>> [study.label for study in found]
+    ['death', 'adjusted']
+    """
+    if not isinstance(given, list | tuple):
+        raise InputError(f"studies must be a list of studies, got {given!r:.80}")
+    studies: list[Study] = []
+    for number, entry in enumerate(given, start=1):
+        try:
+            study = Study.read(entry)
+        except InputError as problem:
+            raise InputError(f"study {number}: {problem}") from None
+        if study.label in [other.label for other in studies]:
+            raise InputError(f"two studies are called {study.label!r}; give one of them another name")
+        if schema is not None:
+            study.effects(schema)
+        studies.append(study)
+    return tuple(studies)

@@ -1,0 +1,192 @@
+"""The terms of a regression: one for each coefficient, fixed by the public schema, and their values.
+
+Numeric columns enter in their own units or per increment, or as logarithms per doubling; categories by
+treatment coding against the *first declared* category; ordinal columns as a linear trend over their ranks 0,
+1, 2 and so on. The terms of every table are the same, whatever its records hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.studies.logarithm import logarithms
+from dpsynth.studies.model import EffectsModel
+from dpsynth.table.derived import derived_values
+from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import numeric_values
+
+Floats = NDArray[np.float64]
+
+#: more coefficients than this are not fitted: neither the table nor the plot could be read
+MAX_TERMS = 200
+
+#: what a coefficient of a logarithm is for: twice as much
+DOUBLING = 2.0
+
+
+@dataclass(frozen=True)
+class Term:
+    """One coefficient of a regression.
+
+    Attributes
+    ----------
+    name : str
+        As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"``, ``"sex: M vs F"`` or
+        ``"stage (per rank)"``.
+    column : str
+    category : int or None
+        Position of the category among the declared ones; None for a numeric or ordinal column.
+    increment : float
+        What one unit of the coefficient is, in the column's unit; 1 for categories and ranks. For a
+        logarithm, how many times as much.
+    log : bool
+        Whether the column enters as its logarithm.
+    two_valued : bool
+        Whether it takes two values, as an indicator of a category and an integer from 0 to 1 do.
+    """
+
+    name: str
+    column: str
+    category: int | None = None
+    increment: float = 1.0
+    log: bool = False
+    two_valued: bool = False
+
+    def values(self, numbers: Floats) -> Floats:
+        """Values of the term, of the same shape; NaN where missing.
+
+        Parameters
+        ----------
+        numbers : ndarray
+            What :func:`column_values` gives for its column.
+        """
+        if self.category is not None:
+            return np.where(np.isnan(numbers), np.nan, numbers == self.category)
+        return numbers / (math.log(self.increment) if self.log else self.increment)
+
+
+def default_increment(column: Column) -> float:
+    """Return what a coefficient of a numeric column is for: one of its own units, if that is a useful step.
+
+    Where the public range is less than 2 units or more than 150, it is the power of ten at or below a tenth
+    of the range: an odds ratio of 1.00000 for one platelet tells nobody anything.
+
+    Examples
+    --------
+    >>> default_increment(Column(name="age", kind="integer", lower=18, upper=110, unit="years"))
+    1.0
+    >>> default_increment(Column(name="platelets", kind="continuous", lower=0, upper=1e6))
+    100000.0
+    """
+    span = float(column.upper or 0.0) - float(column.lower or 0.0)
+    if 2.0 <= span <= 150.0 or (column.kind == "integer" and span < 2.0):
+        return 1.0
+    return 10.0 ** math.floor(math.log10(span / 10.0) + 1e-9)
+
+
+def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
+    """Return every coefficient of a model but the intercept, from the public schema alone.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.1, upper=20),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M")),
+    ...                          Column(name="death", kind="binary", categories=(0, 1))))
+    >>> model = EffectsModel.parse("death ~ log(creatinine) + sex", schema)
+    >>> [term.name for term in model_terms(schema, model)]
+    ['creatinine (per doubling)', 'sex: M vs F']
+    """
+    found: list[Term] = []
+    for column in model.columns(schema):
+        if column.is_numeric:
+            log = column.name in model.logs
+            increment = float(model.units.get(column.name, DOUBLING if log else default_increment(column)))
+            name = _log_name(column, increment) if log else _numeric_name(column, increment)
+            found.append(Term(name, column.name, None, increment, log, _is_two_valued(column)))
+        elif column.is_ordinal:
+            two_valued = len(column.categories) == 2
+            found.append(Term(f"{column.name} (per rank)", column.name, two_valued=two_valued))
+        else:
+            reference = column.categories[0]
+            found += [
+                Term(f"{column.name}: {category} vs {reference}", column.name, code, two_valued=True)
+                for code, category in enumerate(column.categories)
+                if code
+            ]
+    return tuple(found)
+
+
+def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool = False) -> Floats:
+    """Numbers of a column as a regression takes them, shape (n,); NaN where missing.
+
+    A number or its natural logarithm, or the position of a category among the declared ones.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of n rows
+        Conformed to ``schema``; other columns are not needed, but for the inputs of a derived column that the
+        frame lacks.
+    """
+    column = schema.column(name)
+    if column.derived is not None and name not in frame.columns:
+        numbers = derived_values(name, frame, schema.formulas, schema.columns)
+    else:
+        numbers = numeric_values(column, frame[name])
+    return logarithms(column, numbers) if log else numbers
+
+
+def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> Floats:
+    """Values of the terms, without an intercept.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        Of length p.
+    frame : pandas.DataFrame of n rows
+        Conformed to ``schema``; other columns than those of the terms are not needed.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        A number or its logarithm in increments, a rank, or 0 and 1 for a category; NaN where missing.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.5, upper=20),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"), missing=True)))
+    >>> found = [Term("creatinine (per doubling)", "creatinine", None, 2.0, True),
+    ...          Term("sex: M vs F", "sex", 1)]
+    >>> term_values(schema, found, pd.DataFrame({"creatinine": [1.0, 8.0], "sex": ["M", None]})).round(9)
+    array([[ 0.,  1.],
+           [ 3., nan]])
+    """
+    of = {(t.column, t.log): column_values(schema, t.column, frame, log=t.log) for t in terms}
+    values = np.empty((len(frame), len(terms)))
+    for position, term in enumerate(terms):
+        values[:, position] = term.values(of[term.column, term.log])
+    return values
+
+
+def _is_two_valued(column: Column) -> bool:
+    """Whether a numeric column takes two values."""
+    span = float(column.upper or 0.0) - float(column.lower or 0.0)
+    return column.kind == "integer" and span == (column.step or 1.0)
+
+
+def _numeric_name(column: Column, increment: float) -> str:
+    if increment == 1.0:
+        return f"{column.name} ({column.unit})" if column.unit else column.name
+    # 10 of a unit like 1000/mm3 would read as one number
+    times = " ×" if column.unit and column.unit[0].isdigit() else ""
+    unit = f"{times} {column.unit}" if column.unit else ""
+    return f"{column.name} (per {increment:,.10g}{unit})"
+
+
+def _log_name(column: Column, fold: float) -> str:
+    return f"{column.name} (per {'doubling' if fold == DOUBLING else f'{fold:,.10g}-fold'})"

@@ -1,0 +1,198 @@
+"""Ready-made settings: public rules for batch sizes, and the thesis's baseline."""
+
+from __future__ import annotations
+
+import math
+
+from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.releases.votes import VotesRelease, group_count
+from dpsynth.synthesis.budget import Shares
+from dpsynth.table.schema import Schema
+
+#: From so many records on, where their number is public, critic steps improve a prior that has tables alone.
+_STEPS_FROM = 10_000
+#: From so many on, steps are worth a part of what tables have.
+_MANY_STEPS = 1000
+#: Noise of a moment above which moments of all pairs are not worth their share.
+_MOST_NOISE = 0.2
+#: Groups below which votes tell too little.
+_FEWEST_GROUPS = 35
+#: Numbers of all columns together whose products can be fitted in seconds.
+_MOST_NUMBERS = 300
+
+
+def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
+    """Whether moments of all pairs of columns are bought where nobody says: where their noise is small.
+
+    A moment is a mean of products of two standardised numbers, so about a correlation. Its noise is taken
+    as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta), and with a
+    number for each ordered column, each category and each missing value. More than 300 such numbers take too
+    long to fit.
+
+    Parameters
+    ----------
+    schema : Schema
+    n : float or None
+        Public number of records. None where it is private: what is bought, and with it the total variation,
+        must not depend on a noisy count, and moments are bought.
+    epsilon : float or None
+        None: no noise.
+    delta : float
+    share : float
+        Of mu squared, for the moments.
+
+    Examples
+    --------
+    >>> from dpsynth.table import Column
+    >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(30))
+    >>> [buys_moments(Schema(columns=columns), n, 3.0, 1e-5, 0.1) for n in (300, 3000)]
+    [False, True]
+    """
+    if len(schema) < 3:
+        return False
+    sizes = [
+        1 + len(column.special) + column.missing if column.is_numeric else len(column.categories)
+        for column in schema.columns
+    ]
+    if sum(sizes) > _MOST_NUMBERS:
+        return False
+    if epsilon is None or n is None:
+        return True
+    products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
+    return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
+
+
+def buys_votes(n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
+    """Whether votes for groups of draws are bought where nobody says, beside moments.
+
+    They are where there are groups enough to tell draws apart, each with more records than noise:
+    n mu sqrt(share / 2) / 8 of at least 35 (`dpsynth.releases.votes.group_count`). Declared studies, which
+    take a part of everything, are not counted in.
+
+    Parameters
+    ----------
+    n : float or None
+        Public number of records; None where it is private, and votes are bought.
+    epsilon : float or None
+        None: no noise.
+    delta : float
+    share : float
+        Of mu squared, for the votes.
+
+    Examples
+    --------
+    >>> buys_votes(1000, 3.0, 1e-5, 0.1), buys_votes(4000, 3.0, 1e-5, 0.1)
+    (False, True)
+    """
+    if epsilon is None or n is None:
+        return True
+    noise_std = VotesRelease.l2_sensitivity * analytic_sigma(epsilon, delta) / math.sqrt(share)
+    return group_count(n, noise_std) >= _FEWEST_GROUPS
+
+
+def critic_steps(n: float | None, *, prior: bool, moments: bool) -> int:
+    """How many critic steps are made where nobody says: none where they do not improve the draws.
+
+    Where moments are bought, the critic is solved in one shot, and steps on top of that made every table of
+    records worse that was tried. Without them steps improve a prior's draws on large tables, and without a
+    prior there is no other generator.
+
+    Parameters
+    ----------
+    n : float or None
+        Public number of records; None where it is private.
+    prior, moments : bool
+        What else the fit may buy.
+
+    Examples
+    --------
+    >>> critic_steps(36_000, prior=True, moments=True), critic_steps(36_000, prior=True, moments=False)
+    (0, 4000)
+    >>> critic_steps(4000, prior=True, moments=False), critic_steps(4000, prior=False, moments=False)
+    (0, 1000)
+    """
+    if not prior:
+        return 1000
+    return 4000 if n is not None and n >= _STEPS_FROM and not moments else 0
+
+
+def shares(steps: int, votes: bool = False) -> Shares:
+    """Shares of the budget where nobody says: many critic steps, or votes, have a part of the tables'.
+
+    Examples
+    --------
+    >>> shares(200).tables, shares(0, votes=True).tables, shares(4000).tables
+    (0.6, 0.5, 0.4)
+    """
+    if steps >= _MANY_STEPS:
+        return Shares(tables=0.4)
+    return Shares(tables=0.5) if votes else Shares()
+
+
+def training(n: float) -> TrainingSettings:
+    """Architecture and optimiser where nobody says: wider critics where there are more records.
+
+    Examples
+    --------
+    >>> training(4000).critic_hidden, training(36_000).critic_hidden
+    ((32, 32), (64, 64))
+    """
+    return TrainingSettings(critic_hidden=(64, 64)) if n >= _STEPS_FROM else TrainingSettings()
+
+
+def batch_size(preset: str | None, n: float) -> int:
+    """Expected batch from the public number of records: a quarter, at most 2,048 (healthgan: a tenth).
+
+    Examples
+    --------
+    >>> batch_size(None, 3937), batch_size(None, 36_000), batch_size("healthgan", 2085)
+    (984, 2048, 208)
+    """
+    if preset == "healthgan":
+        return max(int(n // 10), 1)
+    return max(min(int(n // 4), 2048), 1)
+
+
+def healthgan(schema: Schema) -> TrainingSettings:
+    """HealthGAN as in Pedersen (2022), section 3.3, for a table with SDV-encoded columns.
+
+    Generator 100 -> 2d -> floor(1.5 d) -> d (ReLU, sigmoid), latent U(0, 1); critic d-64-128-256-1 with
+    LeakyReLU 0.2; 5 critic steps for one generator step; penalty weight 10 at points between records and
+    generated points; Adam with rate 1e-4 and betas 0.5, 0.9; no averaging.
+
+    Examples
+    --------
+    >>> from dpsynth.table import Column
+    >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(12))
+    >>> healthgan(Schema(columns=columns)).generator_hidden
+    (24, 18)
+    """
+    d = len(schema)
+    return TrainingSettings(
+        critic_hidden=(64, 128, 256),
+        generator_hidden=(2 * d, max(int(1.5 * d), 1)),
+        activation="leaky_relu",
+        slope=0.2,
+        critic_constraint="none",
+        bjorck_steps=0,
+        penalty="data",
+        penalty_weight=10.0,
+        critic_steps=5,
+        critic_learning_rate=1e-4,
+        generator_learning_rate=1e-4,
+        beta_1=0.5,
+        beta_2=0.9,
+        average=0.0,
+        latent=100,
+        latent_law="uniform",
+    )
+
+
+def describe_sensitivity(settings: TrainingSettings, noise_shape: str) -> str:
+    """One phrase for the ledger: how a critic step's sensitivity is known."""
+    if settings.clip_norm is not None:
+        return f"per-record clipping at {settings.clip_norm:g}"
+    penalty = ", plus the tight bound of Theorem 3.1.3" if settings.penalty == "data" else ""
+    bounds = f"Theorem 3.1.1 and Lipschitz bounds{penalty}"
+    return f"proved each step from the critic's weights ({bounds}), {noise_shape}"

@@ -1,0 +1,200 @@
+"""Tables from redrawn releases: what an analyst needs to see how far the noise for privacy may be off.
+
+All samples of one released model share its noise, so that none of them, nor all together, tells how large it
+is. Here every table comes from a model of its own, whose releases are redrawn (a parametric bootstrap, Efron
+and Tibshirani 1993, section 6.5): as many records as the real table has are drawn from the released model,
+they are counted as the real ones were, noise of the same scale is added, and the counts are cleaned and
+fitted by the same code. The tables then differ from each other as another sample of the population, read with
+other noise, would differ from this one, and `dpsynth.combine` makes an interval of that. Tables that
+know of the noise are the idea of Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference
+with differentially private synthetic data", who draw them from a Bayesian posterior.
+
+Everything here is a function of released numbers: post-processing, free of privacy cost. What is *not*
+redrawn is kept as it was released: the choice of the prior's edges and of its bins, what moments are of and
+what votes are for, the number of records where it is a noisy count, and a trained generator's weights.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.errors import InputError
+from dpsynth.model.base_model.factors import fit_factors
+from dpsynth.model.base_model.network import Prior
+from dpsynth.model.columns.marginals import estimate_marginals
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.rejection import Acceptance
+from dpsynth.model.reweighting.fit_reweighting import tilted
+from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Bins
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.moments import MomentsRelease
+from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.tables import TablesRelease
+from dpsynth.releases.votes import VotesRelease
+from dpsynth.studies.outcomes import redrawn
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.marginals import Marginals
+from dpsynth.table.rules import Rule
+
+#: Evenly drawn records of the prior for each one that is taken from among them, with replacement.
+_POOL = 4
+#: Records that agree with the redrawn marginals together, for each one of a table. A table's own sampling
+#: noise falls short of that of independent records by one part in so many.
+_AMONG = 20
+
+
+def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
+    """Another model of the same population, as another sample and other noise would have given it.
+
+    Parameters
+    ----------
+    model : GeneratorModel
+        With released marginals.
+    rng : numpy Generator
+
+    Returns
+    -------
+    GeneratorModel
+        Marginals, the prior's tables, moments and votes are redrawn together, from one sample of records;
+        edges, bins, features, groups and a generator's weights are those of ``model``. Where waves told
+        nothing, the model has none, and neither have its tables.
+
+    Raises
+    ------
+    InputError
+        If the model has no released marginals, or was saved by a version that did not keep their noise.
+    """
+    marginals, prior = _measured(model)
+    frame = _records(marginals, prior, rng)
+    encoder = model.encoder
+    again = _marginals(encoder, marginals, frame, rng)
+    return dataclasses.replace(
+        model,
+        encoder=Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical),
+        prior=None if prior is None else _prior(prior, again, frame, rng),
+    )
+
+
+def redrawn_tables(
+    model: GeneratorModel,
+    m: int,
+    n: int,
+    seed: int | None,
+    *,
+    study: FittedStudy | None = None,
+    where: Sequence[Rule] = (),
+    record: Acceptance | None = None,
+) -> Iterator[pd.DataFrame]:
+    """``m`` tables of ``n`` records, each from a redrawn model of its own, or for a declared study.
+
+    The records of a table are as good as independent draws of its model: the variance that an analysis
+    computes from one table is then the variance that tables of one model have. (Tables of
+    :meth:`GeneratorModel.sample` agree with the released numbers more closely than independent records do,
+    and the rule for combining would take away more than there is.)
+
+    For a declared study the released model draws the predictors, and the outcome is drawn anew from the
+    study's regression, whose coefficients are drawn for each table from what is known of them: the posterior
+    predictive distribution of a Bayesian who holds the private estimates.
+
+    Table k depends on ``seed`` and k alone, not on ``m``. Parameters are those of
+    :meth:`GeneratorModel.blocks`.
+    """
+    if study is None:
+        _measured(model)
+    for stream in np.random.SeedSequence(seed).spawn(m):
+        rng = np.random.default_rng(stream)
+        if study is None:
+            blocks = redraw(model, rng).blocks(n, rng, among=_AMONG, where=where, record=record)
+        else:
+            beta = rng.multivariate_normal(study.beta, study.covariance)
+            answer = partial(redrawn, study.design, beta, rng=rng)
+            blocks = model.blocks(n, rng, where=where, record=record, redrawn=answer)
+        yield pd.concat(list(blocks), ignore_index=True)
+
+
+def _measured(model: GeneratorModel) -> tuple[Marginals, Prior | None]:
+    """What a model was measured to be, if its noise is known."""
+    marginals = model.encoder.marginals
+    if marginals is None:
+        raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")
+    if model.prior is not None and model.prior.noise_std is None:
+        raise InputError(
+            "the model was saved by an earlier version of dpsynth, which did not keep what redrawing its "
+            "tables takes; sample() works as before, and a model that is fitted now can be redrawn"
+        )
+    return marginals, model.prior
+
+
+def _records(marginals: Marginals, prior: Prior | None, rng: np.random.Generator) -> pd.DataFrame:
+    """As many records as the real table has, independent draws of the released model."""
+    n = max(round(marginals.n), 1)
+    if prior is None:
+        cells = np.stack([rng.choice(len(p), size=n, p=p) for p in marginals.probabilities], axis=1)
+    else:
+        # Draws of the prior are more even than independent ones; a choice with replacement undoes that.
+        bins = prior.sample(_POOL * n, rng)
+        cells = prior.cells_of(bins[rng.integers(len(bins), size=n)], rng)
+    # Anywhere in their cells: columns of many values are also counted value by value.
+    columns = zip(marginals.grids, cells.T, rng.random(cells.T.shape), strict=True)
+    return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
+
+
+def _marginals(
+    encoder: Encoder, marginals: Marginals, frame: pd.DataFrame, rng: np.random.Generator
+) -> Marginals:
+    release = MarginalsRelease(
+        schema=encoder.schema,
+        n=marginals.n,
+        noise_multiplier=marginals.noise_multiplier,
+        counted=marginals.counting,
+    )
+    records = FrameRecords(frame)
+    with records.opened():  # nobody's records
+        noisy = release(records, rng)
+    return estimate_marginals(release, noisy, marginals.grids)
+
+
+def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.Generator) -> Prior:
+    binnings = tuple(
+        Binning.from_labels(binning.labels, p)
+        for binning, p in zip(prior.binnings, again.probabilities, strict=True)
+    )
+    bins = Bins(again.grids, binnings, again.n)
+    std, columns = prior.noise_std or 0.0, len(prior.factors)
+    plan = partial(TablesRelease.plan, columns, three_way=prior.outcome_counted)
+    sensitivity = plan(noise_multiplier=None).l2_sensitivity
+    tables = plan(noise_multiplier=std / sensitivity if std else None).of(bins, prior.families)
+    records = FrameRecords(frame)
+    with records.opened():
+        counts = tables(records, rng) if columns else {}
+    tables_again = dataclasses.replace(
+        prior,
+        binnings=binnings,
+        cells=again.probabilities,
+        factors=fit_factors(prior.families, counts, bins, std),
+        missing_law=again.missing_law,
+        weighting=None,
+    )
+    refined = tables_again
+    with records.opened():
+        if prior.tilt is not None:
+            tilt = prior.tilt
+            # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
+            multiplier = tilt.noise_std * bins.n / tilt.features.cap
+            moments = MomentsRelease(noise_multiplier=multiplier or None).of(bins, tilt.features)
+            refined = tilted(refined, moments(records, rng), rng)
+        if prior.weighting is not None:
+            weighting, waves = prior.weighting, prior.weighting.waves
+            multiplier = weighting.noise_std / VotesRelease.l2_sensitivity
+            release = VotesRelease(noise_multiplier=multiplier or None)
+            votes = release.of(bins, weighting.groups, None if waves is None else waves.features)
+            refined = weighted(refined, votes(records, rng), rng)
+    return refined

@@ -1,0 +1,303 @@
+import itertools
+import math
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.accounting.events.events import gaussian_event, training_event
+from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.tv_bounds import (
+    bretagnolle_huber,
+    chained_composition,
+    gaussian_tv,
+    group,
+    kl_tv,
+    laplace_tv,
+    naive_composition,
+    parallel_composition,
+    pinsker,
+    sampled_gaussian_kl,
+    sampled_gaussian_tv,
+    subsampled,
+)
+from dpsynth.errors import InputError
+
+tvs = st.floats(0.0, 1.0)
+
+
+def distance(p, q):
+    """Total variation of two lists of probabilities."""
+    return sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+
+
+def pairs_of_distributions(size):
+    """Two distributions over ``size`` outcomes."""
+    weights = st.lists(st.floats(1e-3, 1.0), min_size=size, max_size=size)
+    return st.tuples(*[weights.map(lambda w: [x / sum(w) for x in w])] * 2)
+
+
+# mechanisms (Theorems 11 to 13)
+
+
+def test_golden_values_of_the_mechanisms():
+    """A lost factor 2, or a std where a variance stands (values: Jia 2023, sections 3 and 4.5)."""
+    assert laplace_tv(1.0) == pytest.approx(0.39347, abs=5e-6)
+    assert gaussian_tv(math.sqrt(2)) == pytest.approx(0.27633, abs=5e-6)
+    assert gaussian_tv(1.0) == pytest.approx(0.38292, abs=5e-6)
+
+
+@pytest.mark.parametrize(("scale", "sensitivity"), [(1.0, 1.0), (0.3, 2.0), (40.0, 1.5)])
+def test_mechanisms_agree_with_half_the_area_between_the_densities(scale, sensitivity):
+    """A closed form that is not the integral of |p - q| / 2."""
+    middle = sensitivity / 2
+    for closed, log_density in (
+        (laplace_tv, lambda x: -abs(x) / scale - mpmath.log(2 * scale)),
+        (gaussian_tv, lambda x: -(x**2) / (2 * scale**2) - mpmath.log(scale * mpmath.sqrt(2 * mpmath.pi))),
+    ):
+        # p > q exactly left of the middle, so the distance is the mass of p - q there
+        points = [-mpmath.inf, -scale, 0, middle]
+        area = mpmath.quad(lambda x, f=log_density: mpmath.exp(f(x)) - mpmath.exp(f(x - sensitivity)), points)
+        assert closed(scale, sensitivity) == pytest.approx(float(area), rel=1e-9)
+
+
+def test_many_numbers_cost_their_l2_change():
+    """Theorem 13 in another norm: d Gaussians of change c each are one of change c sqrt(d)."""
+    joint = Profile([gaussian_event(2.0, count=9)]).tv()
+    assert gaussian_tv(2.0, math.sqrt(9.0)) == pytest.approx(joint, rel=1e-12)
+
+
+def test_mechanisms_at_the_extremes():
+    """Cancellation at a tiny sensitivity, overflow at a tiny scale, or a cost without a change."""
+    assert laplace_tv(1.0, 1e-20) == pytest.approx(5e-21, rel=1e-12)
+    assert gaussian_tv(1.0, 1e-20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-12)
+    for mechanism in (laplace_tv, gaussian_tv):
+        assert mechanism(1e-300, 1e300) == 1.0
+        assert mechanism(math.inf, 1e300) == 0.0
+        assert mechanism(1.0, 0.0) == 0.0
+
+
+# KL divergence of a sampled Gaussian
+
+
+def naive_kl(z, q):
+    """Both divergences by adaptive quadrature with 40 digits; panels end where the integrands bend."""
+    with mpmath.workdps(40):
+        z, q = mpmath.mpf(z), mpmath.mpf(q)
+        bend = 0.5 + z**2 * mpmath.log((1 - q) / q) if q < 1 else mpmath.mpf(0)
+        points = {c + d * z for c in (0, 1) for d in (-30, -10, -3, 0, 3, 10, 30)} | {2 + 30 * z}
+        points |= {bend + d * z**2 for d in (-10, -3, 0, 3, 10) if -30 * z < bend + d * z**2 < 2 + 30 * z}
+
+        def absent(x):
+            return mpmath.npdf(x, 0, z)
+
+        def present(x):
+            return (1 - q) * mpmath.npdf(x, 0, z) + q * mpmath.npdf(x, 1, z)
+
+        def loss(x):
+            exponent = (2 * x - 1) / (2 * z**2)
+            return exponent if q == 1 else mpmath.log1p(q * mpmath.expm1(exponent))
+
+        return (
+            float(mpmath.quad(lambda x: present(x) * loss(x), sorted(points))),
+            float(mpmath.quad(lambda x: -absent(x) * loss(x), sorted(points))),
+        )
+
+
+CORNERS = [
+    (0.1, 1e-6),
+    (0.1, 1 - 1e-9),
+    (0.3, 0.01),
+    (1.0, 1e-6),
+    (1.1, 256 / 60000),
+    (1000.0, 1e-6),
+    (1000.0, 0.9),
+]
+
+
+@pytest.mark.parametrize(
+    ("z", "q"),
+    [
+        *CORNERS,
+        *(
+            pytest.param(z, q, marks=pytest.mark.slow)
+            for z, q in itertools.product(
+                (0.1, 0.2, 0.5, 2.0, 30.0, 1000.0), (1e-6, 1e-3, 0.1, 0.9, 1 - 1e-9, 1.0)
+            )
+            if (z, q) not in CORNERS
+        ),
+    ],
+)
+def test_kl_agrees_with_quadrature(z, q):
+    """Too few nodes at small noise, cancellation at small sampling, or the two directions exchanged."""
+    kl = sampled_gaussian_kl(z, q)
+    present_absent, absent_present = naive_kl(z, q)
+    assert kl.present_absent == pytest.approx(present_absent, rel=1e-10)
+    assert kl.absent_present == pytest.approx(absent_present, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("z", "q", "steps", "bound"),
+    [(1.1, 256 / 60000, 3525, 0.14304), (1.0, 0.01, 1000, 0.20471), (0.8, 0.005, 1000, 0.15077)],
+)
+def test_golden_values_of_a_training_run(z, q, steps, bound):
+    """The wrong direction (the paper takes the larger), or a bound below the exact value."""
+    kl = sampled_gaussian_kl(z, q)
+    assert pinsker(steps * kl.largest) == pytest.approx(bound, abs=6e-6)
+    assert sampled_gaussian_tv(z, q, steps, direction="largest") == pytest.approx(bound, abs=6e-6)
+    exact = Profile([training_event(z, q, steps)]).tv()
+    assert exact < sampled_gaussian_tv(z, q, steps) < bound
+    if steps == 3525:
+        assert (kl.smallest, kl.largest) == pytest.approx((1.15227e-5, 1.16091e-5), rel=1e-5)
+        assert kl.largest == kl.present_absent
+
+
+def test_without_sampling_kl_is_the_gaussians_own():
+    """A special case at q = 1 that does not continue the quadrature below it."""
+    for z in (0.1, 1.0, 50.0):
+        whole, nearly = sampled_gaussian_kl(z, 1.0), sampled_gaussian_kl(z, 1 - 2**-53)
+        assert whole.smallest == whole.largest == pytest.approx(1 / (2 * z**2), rel=1e-14)
+        assert nearly.present_absent == pytest.approx(whole.largest, rel=1e-10)
+
+
+@pytest.mark.parametrize("q", [1e-300, 1e-6, 0.3, 1 - 1e-16])
+def test_kl_is_continuous_where_the_gaussians_separate(q):
+    """A limit for tiny noise that does not meet the quadrature at the switch, z = 0.01."""
+    limit, quadrature = sampled_gaussian_kl(0.01, q), sampled_gaussian_kl(math.nextafter(0.01, 1.0), q)
+    assert limit.present_absent == pytest.approx(quadrature.present_absent, rel=1e-11)
+    assert limit.absent_present == pytest.approx(quadrature.absent_present, rel=1e-11)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    z=st.floats(-300, 300).map(lambda e: 10.0**e),
+    q=st.one_of(st.floats(0.0, 1.0), st.floats(-300, 0).map(lambda e: 10.0**e)),
+    factor=st.floats(1.01, 3.0),
+)
+def test_kl_falls_with_noise_and_grows_with_sampling(z, q, factor):
+    """NaN, a negative value, an overflow, or a jump anywhere."""
+    kl, noisier, rarer = (sampled_gaussian_kl(a, b) for a, b in ((z, q), (factor * z, q), (z, q / factor)))
+    for direction in ("present_absent", "absent_present"):
+        here = getattr(kl, direction)
+        assert here >= 0.0
+        assert getattr(noisier, direction) <= here * (1 + 1e-9)
+        assert getattr(rarer, direction) <= here * (1 + 1e-9)
+    assert 0.0 <= kl_tv(kl.smallest) <= kl_tv(kl.largest) <= 1.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(pair=pairs_of_distributions(5))
+def test_kl_in_either_direction_bounds_the_distance(pair):
+    """A bound below the truth: a lost factor, or one that holds in one direction only."""
+    for p, q in (pair, pair[::-1]):
+        kl = max(0.0, math.fsum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
+        assert distance(p, q) <= min(pinsker(kl), bretagnolle_huber(kl)) + 1e-7
+        assert kl_tv(kl) == min(pinsker(kl), bretagnolle_huber(kl))
+
+
+def test_kl_bounds_cross_at_1594():
+    """Pinsker where Bretagnolle-Huber is smaller (the paper waits until 2), or a bound above 1."""
+    assert pinsker(1.593) < bretagnolle_huber(1.593) and pinsker(1.594) > bretagnolle_huber(1.594)
+    assert kl_tv(1.8) == bretagnolle_huber(1.8) < pinsker(1.8)
+    assert pinsker(10.0) > 1.0 == kl_tv(1e9) == kl_tv(math.inf)
+    assert kl_tv(1e-30) == pytest.approx(math.sqrt(5e-31), rel=1e-14)
+
+
+# composition
+
+
+@settings(max_examples=40, deadline=None)
+@given(first=pairs_of_distributions(3), second=pairs_of_distributions(4))
+def test_two_releases_stay_below_the_naive_composition(first, second):
+    """A composition below the distance of the product distributions."""
+    joint = [[a * b for a in x for b in y] for x, y in zip(first, second, strict=True)]
+    assert distance(*joint) <= naive_composition([distance(*first), distance(*second)]) + 1e-12
+
+
+@settings(max_examples=40, deadline=None)
+@given(values=st.lists(tvs, max_size=6), more=tvs)
+def test_naive_composition_agrees_with_the_product(values, more):
+    """A term lost, an order that matters, or a release that lowers the total."""
+    total = naive_composition(values)
+    assert total == pytest.approx(1 - math.prod(1 - tv for tv in values), abs=1e-14)
+    assert total <= naive_composition([*values, more]) + 1e-15 and 0.0 <= total <= 1.0
+    assert naive_composition(reversed(values)) == pytest.approx(total, abs=1e-14)
+
+
+def test_naive_composition_at_the_extremes():
+    """Tiny values lost to rounding, or an error where a release gives all away."""
+    assert naive_composition([1e-20] * 1000) == pytest.approx(1e-17, rel=1e-12)
+    assert naive_composition([0.3, 1.0]) == naive_composition([1e-3] * 100_000) == 1.0
+    assert naive_composition([]) == 0.0
+
+
+def test_parallel_composition_counts_every_part_that_changes():
+    """The paper's maximum for a record that moves: two randomised responses change, not one."""
+    assert parallel_composition([0.1, 0.3, 0.2]) == 0.3
+
+    def reveal(tv, there):
+        return [tv if there else 0.0, 0.0 if there else tv, 1 - tv]
+
+    # one record leaves a part with TV 0.3 and joins one with TV 0.2, and either part may reveal it
+    before, after = (
+        [a * b for a in reveal(0.3, there) for b in reveal(0.2, not there)] for there in (True, False)
+    )
+    moved = parallel_composition([0.1, 0.3, 0.2], crosses_parts=True)
+    assert moved == pytest.approx(distance(before, after), rel=1e-12) == pytest.approx(0.44)
+    assert parallel_composition([]) == parallel_composition([], crosses_parts=True) == 0.0
+    assert parallel_composition([0.3], crosses_parts=True) == 0.3
+
+
+def test_chained_composition_needs_all_pairs_of_inputs():
+    """The paper's counterexample: neighbours go to 0 and 2, the second mechanism moves 0.1 per unit."""
+    second = [[0.5 + 0.1 * y, 0.5 - 0.1 * y] for y in (0, 1, 2)]
+    neighbours, every = distance(second[0], second[1]), distance(second[0], second[2])
+    truth = distance(second[0], second[2])  # the first mechanism has TV 1
+    assert chained_composition(1.0, neighbours) < truth
+    assert chained_composition(1.0, every) == pytest.approx(truth)
+
+
+@settings(max_examples=40, deadline=None)
+@given(first=pairs_of_distributions(2), rows=pairs_of_distributions(3))
+def test_chained_composition_bounds_a_channel(first, rows):
+    """A product below the distance after a channel; with two inputs it is reached."""
+    out = [[p[0] * a + p[1] * b for a, b in zip(*rows, strict=True)] for p in first]
+    assert distance(*out) == pytest.approx(
+        chained_composition(distance(*first), distance(*rows)), rel=1e-9, abs=1e-15
+    )
+
+
+def test_groups_and_samples():
+    """A group above 1, or a sample that costs as much as the whole."""
+    assert [group(0.3, size) for size in (1, 2, 4)] == [0.3, 0.6, 1.0]
+    assert subsampled(0.4, 0.25) == 0.1 and subsampled(0.4, 0.0) == 0.0 and subsampled(0.4, 1.0) == 0.4
+    assert subsampled(gaussian_tv(2.0), 0.1) == pytest.approx(
+        Profile([training_event(2.0, 0.1, 1)]).tv(), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: laplace_tv(0.0), "scale"),
+        (lambda: laplace_tv(1.0, -1.0), "sensitivity"),
+        (lambda: gaussian_tv(math.nan), "sigma"),
+        (lambda: gaussian_tv(1.0, math.inf), "sensitivity"),
+        (lambda: sampled_gaussian_kl(-1.0, 0.1), "noise_multiplier"),
+        (lambda: sampled_gaussian_kl(1.0, 1.1), "sampling_prob"),
+        (lambda: sampled_gaussian_tv(1.0, 0.1, 0), "steps"),
+        (lambda: sampled_gaussian_tv(1.0, 0.1, 1, direction="both"), "direction"),
+        (lambda: pinsker(-1e-9), "kl"),
+        (lambda: bretagnolle_huber(math.nan), "kl"),
+        (lambda: naive_composition([0.1, 1.1]), "tvs"),
+        (lambda: parallel_composition([math.nan]), "tvs"),
+        (lambda: chained_composition(0.1, 2.0), "dobrushin"),
+        (lambda: group(0.1, 1.0), "size"),
+        (lambda: subsampled(0.1, -0.1), "sampling_prob"),
+    ],
+)
+def test_bad_arguments_are_named(call, words):
+    """An argument out of range that yields a number."""
+    with pytest.raises(InputError, match=words):
+        call()

@@ -1,0 +1,88 @@
+"""Private checkpoints: of one table, used once, for their owner's eyes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsynth.errors import DataError, InputError
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.checkpoint import check_target, take_checkpoint, write_checkpoint
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.training import TrainingState, initial_state
+from dpsynth.table.layout import Layout
+
+TABLE = pd.DataFrame({"age": [31, 58, 44], "died": ["no", "yes", "no"]})
+SETTINGS = TrainingSettings(critic_hidden=(4,), generator_hidden=(3,), latent=2)
+PLAN = Plan(sampling_prob=0.5, expected_batch=2.0, steps=40, noise_multiplier=1.5)
+
+
+@pytest.fixture
+def left(tmp_path):
+    """The folder that an interrupted run has left."""
+    state = initial_state(Layout(2), SETTINGS, with_prior=False, rng=np.random.default_rng(0))
+    state = TrainingState(state.arrays, 7, [{"step": 14}])
+    write_checkpoint(tmp_path / "c", {"ledger": 1}, {"model/a": np.ones(2)}, state, PLAN, SETTINGS, TABLE)
+    return tmp_path / "c"
+
+
+def take(folder, table=TABLE):
+    return take_checkpoint(folder, lambda record: table)
+
+
+def test_what_was_written_comes_back(left):
+    """Catches a run that goes on from other weights, moments, steps or under another plan."""
+    record, arrays, records, state, plan, settings = take(left)
+    start = initial_state(Layout(2), SETTINGS, with_prior=False, rng=np.random.default_rng(0)).arrays
+    assert record["ledger"] == 1 and arrays["model/a"].tolist() == [1.0, 1.0] and records is TABLE
+    assert (state.step, state.history, plan, settings) == (7, [{"step": 14}], PLAN, SETTINGS)
+    for name in ("critic", "generator", "average"):
+        assert all(np.array_equal(a, b) for a, b in zip(state.arrays[name], start[name], strict=True))
+
+
+def test_a_checkpoint_is_used_once(left):
+    """Catches two continuations of one run, which release twice what the ledger holds once."""
+    take(left)
+    with pytest.raises(DataError, match="resumed before"):
+        take(left)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [TABLE.iloc[:2], TABLE.iloc[[1, 0, 2]], TABLE.assign(age=[31, 58, 45]), TABLE.iloc[[0, 1, 2, 2]]],
+    ids=["fewer", "other order", "another value", "more"],
+)
+def test_another_table_is_refused_and_uses_nothing_up(left, other):
+    """Catches a run that goes on with records its ledger knows nothing of."""
+    with pytest.raises(DataError, match="another table"):
+        take(left, other)
+    assert (left / "checkpoint.json").exists()
+    take(left)
+
+
+def test_the_digest_cannot_be_looked_up(tmp_path):
+    """Catches a digest without a salt of its own: the same table would give the same one everywhere."""
+    state = initial_state(Layout(2), SETTINGS, with_prior=False, rng=np.random.default_rng(0))
+    told = []
+    for name in ("a", "b"):
+        write_checkpoint(tmp_path / name, {}, {}, state, PLAN, SETTINGS, TABLE)
+        told.append(json.loads((tmp_path / name / "checkpoint.json").read_text())["table"])
+    assert told[0]["digest"] != told[1]["digest"] and told[0]["salt"] != told[1]["salt"]
+
+
+def test_only_the_owner_may_look(left):
+    """Catches private optimiser state that any user of the machine can read."""
+    assert left.stat().st_mode & 0o077 == 0
+    assert (left / "README.txt").read_text().startswith("PRIVATE")
+
+
+def test_no_other_folder_is_replaced(left, tmp_path):
+    """Catches an interrupt that deletes whatever folder was named."""
+    check_target(left)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/patients.csv").write_text("age\n40\n")
+    with pytest.raises(InputError, match="holds other files"):
+        check_target(tmp_path / "mine")

@@ -1,0 +1,244 @@
+"""One training step against a naive NumPy transcription of the corrected Algorithm 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import stats
+
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.sensitivity import noise_scales
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.step import METRICS
+from dpsynth.model.wgan.training import Trainer, initial_state
+from dpsynth.model.wgan.weights import unflatten
+from dpsynth.table.layout import Layout
+
+LAYOUT = Layout(2, ((2, 5),))
+CASES = {
+    "spectral": (dict(activation="leaky_relu"), "optimal"),
+    "boxes": (dict(activation="leaky_relu", critic_constraint="none"), "proportional"),
+    "maxmin": (dict(), "layerwise"),
+    "penalty at records": (dict(critic_constraint="none", penalty="data", penalty_weight=0.5), "spherical"),
+    "penalty at public points": (dict(critic_constraint="none", penalty="public"), "optimal"),
+    "clipping": (dict(clip_norm=0.3, critic_constraint="none"), "spherical"),
+}
+
+
+def records(n, seed=0):
+    rng = np.random.default_rng(seed)
+    points = np.zeros((n, LAYOUT.dim), np.float32)
+    points[:, :2] = rng.random((n, 2))
+    points[np.arange(n), 2 + rng.integers(0, 3, n)] = 1
+    return points
+
+
+def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None, **more):
+    options, shape = CASES[case]
+    small = dict(critic_hidden=(8, 6), generator_hidden=(5,), latent=3, critic_steps=1)
+    settings = TrainingSettings(**small | options | more)
+    plan = Plan(
+        sampling_prob=0.5, expected_batch=n / 2, steps=steps, noise_multiplier=multiplier, noise_shape=shape
+    )
+    points = records(n) if points is None else points
+    bank = records(30, seed=5) if settings.penalty == "public" else None
+    return Trainer(points, LAYOUT, settings, plan, bank=bank, with_prior=False), settings, plan
+
+
+def take_step(trainer, arrays, chunk):
+    """State and metrics after one generator iteration."""
+    tensors = {name: tf.constant(a) for name, a in chunk.items()}
+    tensors["noise_multiplier"] = tf.constant(trainer.noise_multiplier, tf.float32)
+    arrays = tf.nest.map_structure(tf.constant, arrays)
+    return trainer.step(arrays, trainer._data, trainer._bank, tensors, tf.constant(0))
+
+
+def one_critic_gradient(trainer, arrays, chunk):
+    """The released gradient, read off Adam's first moment after one step from zero moments."""
+    after, _ = take_step(trainer, arrays, chunk)
+    first = after["critic_adam"]["first"]
+    return [m.numpy() / (1 - trainer.settings.beta_1) for m in first], after
+
+
+def started(trainer, rng):
+    """The state in which a run begins."""
+    arrays = initial_state(LAYOUT, trainer.settings, with_prior=False, rng=rng).arrays
+    return {**arrays, "critic": trainer.step.constrain([tf.constant(a) for a in arrays["critic"]])}
+
+
+def updated(trainer, rng):
+    """A state with an update of the critic behind it, and Adam's moments as they are at the start."""
+    first = started(trainer, rng)
+    after, _ = take_step(trainer, first, trainer.step.draws.draw(rng))
+    return {**after, "critic_adam": first["critic_adam"]}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_record_moves_the_release_by_at_most_the_sensitivity(case):
+    """Catches a sensitivity that is too small anywhere from record to optimiser: the privacy claim itself.
+
+    The weights are those after an update so large that only a projection keeps them where they must be.
+    """
+    trainer, settings, plan = trainer_of(case, critic_learning_rate=0.5)
+    rng = np.random.default_rng(3)
+    arrays = updated(trainer, rng)
+    moved = moves(trainer, settings, plan, arrays, trainer.step.draws.draw(rng))
+    assert 1e-3 < moved.max() <= 1.0 + 5e-4
+
+
+def moves(trainer, settings, plan, arrays, chunk):
+    """How far each of the first twelve sampled records moves the release, in units of its stds."""
+    weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
+    _, stds = noise_scales(LAYOUT, settings, plan)(weights)
+    with_all, _ = one_critic_gradient(trainer, arrays, chunk)
+    lengths = []
+    for place in np.flatnonzero(chunk["records"][0, 0] >= 0)[:12]:
+        without = {name: a.copy() for name, a in chunk.items()}
+        without["records"][0, 0, place] = -1
+        less, _ = one_critic_gradient(trainer, arrays, without)
+        moved = [trainer.step.expected_batch * (a - b) for a, b in zip(with_all, less, strict=True)]
+        squares = [float(((m / s.numpy()) ** 2).sum()) for m, s in zip(moved, stds, strict=True)]
+        lengths.append(np.sqrt(sum(squares)))
+    return np.array(lengths)
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.4, 0.9, 1.5])
+def test_a_clipped_record_has_the_length_it_is_clipped_to(clip):
+    """Catches clipping by the square of a length, which cuts too little between the clip norm and 1."""
+    lengths = []
+    for norm in (clip, 1e3):
+        trainer, settings, plan = trainer_of("clipping", clip_norm=norm)
+        rng = np.random.default_rng(3)
+        arrays = started(trainer, rng)
+        arrays["critic"] = [0.6 * a for a in arrays["critic"]]
+        lengths.append(norm * moves(trainer, settings, plan, arrays, trainer.step.draws.draw(rng)))
+    assert lengths[1].min() < 1 < lengths[1].max()
+    np.testing.assert_allclose(lengths[0], np.minimum(lengths[1], clip), rtol=5e-3)
+
+
+@pytest.mark.parametrize("case", ["spectral", "maxmin"])
+def test_no_update_leaves_the_constraint(case):
+    """Catches a critic that is projected before training only, against singular values by LAPACK."""
+    trainer, _, _ = trainer_of(case, critic_steps=2, critic_learning_rate=0.5)
+    rng = np.random.default_rng(8)
+    arrays, _ = take_step(trainer, started(trainer, rng), trainer.step.draws.draw(rng))
+    for matrix in arrays["critic"][0::2]:
+        assert np.linalg.svd(matrix.numpy().astype(float), compute_uv=False)[0] <= 1.0
+
+
+def test_every_cell_has_noise_of_the_stated_scale():
+    """Catches noise of 2/3 or 3/2 of the stated size, a cell without noise, and cells that share a draw.
+
+    Each cell by itself: among all cells pooled a single one without noise would not be seen.
+    """
+    trainer, settings, plan = trainer_of("boxes", multiplier=2.0)
+    rng = np.random.default_rng(4)
+    arrays = started(trainer, rng)
+    weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
+    _, stds = noise_scales(LAYOUT, settings, plan)(weights)
+    base, draws = trainer.step.draws.draw(rng), 30
+    reference, _ = one_critic_gradient(trainer, arrays, {**base, "noise": np.zeros_like(base["noise"])})
+    seen = []
+    for _ in range(draws):
+        chunk = {**base, "noise": trainer.step.draws.draw(rng)["noise"]}
+        gradient, _ = one_critic_gradient(trainer, arrays, chunk)
+        scaled = [
+            (g - r) * trainer.step.expected_batch / (2.0 * s.numpy())
+            for g, r, s in zip(gradient, reference, stds, strict=True)
+        ]
+        seen.append(np.concatenate([np.ravel(cells) for cells in scaled]))
+    normals = np.stack(seen)
+    assert stats.kstest(normals.ravel(), "norm").pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(wrong * normals.ravel(), "norm").pvalue < 1e-6
+    squares = (normals**2).sum(axis=0)
+    assert min(stats.chi2(draws).cdf(squares).min(), stats.chi2(draws).sf(squares).min()) > 1e-6
+    assert np.abs(np.corrcoef(normals.T) - np.eye(len(squares))).max() < 0.9
+
+
+def naive_steps(trainer, arrays, chunk, settings, plan, center):
+    """The corrected Algorithm 1, lines 5 to 19, record by record in float64 (LeakyReLU, no penalty)."""
+    critic = [np.array(a, float) for a in arrays["critic"]]
+    generator = [np.array(a, float) for a in arrays["generator"]]
+    batch = trainer.step.expected_batch
+
+    def generate(z):
+        h = np.maximum(z @ generator[0] + generator[1], 0)
+        out = h @ generator[2] + generator[3]
+        e = np.exp(out[2:] - out[2:].max())
+        return np.concatenate([1 / (1 + np.exp(-out[:2])), e / e.sum()]) - center
+
+    def gradient(x):
+        w1, b1, w2, b2, w3 = critic
+        s1 = x @ w1 + b1
+        x1 = np.where(s1 > 0, s1, 0.2 * s1)
+        s2 = x1 @ w2 + b2
+        x2 = np.where(s2 > 0, s2, 0.2 * s2)
+        d2 = w3[:, 0] * np.where(s2 > 0, 1, 0.2)
+        d1 = (w2 @ d2) * np.where(s1 > 0, 1, 0.2)
+        return [np.outer(x, d1), d1, np.outer(x1, d2), d2, x2[:, None]]
+
+    first = [np.zeros_like(a) for a in critic]
+    second = [np.zeros_like(a) for a in critic]
+    for j in range(settings.critic_steps):
+        weights = unflatten([np.float32(a) for a in critic], output_bias=False)
+        centers, stds = noise_scales(LAYOUT, settings, plan)(weights)
+        centers = [c.numpy() * np.ones_like(a) for c, a in zip(centers, critic, strict=True)]
+        stds = [s.numpy() * np.ones_like(a) for s, a in zip(stds, critic, strict=True)]
+        released = [batch * c for c in centers]
+        for i in chunk["records"][0, j]:
+            if i >= 0:
+                g = gradient(records(60)[i] - center)
+                released = [r + gi - c for r, gi, c in zip(released, g, centers, strict=True)]
+        at = 0
+        for k, s in enumerate(stds):
+            noise = chunk["noise"][0, j, at : at + s.size].reshape(s.shape)
+            released[k] = released[k] - plan.noise_multiplier * s * noise
+            at += s.size
+        fakes = [generate(z) for z in chunk["latent"][0, j]]
+        mean_fake = [np.mean(gs, axis=0) for gs in zip(*(gradient(f) for f in fakes), strict=True)]
+        total = [m - r / batch for m, r in zip(mean_fake, released, strict=True)]
+        # Kingma and Ba (2015), algorithm 1
+        b1, b2 = settings.beta_1, settings.beta_2
+        first = [b1 * m + (1 - b1) * g for m, g in zip(first, total, strict=True)]
+        second = [b2 * v + (1 - b2) * g**2 for v, g in zip(second, total, strict=True)]
+        critic = [
+            c
+            - settings.critic_learning_rate
+            * (m / (1 - b1 ** (j + 1)))
+            / (np.sqrt(v / (1 - b2 ** (j + 1))) + 1e-8)
+            for c, m, v in zip(critic, first, second, strict=True)
+        ]
+    return critic
+
+
+@pytest.mark.parametrize(("critic_steps", "rate"), [(1, 1e-2), (2, 0.2)])
+def test_step_matches_the_transcription(critic_steps, rate):
+    """Catches a wrong sign, a wrong divisor, a centre not added back, or Adam without its corrections.
+
+    With two critic steps also noise, records or noise scales of the first one in the second, which the large
+    learning rate keeps apart.
+    """
+    trainer, settings, plan = trainer_of("boxes", critic_steps=critic_steps, critic_learning_rate=rate)
+    rng = np.random.default_rng(6)
+    arrays = started(trainer, rng)
+    chunk = trainer.step.draws.draw(rng)
+    after, _ = take_step(trainer, arrays, chunk)
+    expected = naive_steps(trainer, arrays, chunk, settings, plan, LAYOUT.center)
+    for ours, theirs in zip(after["critic"], expected, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs, atol=2e-2 * rate)
+
+
+def test_what_a_run_records_is_released():
+    """Catches a history that tells of real records: their scores, or the gradient's norm before the noise."""
+    trainer, _, _ = trainer_of("boxes")
+    rng = np.random.default_rng(9)
+    arrays, chunk = started(trainer, rng), trainer.step.draws.draw(rng)
+    gradient, _ = one_critic_gradient(trainer, arrays, chunk)
+    _, metrics = take_step(trainer, arrays, chunk)
+    _, nobody = take_step(trainer, arrays, {**chunk, "records": np.full_like(chunk["records"], -1)})
+    noise_std, norm, score = METRICS
+    shown, without = (dict(zip(METRICS, m.numpy(), strict=True)) for m in (metrics, nobody))
+    assert (shown[noise_std], shown[score]) == (without[noise_std], without[score])
+    assert shown[norm] == pytest.approx(np.sqrt(sum((g**2).sum() for g in gradient)), rel=1e-5)

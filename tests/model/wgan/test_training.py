@@ -1,0 +1,257 @@
+"""The loop: one program, interrupts, divergence, accelerators' random numbers, the thesis's shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import stats
+
+from dpsynth.errors import RunError
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.training import Trainer, initial_state
+from dpsynth.synthesis import default_rules
+from dpsynth.table.layout import Layout
+from dpsynth.table.schema import Column, Schema
+
+LAYOUT = Layout(2, ((2, 4),))
+# As little as there is to compile.
+SMALL = {
+    "critic_hidden": (8,),
+    "generator_hidden": (8,),
+    "latent": 3,
+    "activation": "leaky_relu",
+    "bjorck_steps": 0,
+}
+
+
+def points(n=80):
+    rng = np.random.default_rng(0)
+    x = np.zeros((n, 4), np.float32)
+    x[:, :2] = rng.random((n, 2))
+    x[np.arange(n), 2 + (x[:, 0] > 0.7)] = 1
+    return x
+
+
+def make(steps=40, multiplier=1.0, n=80, in_graph=None, **options):
+    settings = TrainingSettings(**(SMALL | options))
+    plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
+    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=in_graph)
+
+
+@pytest.mark.slow
+def test_many_chunks_are_one_program(monkeypatch):
+    """Catches a loop that compiles anew for every chunk or runs Python for every step."""
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 6)
+    trainer = make(steps=40)
+    state = trainer.run(np.random.default_rng(1))
+    assert [h["step"] for h in state.history] == [10, 20, 30, 40]
+    assert trainer._loop.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.slow
+def test_a_second_run_of_the_same_shape_compiles_nothing():
+    """Catches a program built anew for every seed or noise multiplier: 5 s and 45 MB each."""
+    first, second = make(multiplier=1.0), make(multiplier=2.0)
+    assert first._loop is second._loop
+    a, b = (t.run(np.random.default_rng(1)).history[-1]["noise_std"] for t in (first, second))
+    assert b > 1.5 * a
+    assert second._loop.experimental_get_tracing_count() == 1
+    assert make(critic_learning_rate=5e-2)._loop is not first._loop
+
+
+def test_a_wider_batch_is_not_cut():
+    """Catches truncated batches, which the Poisson event does not describe (all 80 records are drawn)."""
+    shapes = DrawShapes(2, 20, 10, 80, 1.0, 30, 0)
+    chunk = HostDraws(shapes, TrainingSettings(), noisy=True).draw(np.random.default_rng(0))
+    assert (chunk["records"] >= 0).sum(axis=2).tolist() == [[80, 80], [80, 80]]
+
+
+def watched(trainer):
+    """What a run hands to its program, chunk by chunk, with a program that does nothing."""
+    seen = []
+
+    def loop(arrays, data, bank, chunk, limit):
+        seen.append(({k: v.numpy() for k, v in chunk.items()}, int(limit), arrays["critic"]))
+        return arrays, tf.zeros([len(chunk["records"]), 3])
+
+    trainer._loop = loop
+    trainer.run(np.random.default_rng(1))
+    return seen
+
+
+def test_no_noise_comes_twice(monkeypatch):
+    """Catches one chunk of noise for the whole run, and one array for several steps of a chunk."""
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    trainer = make(steps=40)
+    draws = trainer.step.draws
+    noise = [
+        draws.noise(chunk, i, j) for chunk, limit, _ in watched(trainer) for i in range(limit) for j in (0, 1)
+    ]
+    assert len(noise) == 40 and len(np.unique(np.stack(noise))) > 0.999 * np.stack(noise).size
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_no_sample_comes_twice(monkeypatch, in_graph):
+    """Catches one Poisson sample for all critic steps of an iteration, for several iterations or chunks."""
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    taken = [
+        tuple(batch)
+        for chunk, limit, _ in watched(make(steps=40, in_graph=in_graph))
+        for batch in chunk["records"][:limit].reshape(-1, chunk["records"].shape[-1])
+    ]
+    assert len(taken) == 40 and len({batch[:15] for batch in taken}) == 40
+
+
+def test_a_run_is_what_its_plan_says(monkeypatch):
+    """Catches more steps, likelier records or another divisor than were paid for.
+
+    The table has 50 records where the plan was made for 80.
+    """
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 7)
+    trainer = make(steps=41, n=50)
+    assert trainer.step.expected_batch == 20.0
+    seen = watched(trainer)
+    assert sum(limit for _, limit, _ in seen) * trainer.settings.critic_steps == 40
+    taken = sum(int((chunk["records"][:limit] >= 0).sum()) for chunk, limit, _ in seen)
+    assert abs(taken - 40 * 50 * 0.25) < 4.5 * np.sqrt(40 * 50 * 0.25 * 0.75)
+    assert all(chunk["noise_multiplier"] == 1.0 for chunk, _, _ in seen)
+
+
+def test_a_run_begins_within_its_constraint():
+    """Catches initial weights that are not projected, whose norms the noise takes for granted."""
+    ((_, _, critic), *_) = watched(make(critic_hidden=(30, 30)))
+    for matrix in critic[0::2]:
+        assert np.linalg.svd(matrix.numpy().astype(float), compute_uv=False)[0] <= 1.0
+
+
+def test_products_are_of_full_precision():
+    """Catches products in TF32, which round a thousand times more than the bounds are widened for."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    make()
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+@pytest.mark.slow
+def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch):
+    """Catches an interrupt that loses the run, or a resumed run that starts again."""
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    kept = []
+
+    def stop(state, total):
+        if state.step >= 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make().run(np.random.default_rng(1), on_chunk=stop, on_interrupt=kept.append)
+    assert kept[0].step == 10
+    final = make().run(np.random.default_rng(2), state=kept[0])
+    assert final.step == 20 and [h["step"] for h in final.history] == [10, 20, 30, 40]
+
+
+@pytest.mark.slow
+def test_divergence_is_reported():
+    """Catches a model of NaNs that is saved as a success."""
+    with pytest.raises(RunError, match="diverged"):
+        make(critic_constraint="none", critic_learning_rate=1e38, multiplier=None).run(
+            np.random.default_rng(0)
+        )
+
+
+@pytest.mark.slow
+def test_an_empty_table_trains():
+    """Catches a crash that would tell an empty table from one with a record."""
+    state = make(n=0).run(np.random.default_rng(0))
+    assert all(np.isfinite(a).all() for pair in state.generator for a in pair)
+
+
+@pytest.mark.slow
+def test_training_learns_without_noise():
+    """Catches a generator trained in the wrong direction: the category must follow x > 0.7."""
+    from dpsynth.model.wgan.generator import ArrayOps, generator_pass
+
+    trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
+    weights = trainer.run(np.random.default_rng(3)).generator
+    made = generator_pass(
+        weights, np.random.default_rng(4).standard_normal((4000, 3)), None, LAYOUT, ArrayOps
+    )
+    high, low = made[made[:, 0] > 0.8, 3], made[made[:, 0] < 0.5, 3]
+    assert len(high) and len(low) and high.mean() > low.mean() + 0.3
+
+
+def test_draws_inside_the_program_are_normal_and_differ():
+    """Catches in-program noise of the wrong scale, or the same noise in two steps."""
+    shapes = DrawShapes(3, 4, 5000, 10, 0.5, 8, 0)
+    draws = GraphDraws(shapes, TrainingSettings(), noisy=True)
+    chunk = draws.draw(np.random.default_rng(0))
+    first, second = draws.noise(chunk, 0, 0).numpy(), draws.noise(chunk, 0, 1).numpy()
+    assert stats.kstest(first, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.06
+    assert draws.latent(chunk, 0, 2).shape == (4, 32)
+
+
+def test_draws_inside_the_program_are_made_in_float64():
+    """Catches normals made in float32, which end before 6 standard deviations: too far to see in draws."""
+    draws = GraphDraws(DrawShapes(1, 1, 10, 10, 0.5, 8, 0), TrainingSettings(critic_steps=1), noisy=True)
+    seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])
+    program = tf.function(lambda j: draws.noise({"noise_seed": seeds}, 0, j)).get_concrete_function(0)
+    made = [op for op in program.graph.get_operations() if "RandomNormal" in op.type]
+    assert made and all(op.get_attr("dtype") == tf.float64 for op in made)
+
+
+def test_every_bit_of_a_seed_inside_the_program_is_random():
+    """Catches seeds of 16 bits, all of which an attacker can try.
+
+    No bit stays as it is, none goes with another (as those of a sign do), and no seed of many comes twice.
+    """
+    draws = GraphDraws(DrawShapes(1024, 1, 10, 10, 0.5, 8, 0), TrainingSettings(critic_steps=2), noisy=True)
+    seeds = draws.draw(np.random.default_rng(0))["noise_seed"].reshape(-1, 2)
+    assert len(np.unique(seeds)) == seeds.size == 4096
+    bits = np.unpackbits(seeds.view(np.uint8), axis=1)
+    assert np.abs(np.corrcoef(bits.T) - np.eye(128)).max() < 0.2
+
+
+@pytest.mark.slow
+def test_tails_of_draws_inside_the_program():
+    """Catches a law with shorter or longer tails than the normal, by 2e7 draws."""
+    shapes = DrawShapes(1, 1, 5_000_000, 10, 0.5, 8, 0)
+    draws = GraphDraws(shapes, TrainingSettings(critic_steps=4), noisy=True)
+    seeds = tf.constant(draws.draw(np.random.default_rng(0))["noise_seed"])
+
+    @tf.function(jit_compile=True)
+    def beyond(j):
+        size = tf.abs(draws.noise({"noise_seed": seeds}, 0, j))
+        return tf.reduce_sum(tf.cast(size > 4.0, tf.int32)), tf.reduce_sum(tf.cast(size > 5.0, tf.int32))
+
+    counts = np.sum([[int(c) for c in beyond(tf.constant(j))] for j in range(4)], axis=0)
+    expected = 2 * stats.norm.sf([4.0, 5.0]) * 2e7  # 1267 and 11
+    assert (np.abs(counts - expected) < 3 * np.sqrt(expected)).all(), (counts, expected)
+
+
+@pytest.mark.slow
+def test_program_with_inner_draws_trains():
+    """Catches a program that only works with noise from the host."""
+    settings = TrainingSettings(**SMALL)
+    plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
+    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=True)
+    assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
+
+
+def test_healthgan_is_the_thesis_architecture():
+    """Catches a preset that drifts from section 3.3: table 3.1's nodes, batch and optimiser."""
+    for n, d, nodes, batch in (
+        (2085, 12, (24, 18), 208),
+        (2119, 34, (68, 51), 211),
+        (1719, 7, (14, 10), 171),
+    ):
+        columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(d))
+        settings = default_rules.healthgan(Schema(columns=columns))
+        assert (settings.latent, settings.latent_law) == (100, "uniform")
+        assert settings.generator_hidden == nodes and settings.critic_hidden == (64, 128, 256)
+        assert default_rules.batch_size("healthgan", n) == batch
+        assert (settings.penalty, settings.penalty_weight, settings.critic_steps) == ("data", 10.0, 5)
+        assert (settings.critic_learning_rate, settings.beta_1, settings.beta_2) == (1e-4, 0.5, 0.9)
+        state = initial_state(Layout(d), settings, with_prior=False, rng=np.random.default_rng(0))
+        assert [a.shape for a in state.arrays["critic"][0::2]] == [(d, 64), (64, 128), (128, 256), (256, 1)]

@@ -1,0 +1,85 @@
+"""Published studies on the command line: `replication list` and `replication run`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from dpsynth.cli import main
+
+PROTOCOL = """\
+name: nuclei
+title: Nuclei
+citation: nobody
+question: Which are malignant?
+dataset: breast_cancer
+seeds: 1
+epsilons: [3]
+model: {delta: 1e-5, prior: tree, training_steps: 0}
+classifiers: [logistic_regression]
+studies: [{name: nuclei, model: "diagnosis ~ mean_texture + mean_smoothness"}]
+findings:
+- {text: Malignant nuclei are coarser., study: nuclei, term: mean_texture, effect: above}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nuclei.yaml").write_text(PROTOCOL)
+    return tmp_path
+
+
+def test_run_says_what_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A result that is not said to be internal, or a conclusion that nobody is told of."""
+    assert main(["replication", "run", "nuclei.yaml", "--out", "runs/n"]) == 0
+    printed = capsys.readouterr()
+    assert "1 of 2: real.split-0.restart-0" in printed.err
+    assert printed.out.startswith("Nuclei: 2 trials carried out, 0 kept from before\n")
+    assert "Malignant nuclei are coarser. [mean_texture: above 1]" in printed.out
+    assert re.search(r"  kept: ε = 3 naive [01] of 1, ε = 3 declared [01] of 1", printed.out)
+    assert "These results are internal: not for release." in printed.out
+    assert main(["replication", "run", "nuclei.yaml", "--out", "runs/n", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["trials"] == {"carried_out": 0, "kept": 2} and told["internal"] is True
+    assert {"study.md", "study.html", "results.json", "tables"} <= set(told["files"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["no-such-study"], "there is no study 'no-such-study' (studies: aki-mortality, "),
+        (["absent.yaml"], "absent.yaml"),
+        (["typo.yaml"], "typo.yaml: epsilon is not a known key"),
+        (["term.yaml"], "findings: 'age' is no term of 'nuclei' (terms: mean_texture, "),
+        (["aki-mortality"], "aki-mortality needs records of MIMIC-III: give --tables"),
+        (["nuclei.yaml", "--tables", "."], "--tables is for studies on MIMIC-III"),
+        (["nuclei.yaml", "--epsilon", "3", "--epsilon", "3"], "epsilons: at least one value, and none twice"),
+        (["nuclei.yaml", "--epsilon", "-1"], "epsilons"),
+        (["aki-mortality", "--tables", "empty"], "empty"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    """A mistake that is a traceback, or that leaves a folder."""
+    (folder / "empty").mkdir()
+    (folder / "typo.yaml").write_text(PROTOCOL.replace("epsilons", "epsilon"))
+    (folder / "term.yaml").write_text(PROTOCOL.replace("term: mean_texture", "term: age"))
+    assert main(["replication", "run", *arguments, "--out", "runs/n"]) == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err and printed.out == "" and "Traceback" not in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert not (folder / "runs").exists()
+
+
+def test_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
+    """A study that comes with the package and that nobody is told of."""
+    assert main(["replication", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8 and any(line.startswith("flchain-mortality ") for line in lines)
+    assert main(["replication", "list", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["studies"]) == 8

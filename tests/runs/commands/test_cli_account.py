@@ -1,0 +1,188 @@
+"""``dpsynth account`` and ``dpsynth calibrate``: what they print, and bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from dpsynth.accounting import Ledger, gaussian_event, training_event
+from dpsynth.cli import main
+
+BAD_INPUT = {
+    "account --noise-multiplier 1 --sampling-prob 1.5": "sampling_prob must lie in (0, 1]",
+    "account --noise-multiplier -1": "noise_multiplier must lie in (0, inf)",
+    "account --noise-multiplier nan": "noise_multiplier must be a number",
+    "account --noise-multiplier 1 --delta 1": "delta must lie in [0, 1)",
+    "account --noise-multiplier 1 --delta nan": "delta must be a number",
+    "account --noise-multiplier 1 --steps 0": "steps must be a whole number",
+    "account --noise-multiplier 1 --prior 1": "prior must lie in (0, 1)",
+    "account --noise-multiplier 1 --fpr 2": "fpr must lie in [0, 1]",
+    "account --noise-multiplier 1 --adjacency both": "adjacency must be one of",
+    "account --noise-multiplier 1 --epsilon 1": "describe a --mechanism",
+    "account --mechanism cauchy --epsilon 1": "mechanism must be one of gaussian, laplace, staircase",
+    "account --mechanism laplace": "takes noise_multiplier or epsilon",
+    "account --mechanism staircase --epsilon 1": "takes epsilon and gamma",
+    "account --mechanism staircase --epsilon 1 --gamma 2": "gamma must lie in",
+    "account --mechanism exponential --epsilon 0": "epsilon must lie in (0, inf)",
+    "account --mechanism gaussian --noise-multiplier 1 --sampling-prob 0.1": "does not go with --mechanism",
+    "account --ledger x.json --noise-multiplier 1": "--ledger holds its own events",
+    "account --ledger x.json --adjacency replace-one": "does not go with --ledger",
+    "account compare q=0.1": "lacks z",
+    "account compare z=1,q=a": "q must be a number, not 'a'",
+    "account compare z=1,q=1/0": "q must be a number, not '1/0'",
+    "account compare z=1,t=3": "'t' is not one of z, q, steps",
+    "account compare z=1,q=2": "sampling_prob must lie in (0, 1]",
+    "account compare absent.json": "absent.json",
+    "account figures --out taken": "taken",
+    "account figures --out drawn --only cat": "cat",
+    "calibrate --target tv=2": "tv must lie in (0, 1)",
+    "calibrate --target hope=1": "target must be one of",
+    "calibrate --target tv=0.1 --sampling-prob 0": "sampling_prob must lie in (0, 1]",
+    "calibrate --target epsilon=1 --delta 0": "no noise multiplier up to 1e+07",
+    "calibrate --target tv=0.1 --steps 1.5": "'--steps'",
+    "calibrate": "--target",
+}
+
+
+@pytest.mark.parametrize("command", BAD_INPUT)
+def test_bad_input(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a figure printed for input that means nothing, a traceback, or something written."""
+    monkeypatch.chdir(tmp_path)
+    Path("taken").write_text("a file")
+    assert main(command.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert BAD_INPUT[command] in captured.err
+    assert [path.name for path in Path().iterdir()] == ["taken"]
+
+
+def printed(command: str, capsys: pytest.CaptureFixture[str]) -> dict:
+    assert main([*command.split(), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_measure_of_a_training_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a measure that is left out, or contradicts another."""
+    cost = printed("account --noise-multiplier 1 --sampling-prob 0.01 --steps 1000 --prior 0.2", capsys)
+    assert cost["epsilon"] == pytest.approx(1.8282, abs=2e-4)
+    assert cost["tv"] == pytest.approx(0.16102, abs=2e-5)
+    assert cost["tpr_at_fpr"] - cost["fpr"] == pytest.approx(cost["advantage_at_fpr"])
+    true, false = 0.2 * cost["tpr_at_fpr"], 0.8 * cost["fpr"]
+    assert cost["ppv_at_fpr"] == pytest.approx(true / (true + false))
+    odds = cost["belief_bound"] / (1 - cost["belief_bound"])
+    assert odds == pytest.approx(math.exp(cost["epsilon"]) * 0.25)
+    assert cost["delta"] < cost["belief_exceedance"] < 0.01
+    forms = cost["closed_forms"]
+    assert forms["tv"] > cost["tv"] and forms["attack_accuracy_dp"] >= cost["attack_accuracy_bound"]
+    assert forms["advantage_at_fpr_dp"] >= cost["advantage_at_fpr"]
+    low, high = forms["tv_sharper_between_fprs"]
+    assert 0 < low < high < 1
+
+
+def test_text_explains_each_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a number without its sentence, or one rounded down."""
+    assert main(["account", "--noise-multiplier", "2", "--steps", "4"]) == 0
+    text = capsys.readouterr().out
+    assert "epsilon                4.37718 at delta 1e-05" in text
+    assert "at most 79.62 times as probable with this patient as without" in text
+    assert "right at most 69.2 times in 100; without the release, 50 times" in text
+    assert "whether its mean is 0 or 1 " in text
+    replaced = ["account", "--noise-multiplier", "2", "--steps", "4", "--adjacency", "replace-one"]
+    assert main(replaced) == 0
+    text = capsys.readouterr().out
+    assert "this patient's record rather than another's" in text and "replace-one" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "tv", "epsilon"),
+    [
+        ("laplace --epsilon 1", 1 - math.exp(-0.5), 1.0),
+        ("laplace --noise-multiplier 2", 1 - math.exp(-0.25), 0.5),
+        ("exponential --epsilon 1", math.tanh(0.5), 1.0),
+        ("staircase --epsilon 1 --gamma 0.2", 0.39690, 1.0),
+        ("staircase --epsilon 1 --gamma 0.5 --steps 1", math.tanh(0.5), 1.0),
+        ("gaussian --noise-multiplier 1", 0.38292, 4.3772),
+    ],
+)
+def test_mechanisms(options: str, tv: float, epsilon: float, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a mechanism accounted for as another."""
+    cost = printed(f"account --mechanism {options} --delta {'1e-5' if 'gauss' in options else '0'}", capsys)
+    assert cost["tv"] == pytest.approx(tv, abs=2e-5)
+    assert cost["epsilon"] == pytest.approx(epsilon, rel=1e-4)
+
+
+def test_composed_staircase_is_theorem_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a composition that forgets the total variation."""
+    from dpsynth.accounting.staircase import staircase_tv
+    from dpsynth.research.papers.ghazi_issa.approx_tv import compose
+
+    cost = printed("account --mechanism staircase --epsilon 0.5 --gamma 0.1 --steps 20 --delta 0", capsys)
+    pairs = compose(0.5, 0.0, staircase_tv(0.5, 0.1), 20)
+    assert cost["tv"] == pytest.approx(pairs[0].delta, rel=2e-3)
+    full = printed("account --mechanism exponential --epsilon 0.5 --steps 20 --delta 0", capsys)
+    assert cost["tv"] < 0.96 * full["tv"]
+
+
+def test_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a ledger whose measures are those of another composition."""
+    ledger = Ledger()
+    ledger.post("tables", gaussian_event(4.0), sensitivity="2")
+    ledger.post("steps", training_event(1.5, 0.02, 200), sensitivity="1")
+    ledger.save(tmp_path / "ledger.json")
+    cost = printed(f"account --ledger {tmp_path / 'ledger.json'}", capsys)
+    assert cost["tpr_at_fpr"] == pytest.approx(float(ledger.profile().tpr(0.01)))
+    assert [entry["name"] for entry in cost["entries"]] == ["tables", "steps"]
+    assert main(["account", "--ledger", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("(")
+
+
+def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch rows out of order, or a fraction read as something else."""
+    ledger = Ledger()
+    ledger.begin_stage(1e-5)
+    ledger.post("count", gaussian_event(4.0), sensitivity="1")
+    ledger.save(tmp_path / "ledger.json")
+    plans = ["z=1.1,q=256/60000,steps=3525", "z=1,q=0.01,steps=1000", str(tmp_path / "ledger.json")]
+    rows = printed(" ".join(["account compare", *plans]), capsys)["plans"]
+    assert [row["plan"] for row in rows] == plans
+    assert [round(row["epsilon"], 4) for row in rows] == [1.1354, 1.8282, round(ledger.epsilon(1e-5), 4)]
+    assert main(["account", "compare", *plans]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and lines[2].startswith("z=1.1") and "0.1135" in lines[2]
+
+
+def test_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch noise that misses the target, is printed too small, or ignores earlier releases."""
+    command = "calibrate --target advantage=0.1 --sampling-prob 0.002 --steps 10000"
+    cost = printed(command, capsys)
+    assert cost["noise_multiplier"] == pytest.approx(1.0251, rel=1e-3) and cost["tv"] <= 0.1
+    assert main(command.split()) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert float(first.split()[2]) >= cost["noise_multiplier"]
+    ledger = Ledger()
+    ledger.post("tables", gaussian_event(10.0), sensitivity="1")
+    ledger.save(tmp_path / "ledger.json")
+    more = printed(f"{command} --ledger {tmp_path / 'ledger.json'}", capsys)
+    assert more["noise_multiplier"] > cost["noise_multiplier"] and more["tv"] <= 0.1
+
+
+def test_verify(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a golden value that this package no longer reproduces."""
+    record = printed("account verify", capsys)
+    assert record["failed"] == [] and len(record["values"]) > 50
+    assert main(["account", "verify"]) == 0
+    assert f"{len(record['values'])} of {len(record['values'])} values agree" in capsys.readouterr().out
+
+
+def test_verify_reports_a_difference(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a check that cannot fail."""
+    monkeypatch.setattr("dpsynth.accounting.tv_bounds.laplace_tv", lambda scale: 0.4)
+    assert main(["account", "verify"]) == 1
+    assert "DIFFERS" in capsys.readouterr().out

@@ -1,0 +1,107 @@
+"""``dpsynth attack audit``: what it prints, what it reads, and how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dpsynth.cli import main
+from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.runs import audit_inputs, pipeline
+from dpsynth.runs.config import RunConfig
+
+MODEL = "{epsilon: 3.0, delta: 1.0e-5, training_steps: 0}"
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "demo.yaml"
+    path.write_text(f"dataset: breast_cancer\nmodel: {MODEL}\nevaluate: {{enabled: false}}\n")
+    return path
+
+
+def audit(capsys, *words: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    status = main(["attack", "audit", *map(str, words), "--jobs", "1"])
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
+
+
+def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys, monkeypatch):
+    """Catches an audit that reads private records, that forgets a release, or that cannot go on."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("records were read")
+
+    monkeypatch.setattr(pipeline, "load_table", refuse)
+    monkeypatch.setattr(audit_inputs, "load_table", refuse)
+    out = tmp_path / "audit"
+    status, text, _ = audit(capsys, config, "--trials", 600, "--out", out)
+    assert status == 0 and "this may be released" in text and "prior tables" in text
+    status, text, told = audit(capsys, config, "--trials", 600, "--out", out, "--json")
+    record = json.loads(text)
+    assert [entry["release"] for entry in record["releases"]] == [
+        "one-way marginals",
+        "prior edges",
+        "prior tables",
+    ]
+    assert "audited" not in told  # what is finished is not made again
+    assert record["failed"] == [] and record["internal"] is False
+    assert not any(attempt["internal"] for attempt in record["attempts"])
+    assert {attempt["measure"] for attempt in record["attempts"]} == {"tv", "epsilon"}
+    assert all(entry["lower"] <= entry["declared"]["epsilon"] for entry in record["releases"])
+    assert audit(capsys, config, "--trials", 700, "--out", out)[0] == 2  # another audit's folder
+
+
+def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
+    """Catches a contradiction that a script does not hear of."""
+    half = property(lambda self: 0.3 * self.noise_multiplier * self.l2_sensitivity)
+    monkeypatch.setattr(GaussianRelease, "noise_std", half)
+    status, text, _ = audit(capsys, config, "--trials", 1500, "--json")
+    assert status == 1 and json.loads(text)["failed"] == ["one-way marginals", "prior tables"]
+
+
+def test_the_folder_of_a_run_is_audited(config, tmp_path, capsys):
+    """Catches a run's folder whose configuration is not found again."""
+    pipeline.run(RunConfig.from_yaml(config), tmp_path / "run")
+    status, text, _ = audit(capsys, tmp_path / "run", "--trials", 200)
+    assert status == 0 and "one-way marginals" in text
+
+
+def test_bad_input_is_one_sentence(config, tmp_path, capsys):
+    """Catches a traceback, or work that begins before a mistake is found."""
+    free = tmp_path / "free.yaml"
+    free.write_text("dataset: breast_cancer\nmodel: {epsilon: null}\n")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "mine.txt").write_text("")
+    for words, sentence in (
+        ((tmp_path / "absent.yaml",), "absent.yaml"),
+        ((free,), "promises nothing to audit"),
+        ((full,), "not the folder of a run"),
+        ((config, "--out", full), "mine.txt"),
+        ((config, "--out", config), "is a file"),
+        ((config, "--trials", 10), "100"),
+    ):
+        status, text, told = audit(capsys, *words)
+        assert status == 2 and text == "" and sentence in told and len(told.strip().splitlines()) == 1, told
+
+
+def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys):
+    """Catches bounds of private records that go out in the shape of made-up ones."""
+    import pandas as pd
+
+    from dpsynth.table.schema_inference import infer
+
+    frame = pd.DataFrame({"age": [20, 30, 41, 52, 63, 75] * 10, "sex": ["f", "m"] * 30})
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    infer(frame).to_yaml(tmp_path / "mine-schema.yaml")
+    config = tmp_path / "mine.yaml"
+    config.write_text(
+        "data: {path: mine.csv, schema: mine-schema.yaml, accept_unreviewed: true}\n"
+        f"model: {MODEL}\nevaluate: {{enabled: false}}\n"
+    )
+    status, text, _ = audit(capsys, config, "--trials", 200, "--json")
+    record = json.loads(text)
+    assert status == 0 and record["internal"] and all(attempt["internal"] for attempt in record["attempts"])

@@ -1,0 +1,199 @@
+"""Which regression is meant: text and arguments, and one sentence for each that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsynth.errors import InputError, SchemaError
+from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model_text import ModelText
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=99),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="sample.yr", kind="integer", lower=1995, upper=2003),
+        Column(name="a+b:c~ (x)", kind="continuous", lower=0, upper=1),
+        Column(name="change", kind="continuous", lower=-5, upper=5),
+        Column(name="race", kind="categorical", categories=("a", "b", "c")),
+        Column(name="days", kind="integer", lower=0, upper=9999),
+        Column(name="death", kind="binary", categories=(0, 1)),
+        Column(name="creatinine", kind="continuous", lower=0.1, upper=20, scale="log"),
+        Column(name="c+rp", kind="continuous", lower=0, upper=500, step=0.5),
+        Column(name="log", kind="integer", lower=0, upper=9),
+        Column(name="flag", kind="integer", lower=0, upper=1),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "outcome", "duration", "predictors"),
+    [
+        ("logistic: death ~ age + sex", "logistic", "death", None, ("age", "sex")),
+        (" logistic:death~age+sample.yr ", "logistic", "death", None, ("age", "sample.yr")),
+        ("linear: age ~ .", "linear", "age", None, None),
+        ("cox: (days, death) ~ age", "cox", "death", "days", ("age",)),
+        ("(days,death)~age", "cox", "death", "days", ("age",)),
+        ("cox: ( `days` , `death` ) ~ age", "cox", "death", "days", ("age",)),
+        ("death ~ `a+b:c~ (x)` + age", "logistic", "death", None, ("a+b:c~ (x)", "age")),
+        ("`a+b:c~ (x)` ~ age", "linear", "a+b:c~ (x)", None, ("age",)),
+        ("death ~ log + age", "logistic", "death", None, ("log", "age")),
+    ],
+)
+def test_parse(text, kind, outcome, duration, predictors) -> None:
+    """A name with signs that is cut, the duration and the event exchanged, or a kind that is not found."""
+    model = EffectsModel.parse(text, SCHEMA)
+    assert (model.kind, model.outcome, model.duration, model.predictors) == (
+        kind,
+        outcome,
+        duration,
+        predictors,
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["logistic: death ~ .", "cox: (days, death) ~ age + `a+b:c~ (x)`", "linear: `a+b:c~ (x)` ~ sex"]
+)
+def test_formula_is_read_back(text) -> None:
+    """A formula shown in a report that another run cannot repeat."""
+    model = EffectsModel.parse(text, SCHEMA)
+    again = EffectsModel.parse(model.formula(SCHEMA), SCHEMA)
+    assert again.columns(SCHEMA) == model.columns(SCHEMA)
+    assert (again.kind, again.outcome, again.duration) == (model.kind, model.outcome, model.duration)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("logistic: death", "'kind: outcome ~ predictors', got 'logistic: death'"),
+        ("poisson: death ~ age", "one of logistic, linear, cox, got 'poisson'"),
+        ("logistic: death ~ dose", "'dose' is not a column"),
+        ("logistic: dead ~ age", "'dead' is not a column"),
+        ("logistic: death ~ age + + sex", "a predictor is missing"),
+        ("logistic: death ~ age +", "a predictor is missing"),
+        ("logistic: death ~ + age", "a predictor is missing"),
+        ("logistic: death ~ ", "a predictor is missing"),
+        ("logistic: death ~ age + .", "'.' is not a column"),
+        ("logistic: death ~ age + age", "the predictor 'age' is given twice"),
+        ("logistic: death ~ death", "'death' is the outcome and cannot be a predictor"),
+        ("cox: (days, death) ~ days", "'days' is the duration and cannot be a predictor"),
+        ("cox: (days, days) ~ age", "the outcome 'days' of a cox model must have two categories"),
+        ("cox: death ~ age", "written '(duration, event)', got 'death'"),
+        ("logistic: (days, death) ~ age", "outcome of a logistic model is one column"),
+        ("cox: (sex, death) ~ age", "the duration 'sex' must be numeric, got kind 'binary'"),
+        ("cox: (change, death) ~ age", "'change' must not be negative, got lower bound -5"),
+        ("logistic: race ~ age", "'race' of a logistic model must have two categories, got 3"),
+        ("logistic: age ~ sex", "'age' of a logistic model must have two categories, got kind 'integer'"),
+        ("linear: sex ~ age", "'sex' of a linear model must be numeric, got kind 'binary'"),
+        ("race ~ age", "no model fits the outcome 'race'"),
+        ("death ~ age ~ sex", "'kind: outcome ~ predictors', got 'death ~ age ~ sex'"),
+        ("a: b: death ~ age", "has one colon"),
+        ("death ~ (age)", "the right side of a model is 'column + log(column)' or '.', got '(age)'"),
+        ("death sex, ~ age", "the left side of a model"),
+        ("death ~ log()", "'column + log(column)' or '.', got 'log()'"),
+        ("death ~ exp(age)", "'column + log(column)' or '.', got 'exp(age)'"),
+        ("death ~ log(c+rp)", "'column + log(column)' or '.', got 'log(c+rp)'"),
+        ("death ~ log(.)", "'.' is not a column"),
+        ("death ~ log(dose)", "'dose' is not a column"),
+        ("death ~ age + log(age)", "the predictor 'age' is given twice"),
+        ("death ~ log(sex)", "'sex' cannot enter as its logarithm: it is neither a numeric predictor nor"),
+        ("log(death) ~ age", "'death' cannot enter as its logarithm: it is neither"),
+        ("cox: (log(days), death) ~ age", "written '(duration, event)', got '(log(days), death)'"),
+        ("death ~ log(change)", "'change' cannot enter as its logarithm: its lower bound is -5, below 0"),
+        ("log(change) ~ age", "'change' cannot enter as its logarithm: its lower bound is -5, below 0"),
+        ("death ~ log(`a+b:c~ (x)`)", "its lower bound is 0, and it has no step or decimals"),
+        ("death ~ log(flag)", "'flag' cannot enter as its logarithm: 1 is its only value above 0"),
+    ],
+)
+def test_text_that_is_no_model(text, message) -> None:
+    """A slip that is read as another model, or an error that does not say where it is."""
+    with pytest.raises(InputError) as caught:
+        EffectsModel.parse(text, SCHEMA)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "probit", "outcome": "death"}, "one of logistic, linear, cox, got 'probit'"),
+        ({"kind": "cox", "outcome": "death"}, "must name the column of the duration"),
+        ({"kind": "linear", "outcome": "age", "duration": "days"}, "duration is for cox models only"),
+        ({"kind": "linear", "outcome": "age", "units": {"days": 0}}, "increment of 'days' must be greater"),
+        ({"kind": "linear", "outcome": "age", "predictors": "sex"}, "must be a sequence of columns"),
+        ({"kind": "linear", "outcome": "age", "logs": "creatinine"}, "must be a collection of columns"),
+        ({"kind": "linear", "outcome": "age", "logs": ["log"], "units": {"log": 1.0}}, "greater than 1, got"),
+    ],
+)
+def test_arguments_that_are_no_model(fields, message) -> None:
+    """An argument out of range that would fail later, far from its name."""
+    with pytest.raises(InputError, match=message):
+        EffectsModel(**fields)
+
+
+@pytest.mark.parametrize("units", [{"sex": 2.0}, {"death": 1.0}, {"days": 10.0}])
+def test_units_are_of_numeric_predictors(units) -> None:
+    """An increment that would silently do nothing."""
+    with pytest.raises(InputError, match=f"units name '{next(iter(units))}'"):
+        EffectsModel("logistic", "death", ["age", "sex"], units=units).check(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "logs"),
+    [
+        ("logistic: death ~ age + log(creatinine)", {"creatinine"}),
+        ("cox: (days, death) ~ log( `c+rp` ) + log (age) + creatinine", {"c+rp", "age"}),
+        ("linear: log(creatinine) ~ age + log(log)", {"creatinine", "log"}),
+        ("log(`c+rp`)~log", {"c+rp"}),
+        ("death ~ .", set()),
+    ],
+)
+def test_logarithms_are_read_and_written(text, logs) -> None:
+    """A logarithm that is lost on either side, one of a bare name, or a formula that is not read back."""
+    model = EffectsModel.parse(text, SCHEMA)
+    assert set(model.logs) == logs
+    again = EffectsModel.parse(model.formula(SCHEMA), SCHEMA)
+    assert again.logs == model.logs and again.columns(SCHEMA) == model.columns(SCHEMA)
+    assert again.formula(SCHEMA) == model.formula(SCHEMA)
+
+
+def test_the_text_is_written_as_it_was_read() -> None:
+    """Backticks that are lost inside a logarithm, or spaces that grow."""
+    lines = ("linear: log(`c+rp`) ~ log(creatinine) + age", "cox: (days, `a,b`) ~ age + `.`", "a ~ .")
+    for text in lines:
+        assert str(ModelText.read(text)) == text
+
+
+def test_logs_are_of_numeric_columns_of_the_model() -> None:
+    """A logarithm that would silently do nothing."""
+    for name in ("sex", "days", "death", "creatinine"):
+        with pytest.raises(InputError, match=f"'{name}' cannot enter as its logarithm"):
+            EffectsModel("logistic", "death", ["age", "sex"], logs=[name]).check(SCHEMA)
+    EffectsModel("linear", "creatinine", ["age", "sex"], logs={"age", "creatinine"}).check(SCHEMA)
+    assert EffectsModel("linear", "age", logs=["log", "creatinine"]).logs == ("creatinine", "log")
+
+
+def test_default() -> None:
+    """The wrong regression for an outcome, or one where none fits."""
+    assert EffectsModel.default(SCHEMA, "death") == EffectsModel("logistic", "death", sparing=True)
+    assert EffectsModel.default(SCHEMA, "age") == EffectsModel("linear", "age", sparing=True)
+    assert EffectsModel.default(SCHEMA, "race") is None
+    assert EffectsModel.default(SCHEMA.select(["death"]), "death") is None
+    with pytest.raises(SchemaError, match="'dead' is not a column"):
+        EffectsModel.default(SCHEMA, "dead")
+    with pytest.raises(InputError, match="no predictor is left"):
+        EffectsModel("logistic", "death").check(SCHEMA.select(["death"]))
+
+
+def test_the_default_study_leaves_derived_columns_out() -> None:
+    """Would catch a sum of predictors beside them: no regression has a solution then."""
+    columns = (
+        Column(name="a", kind="integer", lower=0, upper=9),
+        Column(name="b", kind="integer", lower=0, upper=9),
+        Column(name="n", kind="integer", lower=0, upper=18, derived="a + b"),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    )
+    schema = Schema(columns=columns, outcome="died")
+    study = EffectsModel.default(schema, "died")
+    assert study is not None and study.formula(schema) == "logistic: died ~ a + b"
+    assert EffectsModel.parse("logistic: died ~ n", schema).formula(schema) == "logistic: died ~ n"

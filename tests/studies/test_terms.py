@@ -1,0 +1,134 @@
+"""The terms of a regression and their values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from patsy import dmatrix
+
+from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.terms import column_values, default_increment, model_terms, term_values
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=100, unit="years", missing=True),
+        Column(name="race", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="stage", kind="ordinal", categories=("I", "II", "III")),
+        Column(name="died", kind="binary", categories=("no", "yes"), missing=True),
+    )
+)
+MODEL = EffectsModel("logistic", "died", units={"age": 10})
+
+
+def test_terms_come_from_the_schema() -> None:
+    """Terms in another order, or a reference other than the first declared category."""
+    assert [term.name for term in model_terms(SCHEMA, MODEL)] == [
+        "age (per 10 years)",
+        "race: b vs a",
+        "race: c vs a",
+        "stage (per rank)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "kind", "expected"),
+    [
+        (18, 110, "integer", 1.0),
+        (0, 1, "integer", 1.0),
+        (6.8, 7.8, "continuous", 0.1),
+        (0, 200, "continuous", 10.0),
+        (10_000, 1_000_000, "continuous", 10_000.0),
+        (0, 0.001, "continuous", 0.0001),
+    ],
+)
+def test_default_increment(lower, upper, kind, expected) -> None:
+    """Coefficients per platelet, or per one unit of a column that spans a tenth of it."""
+    assert default_increment(Column(name="x", kind=kind, lower=lower, upper=upper)) == pytest.approx(expected)
+
+
+def test_the_name_says_the_increment() -> None:
+    """A coefficient per ten that reads like one per unit."""
+    schema = Schema(
+        columns=(
+            Column(name="wbc", kind="continuous", lower=0, upper=200, unit="1000/mm3"),
+            Column(name="ph", kind="continuous", lower=6.8, upper=7.8),
+            Column(name="sbp", kind="integer", lower=50, upper=250, unit="mmHg"),
+            Column(name="n", kind="integer", lower=0, upper=9),
+        )
+    )
+    names = [term.name for term in model_terms(schema, EffectsModel("linear", "n", units={"sbp": 20}))]
+    assert names == ["wbc (per 10 × 1000/mm3)", "ph (per 0.1)", "sbp (per 20 mmHg)"]
+
+
+LABS = Schema(
+    columns=(
+        Column(name="creatinine", kind="continuous", lower=0.5, upper=20, unit="mg/dL", missing=True),
+        Column(name="crp", kind="continuous", lower=0, upper=500, decimals=1),
+        Column(name="visits", kind="integer", lower=0, upper=50),
+        Column(name="race", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="stage", kind="ordinal", categories=("I", "II", "III")),
+        Column(name="sbp", kind="integer", lower=50, upper=250, unit="mmHg"),
+    )
+)
+LAB_MODEL = EffectsModel("linear", "sbp", logs={"creatinine", "crp"}, units={"crp": 10.0, "visits": 5.0})
+
+
+def labs(n: int = 40) -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    raw = {
+        "creatinine": np.exp(rng.normal(0.3, 0.5, n)).clip(0.5, 20),
+        "crp": rng.exponential(30, n).round(1),
+        "visits": rng.integers(0, 51, n),
+        "race": rng.choice(["a", "b", "c"], n),
+        "stage": rng.choice(["I", "II", "III"], n),
+        "sbp": rng.integers(50, 251, n),
+    }
+    return LABS.conform(pd.DataFrame(raw)).frame
+
+
+def test_values_are_those_of_another_program() -> None:
+    """A base, a fold, a unit, a rank or a reference that differs from the textbook's (patsy's formulas)."""
+    frame = labs().astype({"race": object, "stage": object})
+    expected = dmatrix(
+        "I(np.log2(creatinine)) + I(np.log10(np.maximum(crp, 0.1))) + I(visits / 5) + C(race) + rank",
+        frame.assign(rank=frame["stage"].map({"I": 0, "II": 1, "III": 2})),
+        return_type="dataframe",
+    ).drop(columns="Intercept")
+    order = [*expected.filter(like="np.log"), "I(visits / 5)", *expected.filter(like="C(race)"), "rank"]
+    found = term_values(LABS, model_terms(LABS, LAB_MODEL), frame)
+    np.testing.assert_allclose(found, expected[order].to_numpy(), rtol=1e-13, atol=1e-13)
+
+
+def test_names_of_logarithms() -> None:
+    """A coefficient per tenfold that reads like one per doubling, or per milligram."""
+    assert [term.name for term in model_terms(LABS, LAB_MODEL)] == [
+        "creatinine (per doubling)",
+        "crp (per 10-fold)",
+        "visits (per 5)",
+        "race: b vs a",
+        "race: c vs a",
+        "stage (per rank)",
+    ]
+
+
+def test_zero_enters_as_the_smallest_public_value() -> None:
+    """Minus infinity, or a smallest value that is read off the records."""
+    frame = pd.DataFrame({"crp": [0.0, 0.1, 30.0], "visits": [0, 1, 2], "creatinine": [0.5, np.nan, 4.0]})
+    crp, visits, creatinine = (
+        column_values(LABS, name, frame, log=True) for name in ("crp", "visits", "creatinine")
+    )
+    np.testing.assert_allclose(crp, np.log([0.1, 0.1, 30.0]))
+    np.testing.assert_allclose(visits, [0, 0, np.log(2)])
+    np.testing.assert_allclose(creatinine, [np.log(0.5), np.nan, np.log(4)])
+
+
+def test_missing_values_stay_missing() -> None:
+    """A missing category that counts as the reference, or a missing number that becomes the smallest one."""
+    frame = labs(3)
+    frame.loc[0, ["creatinine", "race"]] = None
+    found = term_values(LABS, model_terms(LABS, LAB_MODEL), frame)
+    assert np.isnan(found[0]).tolist() == [True, False, False, True, True, False]
+    assert not np.isnan(found[1:]).any()
+    assert term_values(LABS, (), frame).shape == (3, 0)
