@@ -20,7 +20,7 @@ import numpy as np
 import dpsynth
 from dpsynth.accounting import Ledger
 from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_box import gradient_box
+from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
 from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
 from dpsynth.mechanism.bounds.penalty import penalty_radii, published_penalty_radii
 from dpsynth.mechanism.plan import Plan

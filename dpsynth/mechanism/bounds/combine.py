@@ -9,7 +9,7 @@ from typing import Any
 
 from dpsynth.errors import InputError
 from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_box import Weights, check_weights, gradient_box
+from dpsynth.mechanism.bounds.gradient_boxes import Weights, check_weights, gradient_box
 from dpsynth.mechanism.bounds.lipschitz import layer_radii
 
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from dpsynth.mechanism.bounds.activations import Interval
 from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_box import GradientBox, Weights
+from dpsynth.mechanism.bounds.gradient_boxes import GradientBox, Weights
 from dpsynth.mechanism.bounds.rounding import UNIT, gamma
 
 

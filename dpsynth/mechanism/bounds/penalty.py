@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.mechanism.bounds.gradient_box import Weights
+from dpsynth.mechanism.bounds.gradient_boxes import Weights
 from dpsynth.mechanism.bounds.rounding import gamma
 
 

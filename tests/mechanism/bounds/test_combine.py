@@ -5,7 +5,7 @@ from critics import cube, glorot
 
 from dpsynth.errors import InputError
 from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
-from dpsynth.mechanism.bounds.gradient_box import gradient_box
+from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
 from dpsynth.mechanism.bounds.lipschitz import layer_radii
 
 

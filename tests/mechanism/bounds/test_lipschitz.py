@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_box import gradient_box
+from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
 from dpsynth.mechanism.bounds.lipschitz import bjorck, layer_radii, project, spectral_norm_bound
 
 shapes = st.sampled_from([(1, 1), (1, 7), (7, 1), (2, 2), (5, 33), (64, 16), (40, 40)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_box import gradient_box
+from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
 from dpsynth.table.layout import Layout
 
 
