@@ -20,7 +20,7 @@ from dpsynth.report.folder import LEDGER
 from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import build_model
-from dpsynth.runs.run_folder import open_run, run_folder
+from dpsynth.runs.run_folder import folder_of, open_run
 from dpsynth.runs.tables import EVALUATED_ROWS, compared
 from dpsynth.table.schema import Schema
 
@@ -87,7 +87,7 @@ def attacked_run(folder: str | Path) -> Attacked:
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    run = open_run(run_folder(folder))
+    run = open_run(folder_of(folder))
     config = run.config
     made, train, test = run.parts()
     synthetic = made.head(EVALUATED_ROWS)

@@ -12,7 +12,7 @@ from dpsynth.runs.attack_inputs import Generator
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import build_model
 from dpsynth.runs.preflight import check_run
-from dpsynth.runs.run_folder import open_run, run_folder
+from dpsynth.runs.run_folder import folder_of, open_run
 from dpsynth.runs.tables import load_table, split_table
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
@@ -75,7 +75,7 @@ def to_audit(path: str | Path) -> ToAudit:
         If it is neither, the configuration is wrong, or it asks for no privacy.
     """
     path = Path(path)
-    config = open_run(run_folder(path)).config if path.is_dir() else RunConfig.from_yaml(path)
+    config = open_run(folder_of(path)).config if path.is_dir() else RunConfig.from_yaml(path)
     options = build_model(config).validate()
     schema = training_schema(check_run(config), config.split.test_fraction)
     if options.epsilon is None:

@@ -24,7 +24,7 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import check_run
-from dpsynth.runs.run_folder import MODEL, open_run, run_folder
+from dpsynth.runs.run_folder import MODEL, folder_of, open_run
 from dpsynth.runs.tables import EVALUATED_ROWS, compared
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
@@ -144,7 +144,7 @@ def judge_again(
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    folder = run_folder(folder)
+    folder = folder_of(folder)
     with locked(folder):
         run = open_run(folder, settings)
         report, config = run.report, run.config

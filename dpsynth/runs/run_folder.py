@@ -66,7 +66,7 @@ class OpenedRun:
         return read_table(made, train.schema, OURS), train, test
 
 
-def run_folder(folder: str | Path) -> Path:
+def folder_of(folder: str | Path) -> Path:
     """Return the folder of a run; raise InputError, saying what it is, unless `dpsynth run` wrote it."""
     folder = Path(folder)
     if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
@@ -81,7 +81,7 @@ def run_folder(folder: str | Path) -> Path:
 
 
 def open_run(folder: Path, settings: Mapping[str, object] | None = None) -> OpenedRun:
-    """Open a :func:`run_folder`, with other settings of its evaluation; no record is read.
+    """Open a :func:`folder_of`, with other settings of its evaluation; no record is read.
 
     Raises
     ------
