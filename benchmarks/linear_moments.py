@@ -20,7 +20,7 @@ from study_trials import Trial, seed
 from dpsynth.releases.score import symmetric, triangle
 from dpsynth.studies.families import RESIDUAL_BOUND
 from dpsynth.studies.newton import mode
-from dpsynth.synthesis.fitting import choose_noise, draw_up
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import DRAWS
 
 NAMES = ("flchain linear", "support2 linear")

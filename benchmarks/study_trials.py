@@ -27,7 +27,7 @@ from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.newton import mode
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
-from dpsynth.synthesis.fitting import choose_noise, draw_up
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Schema
 

@@ -50,3 +50,21 @@ def test_the_readme_lists_every_folder():
     folders = {path.parent.relative_to(ROOT) for path in (ROOT / "dpsynth").rglob("*.py")} - {Path("dpsynth")}
     missing = [str(folder) for folder in folders if f"{folder.name}/`" not in layout]
     assert not missing
+
+
+#: Who runs releases: the one fit, what it calls for the base model and for studies, and the critic's steps.
+RUNNERS = {"fit.py", "network.py", "study_releases.py", "synthesizer.py", "critic_scores.py"}
+
+
+def test_releases_are_ordered_in_one_place():
+    """A second place that writes a fit's releases in order, and drifts from the first."""
+    found = {}
+    for path in (ROOT / "dpsynth").rglob("*.py"):
+        calls = [
+            n.func for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)
+        ]
+        names = [ast.unparse(call) for call in calls]
+        if count := sum(name.endswith("ledger.run") or name.endswith("ledger_.run") for name in names):
+            found[path.name] = count
+    assert found.keys() == RUNNERS
+    assert found["synthesizer.py"] == found["critic_scores.py"] == 1

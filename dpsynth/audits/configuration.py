@@ -30,9 +30,8 @@ from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import fitting
+from dpsynth.synthesis.fit import fit_releases, plan_fit, release_statistics
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.studies import fit_studies
 from dpsynth.table.layout import Layout
 from dpsynth.table.schema import Schema
 
@@ -104,19 +103,18 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
         )
     typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
     ledger, records = WatchingLedger(), FrameRecords(typical)
-    n, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
-    blueprint = fitting.draw_up(schema.modelled, n, options, n_std)
-    planned = fitting.choose_noise(blueprint, options, spent)
-    model, _ = fitting.release_model(records, blueprint, planned, options, rng, ledger)
+    plan = plan_fit(records, schema, options, rng, ledger)
     if options.studies:
-        fit_studies(records, replace(model, schema=schema), options.studies, planned.studies, n, rng, ledger)
+        model = fit_releases(records, plan, rng, ledger)
+    else:  # nothing more is read, and reweighting takes time
+        model, _ = release_statistics(records, plan, rng, ledger)
     return Releases(
         tuple(ledger.releases),
         uniform_records(schema, OTHERS + TRIED, rng),
-        blueprint.delta,
+        plan.blueprint.delta,
         model.encoder.layout,
-        blueprint.training,
-        planned.plan,
+        plan.blueprint.training,
+        plan.releases.plan,
     )
 
 

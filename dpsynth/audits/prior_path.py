@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.trials import Declared, judge
 from dpsynth.attacks.audit.verdict import Audited
@@ -19,7 +20,7 @@ from dpsynth.audits.releases import OTHERS, cells, exact, uniform_records
 from dpsynth.errors import InputError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import fitting
+from dpsynth.synthesis.fit import plan_fit, release_statistics
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
@@ -75,20 +76,19 @@ def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.rand
     options = options.model_copy(update={"studies": ()})
     made_up = uniform_records(schema, OTHERS + 1, rng)
     without = made_up.iloc[:OTHERS]
-    blueprint = fitting.draw_up(schema.modelled, float(schema.n_public), options)
-    planned = fitting.choose_noise(blueprint, options, (0.0, 0.0))
+    plan = plan_fit(FrameRecords(without), schema, options, rng, Ledger())
     coins = rng.random(trials) < 0.5
     scores = np.empty(trials)
     for trial, coin in enumerate(coins):
         ledger = ScoringLedger(without, made_up)
         records = FrameRecords(made_up if coin else without)
-        fitting.release_model(records, blueprint, planned, options, rng, ledger)
+        release_statistics(records, plan, rng, ledger)
         scores[trial] = ledger.score
     return judge(
         "prior's path",
         scores,
         coins,
-        Declared(Profile(planned.fixed_events), blueprint.delta),
+        Declared(Profile(plan.releases.fixed_events), plan.blueprint.delta),
         about=f"tables of {OTHERS} and {OTHERS + 1} made-up records, all noisy counts of a fit together",
         seconds=time.perf_counter() - start,
     )

@@ -21,9 +21,11 @@ from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.weights import Weights, unflatten
 from dpsynth.releases.critic import CriticRelease
-from dpsynth.synthesis import default_rules, fitting
+from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import confess, conformed, records_of
+from dpsynth.synthesis.fit import fit_releases, plan_fit
 from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -98,22 +100,20 @@ class CriticTrainer:
         # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
         confess(ledger, schema, options, rng, {})
-        n, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
-        blueprint = fitting.draw_up(schema.modelled, n, options, n_std)
-        releases = fitting.choose_noise(blueprint, options, spent)
-        model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
-        released = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)
+        plan = plan_fit(records, schema, options, rng, ledger)
+        released = fit_releases(records, plan, rng, ledger)
+        releases, settings = plan.releases, plan.blueprint.training
         if releases.plan is None:
             raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
-        training = fitting.Training(released, blueprint.training, np.random.default_rng([seed]), dict)
+        training = Training(released, settings, np.random.default_rng([seed]), dict)
 
         def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:
-            state = fitting.trained_state(own, plan, noise, training)
+            state = trained_state(own, plan, noise, training)
             critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
             whole = dataclasses.replace(released, weights=state.generator)
-            return CriticScore(whole, critic, blueprint.training, ledger)
+            return CriticScore(whole, critic, settings, ledger)
 
-        words = default_rules.describe_sensitivity(blueprint.training, releases.plan.noise_shape)
+        words = default_rules.describe_sensitivity(settings, releases.plan.noise_shape)
         steps: CriticRelease[CriticScore] = CriticRelease(
             plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
         )

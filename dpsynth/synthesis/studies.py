@@ -18,8 +18,8 @@ from dpsynth.releases.records import Records
 from dpsynth.studies.design import INTERVALS
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
-from dpsynth.synthesis.fitting import choose_noise, draw_up
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.table.schema import Schema
 
 #: synthetic records that stand for the real ones in every expectation

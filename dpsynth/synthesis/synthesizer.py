@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +26,6 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
-from dpsynth.synthesis import fitting
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
     confess,
@@ -37,12 +35,13 @@ from dpsynth.synthesis.check_inputs import (
     tell_few_records,
     warn_of_flattened,
 )
-from dpsynth.synthesis.fitting import Progress
+from dpsynth.synthesis.fit import fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
-from dpsynth.synthesis.studies import check_studies, check_widening, fit_studies, planned_widening
+from dpsynth.synthesis.studies import check_studies, planned_widening
+from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.io import write_table
 from dpsynth.table.possible import combinations
 from dpsynth.table.rules import Rule, Where, parse_where
@@ -309,20 +308,15 @@ class DPWGANGP(BaseEstimator):
         confess(ledger, schema, options, rng, unreviewed)
 
         try:
-            self.n_, n_std, spent = fitting.count_records(records, schema, options, rng, ledger)
-            blueprint = fitting.draw_up(schema.modelled, self.n_, options, n_std)
-            self.delta_ = blueprint.delta
-            releases = fitting.choose_noise(blueprint, options, spent)
-            check_widening(options.studies, releases.studies, schema, self.n_)
+            plan = plan_fit(records, schema, options, rng, ledger)
+            self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
             tell_few_records(rows_of(frame), releases.marginals, options.epsilon)
-            model, bought = fitting.release_model(records, blueprint, releases, options, rng, ledger)
-            model = dataclasses.replace(fitting.refined(model, bought, rng), schema=schema)
-            fitted = fit_studies(records, model, options.studies, releases.studies, self.n_, rng, ledger)
-            model = dataclasses.replace(model, studies=fitted)
+            model = fit_releases(records, plan, rng, ledger)
             history: list[dict[str, float]] = []
             if releases.plan is not None:
-                training = fitting.Training(
-                    model, blueprint.training, self._public_generator(), self._record, checkpoint, progress
+                settings = plan.blueprint.training
+                training = Training(
+                    model, settings, self._public_generator(), self._record, checkpoint, progress
                 )
                 steps = training.release(releases.plan, stage=releases.stage)
                 model, history = ledger.run(steps, records, rng)
@@ -366,9 +360,7 @@ class DPWGANGP(BaseEstimator):
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        training = fitting.Training(
-            model, settings, self._public_generator(), self._record, checkpoint, progress
-        )
+        training = Training(model, settings, self._public_generator(), self._record, checkpoint, progress)
         steps = training.release(plan, state=state)
         rng = self._generator(len(self.ledger_.entries), state.step)
         trained = self.ledger_.resume(steps, FrameRecords(records), rng)

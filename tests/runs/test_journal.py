@@ -19,7 +19,7 @@ from dpsynth.errors import DataError, DpsynthError, InputError, RunError
 from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import pipeline
 from dpsynth.runs.checkpoints import checkpoint_folder
-from dpsynth.synthesis import fitting
+from dpsynth.synthesis import fit
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
 __all__ = ["drawing_folder", "folder"]
@@ -152,7 +152,7 @@ def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
         raise KeyboardInterrupt
 
     reached: list[str] = []
-    for place in (pipeline, "load_table"), (fitting, "count_records"):
+    for place in (pipeline, "load_table"), (fit, "_count"):
         with monkeypatch.context() as patch:
             patch.setattr(*place, interrupt)
             with pytest.raises(KeyboardInterrupt):

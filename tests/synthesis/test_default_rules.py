@@ -6,8 +6,8 @@ import pytest
 
 from dpsynth import DPWGANGP, Column, Schema, Shares
 from dpsynth.errors import InputError
-from dpsynth.synthesis.fitting import Blueprint, choose_noise, draw_up
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up
 
 SCHEMA = Schema(
     columns=(

@@ -32,8 +32,8 @@ from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.source import ON_A_CARD, Source, schema_of
 from dpsynth.research.replications.trial import Task, Trial, carry_out
 from dpsynth.research.replications.writing import write_results
-from dpsynth.synthesis.fitting import total_delta
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import total_delta
 
 #: names in the folder
 PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"

@@ -18,7 +18,7 @@ from dpsynth.errors import OwnerWarning
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger.ledger import Ledger
     from dpsynth.studies.estimates import Estimates
-    from dpsynth.synthesis.fitting import Progress
+    from dpsynth.synthesis.training import Progress
 
 # A log file gets a line on training this often.
 _LOG_SECONDS = 30.0

@@ -15,7 +15,7 @@ from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import fitting
+from dpsynth.synthesis import training as critic
 
 SCHEMA = Schema(
     columns=(
@@ -100,13 +100,13 @@ class Watched(Ledger):
 def test_releases_use_the_public_number_of_records(monkeypatch):
     """Catches the frame's length where the public or noisy number belongs, in any release or in training."""
     monkeypatch.setattr(
-        fitting, "train_generator", lambda records, plan, rng, training, state: (training.model, [])
+        critic, "train_generator", lambda records, plan, rng, training, state: (training.model, [])
     )
     model, ledger = DPWGANGP(epsilon=2.0, training_steps=4, batch_size=60, training=SMALL), Watched()
     model.fit(table(270), schema=SCHEMA, ledger=ledger)
-    marginals, released, _ = ledger.ran["one-way marginals"]
+    marginals = ledger.ran["one-way marginals"][0]
     tables, plan = ledger.ran["prior tables"][0], ledger.ran["critic steps"][0].plan
-    assert (marginals.n, released.n, tables.bins.n) == (300.0, 300.0, 300.0)
+    assert (marginals.n, model.model_.encoder.marginals.n, tables.bins.n) == (300.0, 300.0, 300.0)
     assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
     assert model.n_ == 300.0
 
@@ -116,7 +116,7 @@ def test_no_record_is_a_public_point(monkeypatch, prior):
     """Catches records as the bank of draws, or as the public points of the penalty: used without noise."""
     settings = replace(SMALL, penalty="public", critic_constraint="none")
     model = DPWGANGP(epsilon=1.0, delta=1e-5, prior=prior, training_steps=0).fit(table(), schema=SCHEMA)
-    training = fitting.Training(model.model_, settings, np.random.default_rng(0), dict)
+    training = critic.Training(model.model_, settings, np.random.default_rng(0), dict)
     plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
     given = []
 
@@ -127,7 +127,7 @@ def test_no_record_is_a_public_point(monkeypatch, prior):
     monkeypatch.setattr("dpsynth.model.wgan.training.Trainer", look)
     for records in (table(300), table(20)):
         with pytest.raises(Stopped):
-            fitting.trained_state(SCHEMA.conform(records).frame, plan, np.random.default_rng(1), training)
+            critic.trained_state(SCHEMA.conform(records).frame, plan, np.random.default_rng(1), training)
     (points, bank), (others, again) = given
     assert len(points) == 300 and len(others) == 20  # another table, and the same public points
     np.testing.assert_array_equal(bank, again)
@@ -172,7 +172,7 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         write_checkpoint(training.checkpoint, record, stored, state, plan, settings, records)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "train_generator", train)
+    monkeypatch.setattr(critic, "train_generator", train)
     model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=40, training=SMALL, random_state=5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c")
