@@ -46,7 +46,7 @@ FAULTS = {
 
 
 def demo() -> Any:
-    from dpsynth.runs.audit_inputs import to_audit
+    from dpsynth.runs.attack_inputs import to_audit
 
     return to_audit(DEMO)
 

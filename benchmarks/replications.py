@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.files.markdown import inert
-from dpsynth.research.replications.catalogue import find_protocol, names
+from dpsynth.research.replications.protocol import find_protocol, names
 from dpsynth.research.replications.running import run_study
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "replications"

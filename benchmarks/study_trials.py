@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from study_cases import CASES, NULLS, Case
 
 import dpsynth
@@ -27,7 +28,6 @@ from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.newton import mode
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
-from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Schema
 

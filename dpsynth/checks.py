@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
+from types import ModuleType
 
 from dpsynth.errors import InputError
 
@@ -117,3 +120,18 @@ def together(names: Sequence[str]) -> str:
     if len(names) > 10:
         return few(names)
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def tf_privacy_module(path: str) -> ModuleType:
+    """Import ``tensorflow_privacy.privacy.<path>``.
+
+    Its Keras models and optimizers need ``TF_USE_LEGACY_KERAS=1`` in the environment before TensorFlow is
+    imported, and tf-keras.
+
+    Raises
+    ------
+    ImportError
+        If TensorFlow Privacy is not installed.
+    """
+    sys.skip_tf_privacy_import = True  # type: ignore[attr-defined]
+    return importlib.import_module(f"tensorflow_privacy.privacy.{path}")

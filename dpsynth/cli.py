@@ -17,20 +17,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import (
-    account,
-    attack,
-    calibrate,
-    cohort,
-    console,
-    data,
-    evaluate,
-    models,
-    report,
-    run,
-    schema,
-    study,
-)
+from dpsynth.runs.commands import account, attack, cohort, console, data, evaluate, models, run, schema, study
 
 app = typer.Typer(
     name="dpsynth",
@@ -43,8 +30,8 @@ app.command("run")(run.run_configuration)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate_table)
-app.command("report")(report.draw_report)
-app.command("calibrate")(calibrate.print_noise)
+app.command("report")(evaluate.draw_report)
+app.command("calibrate")(account.print_noise)
 _GROUPS = {
     "account": account.app,
     "attack": attack.app,

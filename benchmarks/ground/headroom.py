@@ -19,8 +19,8 @@ import pandas as pd
 from benchmarks.ground.tables import Ground
 from dpsynth.evaluation.features import category_codes, distance_features
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+from dpsynth.evaluation.similarity.association_errors import correlation_errors
 from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.similarity.correlations import correlation_errors
 from dpsynth.evaluation.subsample import random_rows
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.utility.learning import learn_and_predict

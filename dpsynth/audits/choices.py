@@ -24,8 +24,7 @@ from dpsynth.attacks.audit.trials import Declared, judge
 from dpsynth.attacks.audit.verdict import Audited
 from dpsynth.audits.recording_ledger import Remembered
 from dpsynth.errors import InputError
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.structure import EdgesRelease
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema

@@ -27,12 +27,41 @@ from dpsynth.attacks.audit.verdict import Audited
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.canary import CanaryStep
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import State
+from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
-from dpsynth.model.wgan.weights import unflatten
+from dpsynth.model.wgan.weights import Weights, unflatten
 from dpsynth.table.layout import Layout
+
+
+@dataclass(frozen=True)
+class CanaryStep(Step):
+    """A step that takes a given array for the gradient of the record in row 0.
+
+    The array is scaled by the very coefficient that the step gives to that record, so that a record that
+    counts twice shows.
+
+    Parameters
+    ----------
+    canary : tuple of tensor
+        Flat, shaped like the critic's arrays; empty for the record's own gradient.
+    """
+
+    canary: tuple[Any, ...] = ()
+
+    def sum_of_gradients(
+        self, weights: Weights, inputs: list[Any], deltas: list[Any], coefficients: Any, index: Any
+    ) -> list[Any]:
+        """Weighted sum in which row 0 contributes the canary."""
+        if not self.canary:
+            return super().sum_of_gradients(weights, inputs, deltas, coefficients, index)
+        mine = tf.cast(tf.equal(index, 0), tf.float32)
+        rows = index.shape[0]
+        weight = tf.reduce_sum(coefficients[:rows] * mine)
+        rest = coefficients * tf.concat([1.0 - mine, tf.ones_like(coefficients[rows:])], axis=0)
+        others = super().sum_of_gradients(weights, inputs, deltas, rest, index)
+        return [g + weight * c for g, c in zip(others, self.canary, strict=True)]
+
 
 Floats = NDArray[np.float64]
 #: Noisy sums of a run, about; whole generator steps are made.

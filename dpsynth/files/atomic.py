@@ -4,13 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold by None, however deep.
+
+    Examples
+    --------
+    >>> finite({"epsilon": float("inf"), "entries": (1, 2.5)})
+    {'epsilon': None, 'entries': [1, 2.5]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def dump_json(value: Any) -> str:
+    """Return indented JSON text, letters of any alphabet as they are."""
+    return json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:

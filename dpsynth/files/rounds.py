@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.json_text import dump_json
+from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.locks import locked
 from dpsynth.files.storage import parents_made
 from dpsynth.files.targets import require_free_folder

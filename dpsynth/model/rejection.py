@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import RejectionError
 from dpsynth.model.postprocess import exact_counts
-from dpsynth.releases.binning import make_binning
+from dpsynth.releases.bins import make_binning
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Grid
 from dpsynth.table.rules import Rule

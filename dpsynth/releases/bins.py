@@ -5,11 +5,143 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from dpsynth.errors import ConfigError
 from dpsynth.releases.axes import BinAxis
-from dpsynth.releases.binning import Binning, default_bins, make_binning
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
+
+#: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
+_RARE = 0.25
+#: Expected absolute noise of a table of two ordered columns, as a part of the records.
+_NOISE = 0.23
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Bins of one column.
+
+    Attributes
+    ----------
+    labels : int array, shape (cells,)
+        Bin of each fine grid cell.
+    probabilities : array, shape (size,)
+        Released probability of each bin.
+    """
+
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, cells: ArrayLike) -> Binning:
+        """Bins with these labels, 0 to size - 1, over cells of these probabilities."""
+        label = np.asarray(labels, dtype=np.int64)
+        weights = np.asarray(cells, dtype=np.float64)
+        return cls(label, np.bincount(label, weights=weights).astype(np.float64))
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.probabilities)
+
+
+def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
+    """Label neighbouring cells so that bins hold about equal mass.
+
+    A cell that holds a bin's share gets a bin of its own, as long as there are bins left.
+
+    Parameters
+    ----------
+    probabilities : array, shape (cells,)
+        Not negative; without any mass all cells count alike.
+    n_bins : int
+        Most bins, at least 1.
+
+    Returns
+    -------
+    int array, shape (cells,), ascending from 0 without gaps
+
+    Examples
+    --------
+    >>> equal_mass([0.6, 0.05, 0.05, 0.1, 0.2], 3)
+    array([0, 1, 1, 1, 2])
+    """
+    mass = np.asarray(probabilities, dtype=np.float64)
+    mass = mass if mass.sum() > 0 else np.ones_like(mass)
+    heavy = mass >= mass.sum() / n_bins
+    labels = np.zeros(len(mass), dtype=np.int64)
+    current, filled, remaining = 0, 0.0, float(mass.sum())
+    # What is left is shared by the bins that are left, so that a heavy cell does not starve its neighbours.
+    share = remaining / n_bins
+    for cell, weight in enumerate(mass):
+        alone = heavy[cell] or (cell > 0 and heavy[cell - 1])
+        if filled > 0 and (alone or filled + weight / 2 > share) and current < n_bins - 1:
+            remaining -= filled
+            current, filled = current + 1, 0.0
+            share = remaining / (n_bins - current)
+        labels[cell] = current
+        filled += weight
+    return labels
+
+
+def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, keep: bool = False) -> Binning:
+    """Bins of one column from its released probabilities.
+
+    Parameters
+    ----------
+    grid : Grid
+    probabilities : array, shape (grid.size,)
+    n_bins : int
+        Most bins of present values of an ordered column, at least 1.
+    keep : bool
+        Keep every cell apart (the outcome).
+    """
+    if keep:
+        labels = np.arange(grid.size)
+    elif grid.ordered:
+        labels = equal_mass(probabilities[: grid.present], n_bins)
+        labels = np.append(labels, labels[-1] + np.arange(1, grid.size - grid.present + 1))
+    else:
+        rare = probabilities < _RARE / n_bins
+        rare[grid.present :] = False
+        labels = np.empty(grid.size, dtype=np.int64)
+        labels[~rare] = np.arange((~rare).sum())
+        labels[rare] = (~rare).sum()
+    return Binning.from_labels(labels, probabilities)
+
+
+def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
+    """Number of bins of an ordered column by a rule that reads no records.
+
+    A discriminator finds the blur of wide bins, and noise it can hardly tell from sampling
+    (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
+    cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at 23 hundredths of the
+    records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
+    `dpsynth.releases.features` asks in which half a value lies. Where that were 2, noise drowns halves, and
+    there are 3.
+
+    Parameters
+    ----------
+    n : float
+        Public or released number of records.
+    noise_std : float
+        Standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is noisy.
+    classes : int
+        Number of outcome values in a three-way table.
+
+    Returns
+    -------
+    int, 3 or even, to 24
+
+    Examples
+    --------
+    >>> default_bins(4500, 10.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
+    (8, 6, 24)
+    """
+    finest = np.sqrt(_NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0)))
+    return int(np.clip(2 * round(finest / 2), 3, 24))
 
 
 @dataclass(frozen=True, eq=False)

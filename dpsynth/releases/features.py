@@ -20,8 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 
 Floats = NDArray[np.float64]
 

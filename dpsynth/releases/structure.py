@@ -17,20 +17,63 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.accounting.events.events import exponential_mechanism_event, non_private_event
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.errors import ConfigError, PrivacyError
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
-from dpsynth.releases.exponential_mechanism import check_epsilon, choose
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.records import Records
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+
+
+def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
+    """Index of a candidate, by the exponential mechanism.
+
+    Parameters
+    ----------
+    scores : array, shape (k,)
+        Each changes by at most 1 when one record is added or removed; k >= 1.
+    epsilon : float or None
+        Cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not private**.
+    rng : numpy Generator
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ConfigError
+        If there is no candidate or epsilon is not positive.
+
+    References
+    ----------
+    McSherry and Talwar (2007), Theorem 6; the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
+
+    Examples
+    --------
+    >>> choose([1.0, 9.0, 3.0], None, np.random.default_rng(0))
+    1
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.size == 0:
+        raise ConfigError("there is no candidate to choose from")
+    check_epsilon(epsilon)
+    if epsilon is None:
+        return int(np.argmax(values))
+    return int(np.argmax(values + rng.gumbel(scale=2.0 / epsilon, size=values.shape)))
+
+
+def check_epsilon(epsilon: float | None) -> None:
+    """Refuse a selection epsilon that is neither None nor a positive finite number."""
+    if epsilon is not None and not (np.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"selection_epsilon is {epsilon}, but must be greater than 0, or None")
+
 
 Kind = Literal["tree", "tan"]
 #: Columns of one table, the child last.

@@ -7,22 +7,141 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, round_up
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import INTERNAL, DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.json_text import dump_json
+from dpsynth.files.atomic import dump_json, read_json, write_text
+from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.storage import check_same_ledger
-from dpsynth.report.markdown import to_markdown
+from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped, levels
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.studies import PAID, described, guidance, rows, surviving
 from dpsynth.studies.estimates import MEASURES, Estimates
+
+
+def to_markdown(report: RunReport) -> str:
+    """Return the report of a run; of one without a ledger, what is known."""
+    lines = [f"# Synthetic table: {inert(str(report.table.get('name', 'unnamed')))}", ""]
+    if report.guarantee is not None and report.summary is not None:
+        if not report.guarantee.private:
+            lines += [
+                f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
+                "Treat everything beside this report as you would treat them.",
+                "",
+            ]
+        lines += ["## What is guaranteed", "", inert(str(report.guarantee)), ""]
+        lines += _excluded(report.guarantee.excluded)
+        lines += ["## What it cost", "", *_ledger_table(report.summary)]
+    lines += _attempts(report)
+    lines += _studies(report)
+    if report.evaluation is not None:
+        lines += [
+            "## What it is worth",
+            "",
+            f"Numbers marked *{INTERNAL}* were computed from real records without payment: the guarantee "
+            "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
+            "",
+            report.evaluation.to_markdown(level=3),
+        ]
+    lines += ["## How it was made", "", *_facts(report.table), ""]
+    lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]
+    lines.append(_joined("Versions", report.versions))
+    times = {stage: f"{value:.1f} s" for stage, value in report.seconds.items()}
+    lines += ["", _joined("Wall time (internal)", times), ""]
+    return "\n".join(lines)
+
+
+def _studies(report: RunReport) -> list[str]:
+    if not report.studies:
+        return []
+    lines = ["## What the declared studies find", "", inert(" ".join(guidance(report))), ""]
+    status = INTERNAL if report.withheld else PAID
+    for told in report.studies:
+        lines += [f"### {inert(told.study)}", "", inert(described(told)), ""]
+        lines += [f"| term | {told.measure} | 95 % interval | p | release |", "|---|---:|---|---:|---|"]
+        lines += ["| " + " | ".join(inert(cell) for cell in (*cells, status)) + " |" for cells in rows(told)]
+        lines.append("")
+        if told.survival is not None:
+            lines += [inert(surviving(told.survival)), ""]
+            lines += ["| time | survival | band | release |", "|---:|---:|---|---|"]
+            lines += [f"| {' | '.join((*cells, status))} |" for cells in told.survival.rows()]
+            lines.append("")
+    return lines
+
+
+def _attempts(report: RunReport) -> list[str]:
+    if not report.attempts:
+        return []
+    lines = [
+        "## What attacks reached, beside what is proved",
+        "",
+        f"Intervals are of {levels(report.attempts)}. An attempt below its bound proves nothing; one above "
+        "it shows that the proof or the code is wrong.",
+        "",
+    ]
+    for measure, attempts in grouped(report.attempts):
+        name, meaning = WORDS[measure]
+        lines += [f"### {name}", "", f"{meaning[:1].upper()}{meaning[1:]}.", ""]
+        lines += [f"| {' | '.join(HEADER)} | release |", "|---|---:|---:|---:|---|---|"]
+        for attempt in attempts:
+            status = INTERNAL if attempt.internal else "released"
+            lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
+        lines += ["", *(inert(told) for told, _ in closers(attempts)), ""]
+    return lines
+
+
+def _excluded(reasons: Sequence[str]) -> list[str]:
+    if not reasons:
+        return []
+    return ["The guarantee does **not** cover:", "", *(f"- {inert(reason)}" for reason in reasons), ""]
+
+
+def _ledger_table(summary: Summary) -> list[str]:
+    lines = [
+        "| reading of the private table | event | sensitivity | ε alone | ε so far |",
+        "|---|---|---|---:|---:|",
+    ]
+    for entry in summary["entries"]:
+        cells = (
+            entry["name"] + (f" ({entry['detail']})" if entry["detail"] else ""),
+            entry["event"],
+            entry["sensitivity"],
+            _number(entry["epsilon_alone"]),
+            _number(entry["epsilon_cumulative"]),
+        )
+        lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
+    lines += [
+        "",
+        f"In all: ε = {_number(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
+        f"{_number(summary['tv'])}, attack advantage at most {_number(summary['advantage'])}, attack "
+        f"accuracy at most {_number(summary['attack_accuracy_bound'])}; adjacency: {summary['adjacency']}.",
+        "",
+    ]
+    return lines
+
+
+def _facts(table: Mapping[str, object]) -> list[str]:
+    return [f"- {key.replace('_', ' ')}: {inert(str(value))}" for key, value in table.items()]
+
+
+def _joined(label: str, values: Mapping[str, str]) -> str:
+    return f"{label}: " + ", ".join(f"{name} {value}" for name, value in values.items()) + "."
+
+
+def _number(value: float) -> str:
+    return "∞" if math.isinf(value) else round_up(value)
+
 
 #: files of a report, and those that it is read from beside them
 REPORT_JSON, REPORT_MD, REPORT_HTML = "report.json", "report.md", "report.html"

@@ -23,7 +23,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files.json_text import finite
+from dpsynth.files.atomic import finite
 from dpsynth.studies.estimates import Estimates
 
 # What was decided or published before any record was read. A description is free text and may hold anything.

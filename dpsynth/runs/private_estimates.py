@@ -14,8 +14,7 @@ from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, WARNING, Guarantee,
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.json_text import dump_json
+from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml

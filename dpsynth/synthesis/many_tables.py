@@ -32,8 +32,7 @@ from dpsynth.model.rejection import Acceptance
 from dpsynth.model.reweighting.fit_reweighting import tilted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.model.study_samples.fitted_study import FittedStudy
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.moments import MomentsRelease
 from dpsynth.releases.records import FrameRecords

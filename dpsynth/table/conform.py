@@ -24,7 +24,7 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
-from dpsynth.table.formulas import unescape
+from dpsynth.table.formula import unescape
 
 
 @dataclass(frozen=True)

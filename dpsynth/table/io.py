@@ -19,7 +19,7 @@ from dpsynth.files.atomic import replaced
 from dpsynth.table.column import Column
 from dpsynth.table.csv_cells import text_frame
 from dpsynth.table.csv_format import CsvFile, CsvFormat
-from dpsynth.table.formulas import escape
+from dpsynth.table.formula import escape
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")

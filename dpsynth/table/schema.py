@@ -25,8 +25,7 @@ from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import add_derived, formulas
 from dpsynth.table.formula import Formula
-from dpsynth.table.possible import combinations
-from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.rules import Rule, combinations, parse_rule
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpsynth.audits.critic import CriticAudit, audit_critic
+from dpsynth.audits.critic import CanaryStep, CriticAudit, audit_critic
 from dpsynth.audits.worst_case import farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.canary import CanaryStep
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.table.layout import Layout

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.exponential_mechanism import choose
+from dpsynth.releases.structure import choose
 
 
 def test_law_of_the_exponential_mechanism():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.model.reweighting.fit_fourier import FourierTilt, fourier_tilt
-from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import numbers
 from dpsynth.releases.fourier import DEVIATION, FourierFeatures
 

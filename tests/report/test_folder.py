@@ -13,8 +13,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.folder import load, write_json, write_markdown
-from dpsynth.report.markdown import to_markdown
+from dpsynth.report.folder import load, to_markdown, write_json, write_markdown
 from dpsynth.report.page.html import MODES, render
 from dpsynth.report.run_report import RunReport
 

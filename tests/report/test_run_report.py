@@ -14,8 +14,8 @@ from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.files.json_text import dump_json
-from dpsynth.report.markdown import to_markdown
+from dpsynth.files.atomic import dump_json
+from dpsynth.report.folder import to_markdown
 from dpsynth.report.run_report import RunReport
 
 

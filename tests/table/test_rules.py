@@ -11,8 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.conformity import Conformity, conformity_measures, values_not_allowed
-from dpsynth.evaluation.similarity.constraints import violations
+from dpsynth.evaluation.similarity.conformity import (
+    Conformity,
+    conformity_measures,
+    values_not_allowed,
+    violations,
+)
 from dpsynth.table.rules import parse_rule, parse_where
 from dpsynth.table.schema import Column, Schema
 

@@ -32,18 +32,138 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.canaries import plant
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import mean_rate
-from dpsynth.attacks.synthetic.traces import VERSION, look_around
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
+from dpsynth.evaluation.disclosure.distances import record_distance
 from dpsynth.evaluation.estimates import Estimate, share
+from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.table.conform import round_frame
+from dpsynth.table.column import Column
+from dpsynth.table.conform import round_frame, step_values
+from dpsynth.table.derived import add_derived
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
+
+
+#: what rounds that were kept by another version would not have
+VERSION = 2
+#: how close the closest and the fifth closest synthetic record lie
+_NEIGHBOURS = (1, 5)
+#: two numbers are alike within this part of the public range
+_ALIKE = 0.02
+#: stands for the logarithm of distance 0
+_COPY = -30.0
+
+
+def look_around(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
+    """Return how a table lies around each canary, larger numbers where it is far away or rare.
+
+    Parameters
+    ----------
+    canaries, made : pandas.DataFrame of shape (k, columns), (m, columns)
+        Conformed.
+    schema : Schema
+        Derived columns are left out.
+
+    Returns
+    -------
+    ndarray of shape (k, 4)
+        Logarithms of the distances of the closest and the fifth closest record; minus mean logarithms of how
+        many records share one value with the canary, and two.
+    """
+    schema = schema.modelled
+    metric = record_distance(schema)
+    points, others = (metric.encode(frame, schema) for frame in (canaries, made))
+    far = np.sqrt(nearest(points, others, metric, max(_NEIGHBOURS)).distance)
+    columns = [far[:, min(k, far.shape[1]) - 1] for k in _NEIGHBOURS]
+    with np.errstate(divide="ignore"):
+        distances = np.maximum(np.log(np.stack(columns, axis=1)), _COPY)
+    return np.hstack([distances, shared_values(canaries, made, schema)])
+
+
+def shared_values(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
+    """How few synthetic records share one value with a canary, or two: minus mean logarithms of counts.
+
+    Parameters
+    ----------
+    canaries, made : pandas.DataFrame of shape (k, columns), (m, columns)
+        Conformed.
+
+    Returns
+    -------
+    ndarray of shape (k, 2)
+        Over the columns, and over the pairs of columns (0 where there is one column alone).
+    """
+    codes = [_units(frame, schema) for frame in (canaries, made)]
+    within = np.array([0.0 if column.is_categorical else _ALIKE for column in schema.columns])
+    pairs = ~np.eye(len(schema), dtype=bool)
+    found = np.zeros((len(canaries), 2))
+    for row, record in zip(found, codes[0], strict=True):
+        alike = (np.abs(codes[1] - record) <= within).astype(np.float32)
+        both = alike.T @ alike
+        row[0] = -float(np.log1p(np.diag(both)).mean())
+        row[1] = -float(np.log1p(both[pairs]).mean()) if pairs.any() else 0.0
+    return found
+
+
+def _units(frame: pd.DataFrame, schema: Schema) -> Floats:
+    """Numbers scaled by their public range, codes of categories; NaN, which is like nothing, if missing."""
+    columns = []
+    for column in schema.columns:
+        if column.is_categorical:
+            codes = category_codes(column, frame[column.name]).astype(np.float64)
+            columns.append(np.where(codes < 0, np.nan, codes))
+        else:
+            columns.append(unit_values(column, frame[column.name]))
+    return np.stack(columns, axis=1)
+
+
+#: draws for each canary that is wanted, where rules refuse some
+_DRAWS = 100
+
+
+def plant(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Draw canaries: records with every column drawn by itself, uniformly over its public values.
+
+    Such records are unlike real ones, and so the easiest to notice. None of them reads a real record.
+
+    Parameters
+    ----------
+    schema : Schema
+        Its rules hold for every canary, and its derived columns are computed.
+    count : int
+
+    Raises
+    ------
+    InputError
+        If the rules refuse nearly every record.
+    """
+    kept = pd.DataFrame()
+    for _ in range(_DRAWS):
+        drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
+        drawn = schema.modelled.conform(drawn).frame
+        frame = add_derived(drawn, schema.formulas, schema.columns) if schema.formulas else drawn
+        for rule in schema.rules:
+            frame = frame[~rule.broken(frame)]
+        kept = pd.concat([kept, frame], ignore_index=True).drop_duplicates(ignore_index=True)
+        if len(kept) >= count:
+            return kept.head(count)[list(schema.names)]
+    raise InputError(f"the schema's rules refuse nearly every canary: {count} could not be drawn")
+
+
+def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
+    if not column.is_numeric:
+        return [column.categories[i] for i in rng.integers(len(column.categories), size=n)]
+    if column.n_values is not None:
+        return step_values(column, rng.integers(column.n_values, size=n))
+    assert column.lower is not None and column.upper is not None
+    return rng.uniform(column.lower, column.upper, size=n)
+
+
 #: makes a synthetic table from a frame; any generator
 FitSample = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
@@ -117,7 +237,7 @@ def shadow_attack(
     rounds : int
         Shadow models and targets together, an even number of at least 4.
     canaries : int or pandas.DataFrame
-        How many are drawn (:func:`~dpsynth.attacks.synthetic.canaries.plant`), or the records themselves.
+        How many are drawn (:func:`~dpsynth.attacks.synthetic.shadow.plant`), or the records themselves.
     seed : int
         Of coins, canaries and generators.
     proved : Proved, optional

@@ -8,18 +8,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events.normal_form import REPLACE_ONE, check_adjacency
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary.at_the_bound import run_at_the_bound
 from dpsynth.attacks.adversary.belief import log_odds
 from dpsynth.attacks.adversary.game import Game, attempts
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.audit.verdict import SURE
 from dpsynth.audits.adversary.critic import critic_subject
 from dpsynth.audits.adversary.setting import Setting
+from dpsynth.checks import inside, whole
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.releases.transcript import Transcript
 from dpsynth.table.layout import Layout
+
+
+def run_at_the_bound(
+    noise_multiplier: float,
+    sampling_prob: float,
+    steps: int,
+    world: int,
+    rng: np.random.Generator,
+    *,
+    adjacency: str = "add/remove",
+) -> Transcript:
+    """One run of T steps on D (world 0) or D' (world 1).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Of the event of one step, in units of the sensitivity to adding or removing one record.
+    sampling_prob : float
+        In (0, 1].
+    steps : int
+        At least 1.
+    world : {0, 1}
+    rng : numpy.random.Generator
+    adjacency : {"add/remove", "replace-one"}
+        Under replace-one the two records move the sum in opposite directions.
+
+    Examples
+    --------
+    >>> run_at_the_bound(8.4, 1.0, 30, 0, np.random.default_rng(0)).released.shape
+    (30, 1)
+    """
+    inside("noise_multiplier", noise_multiplier, 0.0, np.inf)
+    one = np.ones((whole("steps", steps), 1))
+    other = -one if check_adjacency(adjacency) == REPLACE_ONE else 0.0 * one
+    records = np.stack([one, other])
+    taken = rng.random(one.shape) < sampling_prob
+    released = np.where(taken, records[world], 0.0) + noise_multiplier * rng.standard_normal(one.shape)
+    return Transcript(released, 0.0 * one, records, noise_multiplier * one, sampling_prob)
+
 
 Floats = NDArray[np.float64]
 

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates
+from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates, lone_value_shares
 from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
 from dpsynth.evaluation.disclosure.exchange import closer_share
-from dpsynth.evaluation.disclosure.lone_values import lone_value_shares
 from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.progress import Progress, silent, within

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
+from dpsynth.evaluation.records import Detail
 from dpsynth.table.column import Column
+from dpsynth.table.grid import Grid
 from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
@@ -160,3 +162,59 @@ def _difference(counts: Sequence[NDArray[np.int64]], rng: np.random.Generator, l
     one, other = (rng.multinomial(size, pooled, size=_DRAWS) / size for size in sizes)
     chance = float(distance(one - other).mean())
     return Difference(Estimate(value, max(value - stray, 0.0), min(value + stray, 1.0)), chance)
+
+
+#: a numeric column with at most so many declared values has a bin for each
+_MAX_VALUES = 40
+
+#: bins of other numeric columns
+_BINS = 30
+
+
+def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
+    """Count a column of one table over its public bins.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, columns)
+        Conformed; at least one record.
+    table : str
+        ``"synthetic"``, ``"train"`` or ``"test"``; all but the first are internal.
+
+    Returns
+    -------
+    Detail
+        Of kind ``"marginal"``: shares of *all* records, so that they and ``missing`` sum to 1. Bins of a
+        column recorded in steps hold whole steps; edges lie half a step outside the recorded values.
+    """
+    # A number of cells that the schema gives is meant for the prior and may be too many to draw.
+    plain = column.model_copy(update={"cells": None})
+    grid = Grid.from_column(plain, max_values=_MAX_VALUES, default_cells=_BINS)
+    counts = np.bincount(grid.encode(frame[column.name]), minlength=grid.size)
+    shares = [float(count) / len(frame) for count in counts]
+    data: dict[str, object] = {"column": column.name, "table": table}
+    if column.is_numeric:
+        data |= {"type": "numeric", "edges": [float(edge) for edge in _edges(grid)]}
+    else:
+        data |= {"type": "categories", "labels": [str(category) for category in column.categories]}
+    data |= {
+        "share": shares[: grid.present],
+        "missing": sum(shares[grid.present :]) if column.incomplete else None,
+        "unit": column.unit,
+        "log": column.scale == "log",
+        "zero": column.has_zero_cell,
+    }
+    return Detail("marginal", f"marginal[{column.name}].{table}", table != "synthetic", data)
+
+
+def _edges(grid: Grid) -> NDArray[np.float64]:
+    if grid.starts is None:
+        assert grid.edges is not None
+        return grid.edges
+    column = grid.column
+    assert column.lower is not None and column.resolution is not None
+    edges = column.lower + (grid.starts - 0.5) * column.resolution
+    if column.scale == "log":
+        # Half a step lower may not be positive; the cell of zeros is drawn below the smallest value.
+        edges[0] = edges[1] / 2 if column.has_zero_cell else column.lower
+    return edges

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,11 +30,57 @@ from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import category_codes, distance_features, unit_values
 from dpsynth.evaluation.progress import Progress, silent
-from dpsynth.evaluation.similarity.importance import over_folds, shuffled_losses
 from dpsynth.evaluation.utility.models import CLASSIFIERS, Estimator
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
+
+
+def shuffled_losses(
+    model: Any, points: Floats, label: NDArray[np.int64], scores: Floats, rng: np.random.Generator
+) -> Floats:
+    """Fall of a fitted model's AUC when each column in turn is shuffled.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, columns)
+        Records that the model was not trained on.
+    label : ndarray of shape (n,)
+        1 for synthetic, 0 for real.
+    scores : ndarray of shape (n,)
+        What the model gives to the records as they are.
+
+    Returns
+    -------
+    ndarray of shape (columns,)
+    """
+    whole = _auc(scores, label)
+    losses = np.empty(points.shape[1])
+    for column in range(points.shape[1]):
+        changed = points.copy()
+        changed[:, column] = rng.permutation(changed[:, column])
+        losses[column] = whole - _auc(model.predict_proba(changed)[:, 1], label)
+    return losses
+
+
+def over_folds(losses: Floats, level: float = 0.95) -> list[Estimate]:
+    """Mean loss of each column over at least two folds of a cross-fit; ``losses`` of shape (folds, columns).
+
+    The interval is Student's t over folds, widened for training parts that overlap (Nadeau and Bengio 2003).
+    """
+    from scipy import stats
+
+    folds = len(losses)
+    # test over training size of a fold, added to 1 / folds
+    error = losses.std(axis=0, ddof=1) * np.sqrt(1.0 / folds + 1.0 / (folds - 1))
+    half = float(stats.t.ppf(0.5 + level / 2, folds - 1)) * error
+    means = losses.mean(axis=0)
+    return [Estimate(float(m), float(m - h), float(m + h)) for m, h in zip(means, half, strict=True)]
+
+
+def _auc(scores: Floats, label: NDArray[np.int64]) -> float:
+    return delong(scores[label == 1], scores[label == 0]).auc
+
 
 FOLDS = 5
 LOGISTIC, BOOSTING = "logistic_regression", "hist_gradient_boosting"
@@ -87,7 +134,7 @@ class Discrimination:
         Records of each table.
     importance : dict of str to Estimate
         By column: what boosting loses of its AUC when the column is shuffled, see
-        :mod:`~dpsynth.evaluation.similarity.importance`.
+        :mod:`~dpsynth.evaluation.similarity.discriminator`.
     """
 
     auc: dict[str, Estimate]

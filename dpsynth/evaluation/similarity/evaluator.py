@@ -15,11 +15,9 @@ import pandas as pd
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.association_errors import association_findings
-from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column
-from dpsynth.evaluation.similarity.conformity import conformity_measures
-from dpsynth.evaluation.similarity.constraints import derived_differences, violations
-from dpsynth.evaluation.similarity.correlations import correlation_errors
+from dpsynth.evaluation.similarity.association_errors import association_findings, correlation_errors
+from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column, marginal
+from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
 from dpsynth.evaluation.similarity.coverage import (
     CategoryCoverage,
     category_coverage,
@@ -27,7 +25,6 @@ from dpsynth.evaluation.similarity.coverage import (
     ranges_covered,
 )
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
-from dpsynth.evaluation.similarity.marginals import marginal
 from dpsynth.evaluation.subsample import COMPARED, on_part
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema

@@ -16,8 +16,14 @@ from dpsynth.evaluation.records import Detail, Measure
 from dpsynth.evaluation.utility.calibration import calibration_curve
 from dpsynth.evaluation.utility.learning import Learned
 from dpsynth.evaluation.utility.outcomes import outcome_kind
-from dpsynth.evaluation.utility.score_interval import bootstrap, enough_records, percentile_interval
-from dpsynth.evaluation.utility.scores import SCORES, roc_points, scorer
+from dpsynth.evaluation.utility.scores import (
+    SCORES,
+    bootstrap,
+    enough_records,
+    percentile_interval,
+    roc_points,
+    scorer,
+)
 from dpsynth.table.schema import Column
 
 Floats = NDArray[np.float64]

@@ -12,17 +12,21 @@ then costs a few sums. With weights the scores are those of :mod:`sklearn.metric
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.utility.calibration import CLIP, Recalibration
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
 from dpsynth.evaluation.utility.predictions import Prediction
 
 Floats = NDArray[np.float64]
+
+
 #: from weights of shape (n, k) to each score's values of shape (k,), NaN where it is not defined
 Scorer = Callable[[Floats], dict[str, Floats]]
 
@@ -227,3 +231,72 @@ def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCur
         kept = np.unique(np.append(kept, len(fpr) - 1))
         fpr, tpr = fpr[kept], tpr[kept]
     return RocCurve(tuple(fpr.tolist()), tuple(tpr.tolist()))
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+#: weights handled at once: small enough for the processor's cache, large enough for its vector units
+_BLOCK = 400_000
+#: with fewer test records, or fewer in the second most frequent category, resamples say nothing
+FEWEST_RECORDS = 10
+FEWEST_OF_A_CATEGORY = 5
+
+
+def enough_records(y: NDArray[np.int64 | np.float64], kind: OutcomeKind) -> bool:
+    """Whether there are enough test records for a bootstrap interval.
+
+    At least 10, and for categories at least 5 in each of two of them: a resample of two records only repeats
+    them, and its interval would be far too short.
+    """
+    if len(y) < FEWEST_RECORDS:
+        return False
+    if kind == "numeric":
+        return True
+    counts = np.sort(np.unique(y, return_counts=True)[1])
+    return len(counts) > 1 and int(counts[-2]) >= FEWEST_OF_A_CATEGORY
+
+
+def bootstrap(
+    statistic: Callable[[Floats], dict[Key, Floats]],
+    n: int,
+    resamples: int,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> dict[Key, Floats]:
+    """Evaluate statistics on resamples of n records.
+
+    Parameters
+    ----------
+    statistic : callable
+        From counts of shape (n, k), how often each record was drawn in each of k resamples, to a mapping of
+        names to values of shape (k,). Names are the same at every call.
+    n : int
+        Number of records.
+    resamples : int
+        At least 1.
+
+    Returns
+    -------
+    dict of name to ndarray of shape (resamples,)
+    """
+    width = max(1, min(resamples, _BLOCK // n))
+    parts: list[dict[Key, Floats]] = []
+    for first in range(0, resamples, width):
+        size = min(width, resamples - first)
+        drawn = rng.integers(n, size=(size, n)) * size + np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(np.float64)
+        parts.append(statistic(counts))
+        progress((first + size) / resamples)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def percentile_interval(values: Floats, level: float) -> tuple[float, float] | None:
+    """Interval between the outer quantiles of resampled values, NaN where a resample has none.
+
+    None if more than a tenth of the values are NaN: what is left would be a selection. ``level`` in (0, 1).
+    """
+    defined = values[~np.isnan(values)]
+    if len(defined) < max(2, 0.9 * len(values)):
+        return None
+    lower, upper = np.quantile(defined, [0.5 - level / 2, 0.5 + level / 2])
+    return float(lower), float(upper)

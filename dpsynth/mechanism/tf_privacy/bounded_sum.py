@@ -14,11 +14,31 @@ from typing import Any
 import tensorflow as tf
 
 from dpsynth.accounting.events.events import gaussian_event
-from dpsynth.errors import InputError
+from dpsynth.checks import tf_privacy_module
+from dpsynth.errors import InputError, RunError
 from dpsynth.mechanism.allocation import allocate
 from dpsynth.mechanism.bounds.combine import LayerBounds
 from dpsynth.mechanism.plan import Plan
-from dpsynth.mechanism.tf_privacy.base import sum_query_base
+
+_ABSENT = (
+    "tensorflow_privacy is not installed (its releases need Python < 3.12), so the DPQuery interface is not "
+    "available; everything else in dpsynth works without it"
+)
+
+
+class _Absent:
+    """Stands in for the base class, so that the module which derives from it can be imported."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise RunError(_ABSENT)
+
+
+def sum_query_base() -> Any:
+    """TensorFlow Privacy's ``SumAggregationDPQuery``, or a class that says on use that it is absent."""
+    try:
+        return tf_privacy_module("dp_query.dp_query").SumAggregationDPQuery
+    except ImportError:
+        return _Absent
 
 
 class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpsynth.model.base_model.missing_count_tree import conditional
 from dpsynth.model.base_model.missing_counts import lacking_bins, missing_values
 from dpsynth.model.reweighting.reweighting import Tilt
-from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import OUTCOME_WEIGHT, values_of
 
 Floats = NDArray[np.float32]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpsynth.model.columns.projection import norm_sub
-from dpsynth.releases.binning import Binning
+from dpsynth.releases.bins import Binning
 
 Array = NDArray[np.float64]
 

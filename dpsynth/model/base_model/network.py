@@ -31,8 +31,7 @@ from dpsynth.model.base_model.missing_count_tree import CountedTree
 from dpsynth.model.base_model.missing_counts import choose, lacking_bins, missing_values, with_mean
 from dpsynth.model.reweighting.reweighting import Tilt
 from dpsynth.model.reweighting.weights import Weighting
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.marginals import panel_of
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind

@@ -3,7 +3,7 @@
 The pairs of columns of draws are those of a tree with noise: with draws as they are, a trial with correlated
 predictors covered .5 for .95, and one of a product of two columns that the tree does not join .3. So the
 records' information is bought, once and first. Draws are weighted, until the counts of their terms of two
-values are those that it tells (`dpsynth.model.study_samples.raking`), then their predictors are mapped, by an
+values are those that it tells (`dpsynth.model.study_samples.calibration`), then their predictors are mapped, by an
 affine map, to its mean and covariance, as far as its noise lets tell it from what the draws had
 (`dpsynth.model.study_samples.information_ratio`); for intervals, to those of its lower end.
 
@@ -23,11 +23,70 @@ from numpy.typing import NDArray
 from dpsynth.checks import together
 from dpsynth.model.study_samples.expectations import NO_NOISE, StandIn
 from dpsynth.model.study_samples.information_ratio import compared, roots
-from dpsynth.model.study_samples.raking import Sums, resampled
 from dpsynth.releases.score import ScorePoint, triangle
 from dpsynth.studies.newton import UNKNOWN_SLOPE
 
 Floats = NDArray[np.float64]
+
+
+_STEPS, _CLOSE = 100, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What was read of records whose terms of two values are to be counted, and the same of draws.
+
+    Attributes
+    ----------
+    each : ndarray of shape (k, 1 + 2 b)
+        Of a draw: a 1, its b terms, and their squares.
+    mass : ndarray of shape (k,)
+        What it counts for, 0 or more.
+    wanted : ndarray of shape (1 + 2 b,)
+        ``each.T @ mass`` of the records, with noise.
+    noise : ndarray of shape (1 + 2 b, 1 + 2 b)
+        The covariance of that; positive definite.
+    """
+
+    each: Floats
+    mass: Floats
+    wanted: Floats
+    noise: Floats
+
+    def tilt(self, scale: Floats) -> Floats:
+        """The most probable tilt of the draws, shape (1 + b,), by Gauss and Newton's steps.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (1 + b,)
+            Standard deviation beforehand: 1 for all, and for each term one over how far its values lie apart.
+        """
+        rows = self.each[:, : len(scale)]
+        weight = np.linalg.inv(self.noise)
+        tilt = np.zeros(len(scale))
+        for _ in range(_STEPS):
+            weighted = self.each * (self.mass * np.exp(rows @ tilt))[:, None]
+            slope = weighted.T @ rows
+            score = slope.T @ weight @ (self.wanted - weighted.sum(axis=0)) - tilt / scale**2
+            step = np.linalg.solve(slope.T @ weight @ slope + np.diag(scale**-2.0), score)
+            # the exponential is far from its tangent beyond a factor of e
+            step /= max(1.0, float(np.abs(rows @ step).max(initial=0.0)))
+            tilt = tilt + step
+            if np.abs(step).max() < _CLOSE:
+                break
+        return tilt
+
+
+def resampled(weights: Floats) -> NDArray[np.int64]:
+    """Positions of as many draws as there are weights, each as often as its weight has it, shape (k,).
+
+    Systematic resampling, of draws in the order of their weights: every count is met to within one draw.
+    """
+    order = np.argsort(weights, kind="stable")
+    ends = np.cumsum(weights[order]) * (len(weights) / weights.sum())
+    times = np.diff(np.floor(ends + 0.5), prepend=0.0).astype(int)
+    return np.sort(np.repeat(order, times))
+
 
 #: moves until the draws' information is the records'
 _MOVES = 4

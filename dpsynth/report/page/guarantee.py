@@ -9,8 +9,7 @@ from dpsynth.accounting.explain import meanings
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.measures import measures_of
 from dpsynth.accounting.profile import Profile
-from dpsynth.report.drawing.privacy_curves import plot_curves
-from dpsynth.report.drawing.waterfall import epsilon_text, plot_costs
+from dpsynth.report.drawing.privacy_curves import epsilon_text, plot_costs, plot_curves
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,

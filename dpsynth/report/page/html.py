@@ -8,17 +8,7 @@ from typing import Literal, get_args
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
-from dpsynth.report.page import (
-    attempts,
-    card,
-    closeness,
-    glossary,
-    guarantee,
-    replication,
-    risks,
-    similarity,
-    utility,
-)
+from dpsynth.report.page import attempts, card, glossary, guarantee, replication, risks, similarity, utility
 from dpsynth.report.page.blocks import Section
 from dpsynth.report.page.frame import render_template
 from dpsynth.report.page.summary import boxes
@@ -92,7 +82,7 @@ def _sections(report: RunReport) -> list[Section]:
         utility.section(measured),
         replication.section(report),
         similarity.section(measured),
-        closeness.section(measured),
+        similarity.section(measured),
         _others(measured),
     )
     return [guarantee.section(report), risks.section(report), *filter(None, parts)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpsynth.evaluation.records import shown
 from dpsynth.report.details import EFFECTS, Comparison, DeclaredEffect, EffectRow, Effects, Of
 from dpsynth.report.drawing.forest import in_words, plot_effects, plot_estimates
-from dpsynth.report.drawing.survival import plot_survival
+from dpsynth.report.drawing.prediction_curves import plot_survival
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,

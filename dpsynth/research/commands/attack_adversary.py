@@ -10,7 +10,7 @@ import typer
 
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.audits.adversary.setting import Setting, Subject
@@ -217,8 +217,7 @@ def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
 
 
 def _written(out: Path, played: Played, record: dict[str, object], lines: list[str]) -> str:
-    from dpsynth.files.atomic import write_text
-    from dpsynth.files.json_text import dump_json
+    from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.drawing.beliefs import draw_beliefs
     from dpsynth.report.drawing.style import save, styled
 

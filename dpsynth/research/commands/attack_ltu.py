@@ -10,7 +10,7 @@ import typer
 
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.research.ltu.samples import Sides
@@ -132,8 +132,7 @@ def attack_classifier(
     record_ = result.to_dict() | {"out": None if out is None else str(out)}
     text = told(result)
     if out is not None:
-        from dpsynth.files.atomic import write_text
-        from dpsynth.files.json_text import dump_json
+        from dpsynth.files.atomic import dump_json, write_text
 
         write_text(out / "ltu.json", dump_json(record_) + "\n")
         write_text(out / "ltu.txt", text + "\n")

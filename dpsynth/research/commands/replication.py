@@ -12,7 +12,7 @@ from dpsynth.runs.commands import console
 
 def list_protocols(as_json: console.JsonFlag = False) -> None:
     """List the published studies that `dpsynth replication run` knows."""
-    from dpsynth.research.replications.catalogue import find_protocol, names
+    from dpsynth.research.replications.protocol import find_protocol, names
 
     known = [find_protocol(name) for name in names()]
     result = {"studies": [{"name": each.name, "title": each.title, "on": each.records} for each in known]}
@@ -64,8 +64,8 @@ def run_protocol(
     tables/; all of it is internal. The same command goes on with what is there, after an interruption or with
     more seeds.
     """
-    from dpsynth.research.replications.catalogue import find_protocol
     from dpsynth.research.replications.findings_tables import told
+    from dpsynth.research.replications.protocol import find_protocol
     from dpsynth.research.replications.running import run_study
     from dpsynth.research.replications.source import Source
 

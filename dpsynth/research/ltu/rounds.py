@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsynth.attacks.bayes import label_logit
 from dpsynth.checks import one_of, whole
 from dpsynth.errors import InputError
-from dpsynth.research.ltu import bounded_loss, evidence, learned, retraining, scores
+from dpsynth.research.ltu import evidence, learned, retraining, scores
 from dpsynth.research.ltu.retraining import SCENARIOS, Fingerprint, Procedure, Scenario
 from dpsynth.research.ltu.samples import Sides
 from dpsynth.research.ltu.trainers import Train
@@ -163,8 +163,8 @@ class Work:
         favour["learned"] = _difference(odds)
         # the pair in random order, of which only the first is looked at
         first = int(rng.integers(2))
-        bounded = float(bounded_loss.absolute_loss(outputs, labels)[first])
-        said_reserved = bounded_loss.guess_reserved(bounded, rng)
+        bounded = float(scores.absolute_loss(outputs, labels)[first])
+        said_reserved = scores.guess_reserved(bounded, rng)
         favour["bounded_loss"] = 1.0 if said_reserved == bool(first) else -1.0
         return favour
 

@@ -7,6 +7,8 @@ are to be compared. It is frozen, checked as a whole before a record is read, an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -15,7 +17,8 @@ from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError, InputError, SchemaError
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.files.options import Section, listed
-from dpsynth.files.yaml_text import dump_yaml, one_sentence
+from dpsynth.files.shipped import shipped_folder, stems
+from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
 from dpsynth.table.schema import Column, Schema
@@ -296,3 +299,34 @@ class Protocol(Section):
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
             raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
         return cls(**data)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the protocols that come with the package, in alphabetical order."""
+    return stems(_folder())
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return a protocol by its name, or from a YAML file of one's own.
+
+    Raises
+    ------
+    ConfigError
+        If there is none of that name, or the file is not a protocol; the message starts with the file's name.
+
+    Examples
+    --------
+    >>> find_protocol("no-such-study")
+    Traceback (most recent call last):
+    dpsynth.errors.ConfigError: there is no study 'no-such-study' (studies: ...)
+    """
+    if name.endswith(".yaml"):
+        return read_yaml(name, Protocol.from_dict, error=ConfigError)
+    if name not in names():
+        raise ConfigError(f"there is no study {name!r} (studies: {', '.join(names())})")
+    with resources.as_file(_folder().joinpath(f"{name}.yaml")) as path:
+        return read_yaml(path, Protocol.from_dict, error=ConfigError)
+
+
+def _folder() -> Traversable:
+    return shipped_folder("dpsynth.research.replications", "protocols", "configs/studies")

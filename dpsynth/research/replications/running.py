@@ -20,8 +20,7 @@ import pandas as pd
 from dpsynth.datasets.split import training_schema
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.json_text import dump_json
+from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.locks import locked
 from dpsynth.files.rounds import round_file, side_by_side
 from dpsynth.files.storage import parents_made

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.optional import tf_privacy_module
+from dpsynth.checks import tf_privacy_module
 
 if TYPE_CHECKING:
     from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork

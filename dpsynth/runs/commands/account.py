@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger.ledger import Ledger
+
 
 DELTA = 1e-5
 
@@ -61,7 +63,7 @@ def print_cost(
     """Print what was asked for, unless a subcommand does."""
     if context.invoked_subcommand is not None:
         return
-    from dpsynth.runs.commands import cost_text, costs
+    from dpsynth.runs.commands import costs
 
     if ledger is not None:
         given = (noise_multiplier, mechanism, epsilon, gamma)
@@ -94,7 +96,7 @@ def print_cost(
         )
     else:
         raise InputError("give --noise-multiplier, --mechanism or --ledger")
-    console.emit(cost, cost_text.to_text(cost), as_json=as_json)
+    console.emit(cost, costs.to_text(cost), as_json=as_json)
 
 
 @app.command("compare")
@@ -114,7 +116,7 @@ def compare(
     A plan is a list of z (noise multiplier), q (sampling probability, also a fraction such as 256/60000) and
     steps, or a ledger.
     """
-    from dpsynth.runs.commands import cost_text, costs
+    from dpsynth.runs.commands import costs
 
     rows = [
         costs.of_plan(plan, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
@@ -123,7 +125,7 @@ def compare(
         for plan in plans
     ]
     record: list[costs.Cost] = [{"plan": plan, **row} for plan, row in zip(plans, rows, strict=True)]
-    console.emit({"plans": record}, cost_text.to_table(record), as_json=as_json)
+    console.emit({"plans": record}, costs.to_table(record), as_json=as_json)
 
 
 def _given(delta: float | None) -> float:
@@ -134,3 +136,42 @@ def _ledger_at(path: Path, delta: float | None) -> tuple[Ledger, float]:
     """A ledger, and the delta asked for, or its own, or 1e-5 where it names none."""
     ledger = console.read_ledger(path)
     return ledger, _given(ledger.delta if delta is None else delta)
+
+
+def print_noise(
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target",
+            help="epsilon=3, tv=0.1, attack-accuracy=0.6, advantage=0.1@fpr=0.01 or belief=0.9.",
+        ),
+    ],
+    sampling_prob: SamplingOption = 1.0,
+    steps: StepsOption = 1,
+    delta: Annotated[float, typer.Option("--delta", help="Probability of failure.")] = DELTA,
+    adjacency: AdjacencyOption = "add/remove",
+    prior: PriorOption = 0.5,
+    fpr: FprOption = 0.01,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="Earlier releases about the same table, which count as well."),
+    ] = None,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Print the smallest noise multiplier of a training run that meets a target, and what the run then costs.
+
+    The multiplier lies on the private side and exceeds the smallest by at most 1e-3 of it. A belief target is
+    exceeded with probability at most delta. With --ledger, the target is for everything together.
+    """
+    from dpsynth.accounting.calibration.target import parse_target
+    from dpsynth.runs.commands import costs
+
+    aim = parse_target(target, delta=delta, prior=prior)
+    earlier = console.read_ledger(ledger) if ledger is not None else None
+    cost = costs.calibrated(
+        aim, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr, earlier=earlier
+    )
+    # up, so that whoever types the printed figure is on the private side too
+    shown = math.ceil(cost["noise_multiplier"] * 1e6) / 1e6
+    text = f"noise multiplier       {shown:.6f}  for {cost['target']}\n\n{costs.to_text(cost)}"
+    console.emit(cost, text, as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.csv_options import CsvFormat, read_named, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.attacks.synthetic.shadow import Shadow
@@ -66,7 +66,7 @@ def attack_table(
     from dpsynth.attacks.synthetic.suite import attack_tables, attempts, check_request
     from dpsynth.attacks.synthetic.words import in_words, verdict
     from dpsynth.checks import inside
-    from dpsynth.files.json_text import dump_json
+    from dpsynth.files.atomic import dump_json
 
     inside("level", level, 0.0, 1.0)
     files = {"--synthetic": synthetic, "--train": train, "--control": control, "--schema": schema}

@@ -42,8 +42,7 @@ def mimic3(
 
     The table is private. So is what is printed: rows, share with the outcome, and what each step left.
     """
-    from dpsynth.datasets.cohorts.extraction import extract
-    from dpsynth.datasets.cohorts.saving import require_free_target, save, schema_path
+    from dpsynth.datasets.cohorts.extraction import extract, require_free_target, save, schema_path
     from dpsynth.datasets.cohorts.studies import find_study
 
     chosen = find_study(study)

@@ -1,28 +1,106 @@
 """What a run, a mechanism, a plan or a ledger gives away: exact numbers, with the papers' closed forms.
 
 These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print;
-:mod:`dpsynth.runs.commands.cost_text` puts them into words.
+:mod:`dpsynth.runs.commands.costs` puts them into words.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from dpsynth.accounting import membership_bounds, tv_bounds
 from dpsynth.accounting.calibration.search import calibrate_training
 from dpsynth.accounting.calibration.target import TargetAfter
-from dpsynth.accounting.events.events import describe_event, training_event
+from dpsynth.accounting.events.events import (
+    approx_tv_event,
+    describe_event,
+    epsilon_delta_event,
+    gaussian_event,
+    laplace_event,
+    training_event,
+)
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.explain import meanings
+from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.measures import Measures, from_parameters, measures_of
 from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.checks import inside, one_of
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.runs.commands.mechanisms import mechanism_event
 
 if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
     from dpsynth.accounting.calibration.target import Target
     from dpsynth.accounting.ledger.ledger import Ledger
+
+
+_NEEDS = {
+    "gaussian": ({"noise_multiplier"},),
+    "laplace": ({"noise_multiplier"}, {"epsilon"}),
+    "staircase": ({"epsilon", "gamma"},),
+    "exponential": ({"epsilon"},),
+}
+
+
+def mechanism_event(
+    name: str,
+    *,
+    noise_multiplier: float | None = None,
+    epsilon: float | None = None,
+    gamma: float | None = None,
+    count: int = 1,
+) -> DpEvent:
+    """Event of ``count`` releases of a mechanism.
+
+    Parameters
+    ----------
+    name : {"gaussian", "laplace", "staircase", "exponential"}
+        Gaussian and Laplace noise on a number; the staircase mechanism (Geng and Viswanath 2014); the
+        exponential mechanism, of which only epsilon counts.
+    noise_multiplier : float, optional
+        Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon.
+    epsilon : float, optional
+        Of one Laplace, staircase or exponential release, greater than 0.
+    gamma : float, optional
+        Staircase: width of the upper step as a share of the sensitivity, in [0, 1].
+    count : int
+        Number of releases, at least 1.
+
+    Raises
+    ------
+    InputError
+        If the mechanism is unknown, lacks a parameter or has one that does not go with it, or a number is out
+        of range.
+    """
+    one_of("mechanism", name, _NEEDS)
+    values = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}
+    given = {key for key, value in values.items() if value is not None}
+    if given not in _NEEDS[name]:
+        wanted = " or ".join(" and ".join(sorted(needs)) for needs in _NEEDS[name])
+        raise InputError(
+            f"mechanism {name} takes {wanted}; got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
+        )
+    if epsilon is not None:
+        epsilon = inside("epsilon", epsilon, 0.0, math.inf)
+    match name:
+        case "gaussian":
+            return gaussian_event(_given(noise_multiplier), count)
+        case "laplace":
+            return laplace_event(1 / epsilon if epsilon is not None else _given(noise_multiplier), count)
+        case "staircase":
+            return approx_tv_event(_given(epsilon), staircase_tv(_given(epsilon), _given(gamma)), count=count)
+        case _:
+            return epsilon_delta_event(_given(epsilon), count=count)
+
+
+def _given(value: float | None) -> float:
+    if value is None:  # the check of which were given comes before
+        raise InputError("a parameter of the mechanism is missing")
+    return value
 
 
 class ClosedForms(TypedDict, total=False):
@@ -200,3 +278,77 @@ def _closed_forms(cost: Measures, tv: float) -> ClosedForms:
         "advantage_at_fpr_tv": float(membership_bounds.tv_advantage(fpr, tv)),
         "tv_sharper_between_fprs": membership_bounds.tv_sharper_interval(epsilon, delta, tv),
     }
+
+
+_Column = Literal[
+    "epsilon",
+    "tv",
+    "attack_accuracy_bound",
+    "tpr_at_fpr",
+    "ppv_at_fpr",
+    "belief_bound",
+    "belief_exceedance",
+    "mu",
+]
+_COLUMNS: dict[_Column, str] = {
+    "epsilon": "epsilon",
+    "tv": "TV",
+    "attack_accuracy_bound": "accuracy",
+    "tpr_at_fpr": "TPR at FPR",
+    "ppv_at_fpr": "precision",
+    "belief_bound": "belief",
+    "belief_exceedance": "exceeded",
+    "mu": "mu",
+}
+
+
+def to_text(cost: Cost) -> str:
+    """A readable list of a cost, with a sentence on what each number means for one patient."""
+    lines = [cost["guarantee"], ""] if "guarantee" in cost else []
+    lines += [*cost["caveats"], ""] if cost.get("caveats") else []
+    if "event" in cost:
+        lines.append(f"what                   {cost['event']}")
+    lines.append(f"adjacency              {cost['adjacency']}")
+    for name, value, meaning in meanings(cost):
+        lines += [f"{name:<22} {value}", f"    {meaning}"]
+    if "closed_forms" in cost:
+        lines.append(
+            "closed forms           (bounds on the exact numbers above, and where that by TV is the sharper)"
+        )
+        lines += [f"    {name:<24} {_shown(value)}" for name, value in cost["closed_forms"].items()]
+    for number, stage in enumerate(cost.get("stages", ()), 1):
+        lines.append(
+            f"  stage {number}: epsilon {round_up(stage['epsilon'])} at delta {round_up(stage['delta'])}, "
+            f"total variation {round_up(stage['tv'])}"
+        )
+    for entry in cost.get("entries", ()):
+        lines.append(
+            f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}; "
+            f"epsilon {round_up(entry['epsilon_alone'])} alone, "
+            f"{round_up(entry['epsilon_cumulative'])} so far"
+        )
+    return "\n".join(lines)
+
+
+def to_table(rows: Sequence[Cost]) -> str:
+    """A table of costs, one line for each plan; values are rounded up."""
+    width = max(4, *(len(row["plan"]) for row in rows))
+    first = rows[0]
+    deltas = dict.fromkeys(round_up(row["delta"]) for row in rows)
+    lines = [
+        f"delta {', '.join(deltas)}, FPR {first['fpr']:g}, prior {first['prior']:g}",
+        "plan".ljust(width) + "".join(label.rjust(12) for label in _COLUMNS.values()) + "  adjacency",
+    ]
+    for row in rows:
+        cells = "".join(round_up(row[key]).rjust(12) for key in _COLUMNS)
+        at = f" at delta {round_up(row['delta'])}" if len(deltas) > 1 else ""
+        lines.append(row["plan"].ljust(width) + cells + f"  {row['adjacency']}{at}")
+    for row in rows:
+        lines += [f"{row['plan']}: {caveat}" for caveat in row.get("caveats", ())]
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return " to ".join(f"{end:.4g}" for end in value)
+    return round_up(value, 6) if isinstance(value, float) else "nowhere"

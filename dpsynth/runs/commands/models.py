@@ -12,7 +12,7 @@ import typer
 from dpsynth.errors import InputError
 from dpsynth.files.targets import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     import pandas as pd

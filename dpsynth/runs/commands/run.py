@@ -10,7 +10,7 @@ import typer
 
 from dpsynth.errors import ConfigError, InputError, RunError
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.records import Evaluation

@@ -11,7 +11,7 @@ import typer
 from dpsynth.errors import DataError
 from dpsynth.files.targets import require_free_file
 from dpsynth.runs.commands import console
-from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 app = typer.Typer(
     help="Draft a schema from a table, or check one.", rich_markup_mode=None, add_completion=False

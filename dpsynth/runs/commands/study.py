@@ -10,7 +10,7 @@ import typer
 from dpsynth.errors import InputError
 from dpsynth.files.targets import claimed
 from dpsynth.runs.commands import console, models
-from dpsynth.runs.commands.csv_options import CsvFormat, reads_tables
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.studies.study import Study

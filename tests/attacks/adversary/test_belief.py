@@ -10,8 +10,8 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from dpsynth.attacks.adversary.at_the_bound import run_at_the_bound
 from dpsynth.attacks.adversary.belief import beliefs, chooses_first, log_odds, log_ratios, shifts
+from dpsynth.audits.adversary.quick import run_at_the_bound
 from dpsynth.errors import InputError
 from dpsynth.releases.transcript import Transcript
 

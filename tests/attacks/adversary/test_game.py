@@ -11,9 +11,9 @@ from scipy.stats import norm
 
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary.at_the_bound import run_at_the_bound
 from dpsynth.attacks.adversary.belief import log_odds, log_ratios, shifts
 from dpsynth.attacks.adversary.game import Game, attempts, largest_exceedance
+from dpsynth.audits.adversary.quick import run_at_the_bound
 from dpsynth.errors import InputError
 
 

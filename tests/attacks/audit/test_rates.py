@@ -9,7 +9,7 @@ from scipy import stats
 from dpsynth.accounting.events.events import gaussian_event, laplace_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.rates import Errors, epsilon_of_mu, epsilon_of_rates, mu_of_rates
-from dpsynth.attacks.audit.thresholds import (
+from dpsynth.attacks.audit.trials import (
     best_epsilon,
     by_epsilon,
     by_tv,

@@ -25,7 +25,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.tables import Tables
-from dpsynth.files.json_text import dump_json
+from dpsynth.files.atomic import dump_json
 
 SMALL = Effort(descriptions=100, work=1e8)
 

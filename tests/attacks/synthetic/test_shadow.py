@@ -12,10 +12,8 @@ from attacked_tables import MIXED, patients
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic import shadow
-from dpsynth.attacks.synthetic.canaries import plant
 from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.shadow import shadow_attack
-from dpsynth.attacks.synthetic.traces import shared_values
+from dpsynth.attacks.synthetic.shadow import plant, shadow_attack, shared_values
 from dpsynth.errors import InputError, RunError
 from dpsynth.evaluation.estimates import share
 from dpsynth.table.schema import Column, Schema

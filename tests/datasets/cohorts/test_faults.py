@@ -151,12 +151,12 @@ def test_a_broken_line(folder, refused):
 
 def test_an_interrupted_run_leaves_nothing(folder, tmp_path, monkeypatch):
     """A schema without its table, or half of one, under the name that was asked for."""
-    from dpsynth.datasets.cohorts import saving
+    from dpsynth.datasets.cohorts import extraction
 
     def fails(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(saving, "write_table", fails)
+    monkeypatch.setattr(extraction, "write_table", fails)
     target = tmp_path / "made"
     target.mkdir()
     out = str(target / "cohort.csv")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.evaluation.disclosure.lone_values import lone_value_shares
+from dpsynth.evaluation.disclosure.copies import lone_value_shares
 
 
 def table(n: int, seed: int) -> pd.DataFrame:

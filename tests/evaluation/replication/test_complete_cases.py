@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.replication.complete_cases import enough_complete
 from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.replication.two_fits import enough_complete
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.studies.model import EffectsModel

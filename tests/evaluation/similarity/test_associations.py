@@ -12,16 +12,14 @@ from scipy.stats.contingency import association as scipy_association
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.similarity.association_errors import (
-    association_error,
-    association_findings,
-    association_lost,
-)
-from dpsynth.evaluation.similarity.associations import (
     CRAMER,
     PEARSON,
     RATIO,
     Association,
     association,
+    association_error,
+    association_findings,
+    association_lost,
     cramers_v,
 )
 from dpsynth.table.schema import Column, Schema

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.columns import compare_column
-from dpsynth.evaluation.similarity.marginals import marginal
+from dpsynth.evaluation.similarity.columns import compare_column, marginal
 from dpsynth.table.schema import Column, Schema
 
 AGE = Column(name="age", kind="integer", lower=0, upper=100, unit="years")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.similarity.correlations import (
+from dpsynth.evaluation.similarity.association_errors import (
     _correlations,
     correlation_errors,
 )

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.evaluation.similarity.discriminator import discriminate
-from dpsynth.evaluation.similarity.importance import over_folds, shuffled_losses
+from dpsynth.evaluation.similarity.discriminator import discriminate, over_folds, shuffled_losses
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

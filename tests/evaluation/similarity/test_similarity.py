@@ -13,8 +13,8 @@ import dpsynth.evaluation.similarity.discriminator as discriminator
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.association_errors import correlation_errors
 from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.similarity.correlations import correlation_errors
 from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.table.schema import Column, Schema
 

@@ -16,6 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Measure
+from dpsynth.evaluation.utility.evaluator import outcome_rates
 from dpsynth.evaluation.utility.outcomes import (
     check_outcome,
     known_outcomes,
@@ -24,7 +25,6 @@ from dpsynth.evaluation.utility.outcomes import (
     outcome_kind,
     outcome_values,
 )
-from dpsynth.evaluation.utility.rates import outcome_rates
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

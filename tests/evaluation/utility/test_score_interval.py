@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpsynth.evaluation.utility import score_interval as module
-from dpsynth.evaluation.utility.score_interval import bootstrap, enough_records, percentile_interval
-from dpsynth.evaluation.utility.scores import Ranking
+from dpsynth.evaluation.utility import scores as module
+from dpsynth.evaluation.utility.scores import Ranking, bootstrap, enough_records, percentile_interval
 
 
 def delong(y: np.ndarray, *scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

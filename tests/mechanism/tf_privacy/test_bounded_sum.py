@@ -11,11 +11,11 @@ from dpsynth.mechanism.allocation import allocate
 from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
 from dpsynth.mechanism.bounds.domain import Domain
 from dpsynth.mechanism.plan import Plan
-from dpsynth.mechanism.tf_privacy import base
+from dpsynth.mechanism.tf_privacy import bounded_sum
 from dpsynth.mechanism.tf_privacy.bounded_sum import BoundedSumQuery
 from dpsynth.model.wgan.weights import flatten, glorot, unflatten
 
-present = base.sum_query_base() is not base._Absent
+present = bounded_sum.sum_query_base() is not bounded_sum._Absent
 needs_tf_privacy = pytest.mark.skipif(not present, reason="tensorflow_privacy is not installed")
 
 
@@ -32,7 +32,7 @@ def test_says_clearly_when_tensorflow_privacy_is_absent(monkeypatch):
     """Catches a bare ImportError on Pythons for which TensorFlow Privacy has no release."""
     monkeypatch.setitem(sys.modules, "tensorflow_privacy.privacy.dp_query.dp_query", None)
     with pytest.raises(RunError, match="tensorflow_privacy is not installed"):
-        base.sum_query_base()()
+        bounded_sum.sum_query_base()()
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.model.base_model.factors import fit_factors
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.tables import OUTCOME_SHARE, TablesRelease
 
 SIZES, N = (2, 4, 5, 3), 4000

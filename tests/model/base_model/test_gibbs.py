@@ -14,8 +14,7 @@ from dpsynth.model.base_model import gibbs
 from dpsynth.model.base_model.network import Prior
 from dpsynth.model.reweighting.fit_reweighting import _Fit, tilted, weights_of
 from dpsynth.model.reweighting.reweighting import Tilt
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import PairFeatures, halves_of, numbers, tables_of
 from dpsynth.releases.moments import Moments
 from dpsynth.table.column import Column

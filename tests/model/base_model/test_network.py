@@ -8,7 +8,7 @@ from releases import fit_prior, release_marginals
 from dpsynth.errors import ConfigError
 from dpsynth.model.base_model.factors import fit_factors
 from dpsynth.model.base_model.network import Prior, PriorReleases
-from dpsynth.releases.binning import Binning, default_bins
+from dpsynth.releases.bins import Binning, default_bins
 from dpsynth.releases.structure import grow_tree, pair_scores
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema

@@ -14,8 +14,7 @@ from dpsynth.model.base_model import network as prior_module
 from dpsynth.model.base_model.missing_counts import choose
 from dpsynth.model.base_model.network import Prior
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
-from dpsynth.releases.binning import Binning
-from dpsynth.releases.bins import Bins
+from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import values_of
 from dpsynth.releases.fourier import FourierFeatures
 from dpsynth.releases.groups import Groups

@@ -16,8 +16,7 @@ from dpsynth.report.drawing import histograms, style, svg
 from dpsynth.report.drawing.heat_map import MOST_NAMES, plot_matrix
 from dpsynth.report.drawing.histograms import plot_marginals
 from dpsynth.report.drawing.intervals import plot_intervals
-from dpsynth.report.drawing.privacy_curves import plot_curves
-from dpsynth.report.drawing.waterfall import epsilon_text, plot_costs
+from dpsynth.report.drawing.privacy_curves import epsilon_text, plot_costs, plot_curves
 
 PREFIX = "data:image/svg+xml;base64,"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.collections import PolyCollection
 
-from dpsynth.report.drawing.survival import draw, plot_survival
+from dpsynth.report.drawing.prediction_curves import draw, plot_survival
 from dpsynth.studies.survival_curve import SurvivalCurve
 
 CURVE = SurvivalCurve(

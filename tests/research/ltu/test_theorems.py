@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from dpsynth.errors import InputError
-from dpsynth.research.ltu import bounded_loss, enumeration, scores
+from dpsynth.research.ltu import enumeration, scores
 from dpsynth.research.ltu.learned import best_threshold
 from dpsynth.research.ltu.outcomes import accuracy_bound, privacy
 
@@ -32,8 +32,8 @@ def test_bounded_loss_beats_the_best_score():
     defender, reserve = [0.0, 0.5], [0.3, 0.4]
     found = scores.favours(defender, reserve)
     assert found.p_reserve - found.p_defender == 0
-    assert bounded_loss.gap(defender, reserve) == pytest.approx(0.1, abs=1e-12)
-    assert bounded_loss.accuracy(defender, reserve) == pytest.approx(0.55, abs=1e-12)
+    assert scores.gap(defender, reserve) == pytest.approx(0.1, abs=1e-12)
+    assert scores.accuracy(defender, reserve) == pytest.approx(0.55, abs=1e-12)
 
 
 def test_the_best_score_beats_bounded_loss():
@@ -41,14 +41,14 @@ def test_the_best_score_beats_bounded_loss():
     joint = [[0.24, 0.24, 0.12], [0.12, 0.12, 0.06], [0.04, 0.04, 0.02]]
     found = scores.joint_favours(joint)
     assert found.p_reserve - found.p_defender == pytest.approx(0.22, abs=1e-12)
-    assert bounded_loss.joint_gap(joint, [0, 0.5, 1]) == pytest.approx(0.15, abs=1e-12)
+    assert scores.joint_gap(joint, [0, 0.5, 1]) == pytest.approx(0.15, abs=1e-12)
 
 
 def test_zero_one_loss_makes_both_strategies_equal():
     """Catches ties that are not decided by a coin: p_R - p_D = e_R - e_D for the 0-1 loss."""
     rng = np.random.default_rng(0)
     d, r = (rng.random((2, 40)) < [[0.2], [0.5]]).astype(float)
-    assert scores.favours(d, r).accuracy == pytest.approx(bounded_loss.accuracy(d, r), abs=1e-12)
+    assert scores.favours(d, r).accuracy == pytest.approx(scores.accuracy(d, r), abs=1e-12)
 
 
 def test_favours_agree_with_scipy_and_a_loop():
@@ -73,8 +73,8 @@ def test_bounded_loss_guesses_as_the_theorem_says():
     for _ in range(8000):
         first = rng.integers(2)
         value = reserve[rng.integers(50)] if first else defender[rng.integers(50)]
-        right.append(bounded_loss.guess_reserved(value, rng) == bool(first))
-    wanted = bounded_loss.accuracy(defender, reserve)
+        right.append(scores.guess_reserved(value, rng) == bool(first))
+    wanted = scores.accuracy(defender, reserve)
     assert wanted > 0.6
     assert np.mean(right) == pytest.approx(wanted, abs=4 * math.sqrt(0.25 / 8000))
 
@@ -82,7 +82,7 @@ def test_bounded_loss_guesses_as_the_theorem_says():
 def test_losses_out_of_bounds_are_refused():
     """Catches Theorem 4.2.2 applied to a loss that is not bounded by 1."""
     with pytest.raises(InputError, match=r"\[0, 1\]"):
-        bounded_loss.accuracy([0.2], [1.7])
+        scores.accuracy([0.2], [1.7])
 
 
 def test_scores_of_a_record():

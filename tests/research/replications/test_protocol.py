@@ -13,8 +13,7 @@ from dpsynth import datasets
 from dpsynth.datasets.cohorts.studies import STUDIES
 from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError
-from dpsynth.research.replications.catalogue import find_protocol, names
-from dpsynth.research.replications.protocol import Protocol
+from dpsynth.research.replications.protocol import Protocol, find_protocol, names
 from dpsynth.table.schema import Column, Schema
 
 PAPERS = ("diabetes130-readmission", "flchain-mortality", "mimic3-heart-failure", "support2-mortality")

@@ -14,8 +14,7 @@ from dpsynth import Column, Schema, datasets
 from dpsynth.errors import ConfigError, DataError, InputError, RunError
 from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
-from dpsynth.research.replications.catalogue import find_protocol
-from dpsynth.research.replications.protocol import Protocol
+from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import run_study
 from dpsynth.research.replications.source import Source
 from dpsynth.research.replications.trial import Task, Trial

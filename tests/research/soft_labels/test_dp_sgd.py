@@ -68,7 +68,7 @@ def test_without_noise_it_is_clipped_gradient_descent():
 
 OPTIMIZER = """
 import sys, numpy as np
-from dpsynth.optional import tf_privacy_module
+from dpsynth.checks import tf_privacy_module
 import tensorflow as tf
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork
 from dpsynth.research.soft_labels.keras_worker import trainer

@@ -8,7 +8,7 @@ import pytest
 
 from dpsynth.cli import main
 from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.runs import audit_inputs, pipeline
+from dpsynth.runs import attack_inputs, pipeline
 from dpsynth.runs.config import RunConfig
 
 MODEL = "{epsilon: 3.0, delta: 1.0e-5, training_steps: 0}"
@@ -35,7 +35,7 @@ def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys
         raise AssertionError("records were read")
 
     monkeypatch.setattr(pipeline, "load_table", refuse)
-    monkeypatch.setattr(audit_inputs, "load_table", refuse)
+    monkeypatch.setattr(attack_inputs, "load_table", refuse)
     out = tmp_path / "audit"
     status, text, _ = audit(capsys, config, "--trials", 600, "--out", out)
     assert status == 0 and "this may be released" in text and "prior tables" in text

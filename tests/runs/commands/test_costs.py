@@ -5,7 +5,7 @@ import pytest
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.accounting.calibration.target import TvTarget
 from dpsynth.errors import InputError
-from dpsynth.runs.commands import cost_text, costs
+from dpsynth.runs.commands import costs
 
 
 @pytest.mark.parametrize("plan", ["z=1,z=2", "z=1,q=1e400"])
@@ -24,8 +24,8 @@ def test_a_ledger_whose_seed_is_known_says_so_wherever_its_numbers_stand():
     alone = costs.of_ledger(ledger, 1e-5)
     planned = costs.calibrated(TvTarget(0.2), 0.01, 100, 1e-5, earlier=ledger)
     for text in (
-        cost_text.to_text(alone),
-        cost_text.to_text(planned),
-        cost_text.to_table([alone | {"plan": "ledger.json"}]),
+        costs.to_text(alone),
+        costs.to_text(planned),
+        costs.to_table([alone | {"plan": "ledger.json"}]),
     ):
         assert "NOT PRIVATE: noise in the ledger" in text and "bounds read off the data" in text

@@ -21,8 +21,11 @@ from numpy.typing import NDArray
 
 from dpsynth.report.drawing.style import Drawing, legend_below, line, panels
 from dpsynth.research.papers.lowy.exponential import MeanLoss, exponential_pmp
-from dpsynth.research.papers.lowy.gaussian import gaussian_pmp_epsilon
-from dpsynth.research.papers.lowy.worst_case import gaussian_dp_sigma, gaussian_parent_epsilon
+from dpsynth.research.papers.lowy.gaussian import (
+    gaussian_dp_sigma,
+    gaussian_parent_epsilon,
+    gaussian_pmp_epsilon,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

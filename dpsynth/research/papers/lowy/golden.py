@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.research.papers.lowy.exponential import exponential_pmp
-from dpsynth.research.papers.lowy.gaussian import gaussian_pmp_delta
+from dpsynth.research.papers.lowy.gaussian import gaussian_dp_delta, gaussian_pmp_delta
 from dpsynth.research.papers.lowy.mixture import gaussian_pmp_exact_delta
-from dpsynth.research.papers.lowy.worst_case import gaussian_dp_delta
 
 Array = NDArray[np.float64]
 

@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 from dpsynth.accounting.conversions import posterior_belief
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
-from dpsynth.research.papers.mosaicrown.classical_noise import OutOfRangeWarning, classical_sigma
-from dpsynth.research.papers.mosaicrown.identifiability import advantage, exact_advantage
+from dpsynth.research.papers.mosaicrown.identifiability import (
+    OutOfRangeWarning,
+    advantage,
+    classical_sigma,
+    exact_advantage,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

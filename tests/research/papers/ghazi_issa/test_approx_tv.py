@@ -22,8 +22,8 @@ from dpsynth.research.papers.ghazi_issa.approx_tv import (
     kairouz,
     subsampled,
 )
-from dpsynth.research.papers.ghazi_issa.descent import noisy_sgd
 from dpsynth.research.papers.ghazi_issa.regions import fnr
+from dpsynth.research.papers.ghazi_issa.training import noisy_sgd
 
 GRID = np.linspace(0.0, 1.0, 101)
 

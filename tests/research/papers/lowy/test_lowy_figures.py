@@ -12,8 +12,7 @@ from dpsynth.research.papers.lowy.figures import (
     median_ratios,
     normal_parent,
 )
-from dpsynth.research.papers.lowy.gaussian import gaussian_pmp_delta
-from dpsynth.research.papers.lowy.worst_case import gaussian_dp_delta, gaussian_dp_sigma
+from dpsynth.research.papers.lowy.gaussian import gaussian_dp_delta, gaussian_dp_sigma, gaussian_pmp_delta
 
 FEW = {"trials": 4}
 

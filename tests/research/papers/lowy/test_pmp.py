@@ -17,6 +17,10 @@ from dpsynth.research.papers.lowy import definition
 from dpsynth.research.papers.lowy.definition import attack_accuracy, mechanism_pmp, summarised
 from dpsynth.research.papers.lowy.exponential import MeanLoss, exponential_pmp
 from dpsynth.research.papers.lowy.gaussian import (
+    gaussian_dp_delta,
+    gaussian_dp_sigma,
+    gaussian_parent_delta,
+    gaussian_parent_epsilon,
     gaussian_pmp_delta,
     gaussian_pmp_epsilon,
     gaussian_pmp_sigma,
@@ -25,12 +29,6 @@ from dpsynth.research.papers.lowy.gaussian import (
 )
 from dpsynth.research.papers.lowy.halves import MOST_CELLS, Halves, halves_of
 from dpsynth.research.papers.lowy.mixture import gaussian_pmp_exact_delta
-from dpsynth.research.papers.lowy.worst_case import (
-    gaussian_dp_delta,
-    gaussian_dp_sigma,
-    gaussian_parent_delta,
-    gaussian_parent_epsilon,
-)
 
 PARENT = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
 OUTPUTS = np.linspace(0.0, 1.0, 5)

@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.errors import InputError
-from dpsynth.research.papers.mosaicrown.classical_noise import OutOfRangeWarning, classical_sigma
-from dpsynth.research.papers.mosaicrown.identifiability import advantage, exact_advantage
+from dpsynth.research.papers.mosaicrown.identifiability import (
+    OutOfRangeWarning,
+    advantage,
+    classical_sigma,
+    exact_advantage,
+)
 
 
 @given(st.floats(1e-6, 50.0), st.floats(1e-15, 0.5), st.floats(1e-3, 1e3))
