@@ -1,0 +1,117 @@
+"""What a fit will release, with which noise: from the schema, the options and the number of records alone.
+
+All noise is chosen before a record is read (`dpsynth.synthesis.budget`), so that the composed cost is at most
+(epsilon, delta).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.releases.structure import Kind
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.schema import Schema
+
+# Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
+# guarantee says little, below it the accounting resolves nothing.
+_DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What a fit is about to do, from public values only.
+
+    Parameters
+    ----------
+    needs : Needs
+        What it releases.
+    delta : float
+    training : TrainingSettings
+    shares : Shares
+    """
+
+    needs: Needs
+    delta: float
+    training: TrainingSettings
+    shares: Shares
+
+
+def total_delta(schema: Schema, options: FitOptions) -> float:
+    """The target delta, fixed before any record is read.
+
+    Given, or n_public^-1.5, or 1e-6 where there is no ``n_public``: a delta made from a noisy count would
+    be chosen after the fact and guarantee nothing.
+    """
+    if options.delta is not None:
+        return options.delta
+    if schema.n_public is None:
+        return _DELTA
+    return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
+
+
+def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
+    """The blueprint of a fit; reads no records. ``n_std`` is the noise of a private number of records."""
+    thesis = options.preset == "healthgan"
+    training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)
+    batch = min(n, options.batch_size or default_rules.batch_size(options.preset, n))
+    prior: Kind | None = None
+    if options.has_prior and options.prior != "none":
+        usual: Kind = "tan" if schema.outcome is not None else "tree"
+        prior = usual if options.prior == "auto" else options.prior
+    # a noisy count must not choose what is bought: the total variation would tell of it
+    known, delta = None if schema.n_public is None else n, total_delta(schema, options)
+    steps, moments, votes = options.steps(known), options.moments, options.votes
+    usual_shares = options.shares or Shares()
+    if moments == "auto":
+        moments = default_rules.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
+    if votes == "auto":
+        room = options.shares is None or not steps or options.shares.with_votes < 1
+        votes = (
+            moments and room and default_rules.buys_votes(known, options.epsilon, delta, usual_shares.votes)
+        )
+    iterations = -(-steps // training.critic_steps)
+    plan = None
+    if iterations:
+        plan = Plan(
+            sampling_prob=batch / n,
+            expected_batch=batch / n * n,
+            steps=iterations * training.critic_steps,
+            noise_multiplier=None,
+            noise_shape=options.noise_shape,
+            centred=options.centred,
+        )
+    refinable = prior is not None and len(schema) > 2
+    needs = Needs(
+        schema=schema,
+        n=n,
+        marginals=thesis or options.marginals != "none",
+        prior=prior,
+        plan=plan,
+        moments=refinable and moments,
+        votes=refinable and votes,
+        studies=options.studies,
+        n_std=n_std,
+    )
+    shares = options.shares or default_rules.shares(steps, needs.votes)
+    return Blueprint(needs, delta, training, shares)
+
+
+def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:
+    """Every release, with noise for what ``spent`` leaves of (epsilon, delta)."""
+    delta = blueprint.delta - spent[1]
+    if options.epsilon is None:
+        return blueprint.needs.releases(stage=Stage.begin(delta))
+    return plan_releases(
+        blueprint.needs,
+        epsilon=options.epsilon - spent[0],
+        delta=delta,
+        shares=blueprint.shares,
+        counted=blueprint.needs.schema.n_public is None,
+    )
