@@ -3,8 +3,8 @@
 The pairs of columns of draws are those of a tree with noise: with draws as they are, a trial with correlated
 predictors covered .5 for .95, and one of a product of two columns that the tree does not join .3. So the
 records' information is bought, once and first. Draws are weighted, until the counts of their terms of two
-values are those that it tells (`dpsynth.model.study_samples.calibration`), then their predictors are mapped, by an
-affine map, to its mean and covariance, as far as its noise lets tell it from what the draws had
+values are those that it tells (`resampled`), then their predictors are mapped, by an affine map, to its mean
+and covariance, as far as its noise lets tell it from what the draws had
 (`dpsynth.model.study_samples.information_ratio`); for intervals, to those of its lower end.
 
 The information is read with a cap on every record's part. Where most of it is capped, in the few records of
