@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from dpsynth.synthesis.planning import choose_noise, draw_up
 from study_cases import CASES
 from study_trials import Trial, seed
 
 from dpsynth.releases.score import symmetric, triangle
 from dpsynth.studies.families import RESIDUAL_BOUND
 from dpsynth.studies.newton import mode
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import DRAWS
 
 NAMES = ("flchain linear", "support2 linear")

@@ -16,18 +16,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from dpsynth.synthesis.planning import choose_noise, draw_up
 from study_cases import CASES, NULLS, Case
 
 import dpsynth
 from dpsynth.errors import DpsynthError, PrivacyError
 from dpsynth.evaluation.replication.design_matrix import design
-from dpsynth.evaluation.replication.likelihood import Fit, fit
-from dpsynth.evaluation.replication.separation import slope_priors
+from dpsynth.evaluation.replication.likelihood import Fit, fit, slope_priors
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.newton import mode
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Schema
 

@@ -20,8 +20,7 @@ import pandas as pd
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import Prior
-from dpsynth.model.exact_marginals import matched_draws
-from dpsynth.model.postprocess import calibrate
+from dpsynth.model.postprocess import calibrate, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
 from dpsynth.model.wgan.generator import ArrayOps, generator_pass

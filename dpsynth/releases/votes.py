@@ -4,7 +4,7 @@ The nearest-neighbour histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024)
 synthetic data via foundation model APIs 1: images", for tables: one histogram of sensitivity 1 over groups of
 the prior's draws (`dpsynth.releases.groups`). It asks about all columns at once, so that it sees what tables
 and moments of few columns cannot: parities, curves, formulas. Groups have edges, and curves do not: the same
-release sums random Fourier features (`dpsynth.releases.fourier`), which see smooth structure through less
+release sums random Fourier features (`dpsynth.releases.features`), which see smooth structure through less
 noise than groups. `dpsynth.model.reweighting.fit_weights` weighs the draws by both.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.records import Records

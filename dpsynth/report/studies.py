@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpsynth.report.run_report import RunReport
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.studies.life_table import SurvivalCurve
 
 #: of every interval here
 LEVEL = 0.95

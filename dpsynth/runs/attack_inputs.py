@@ -21,9 +21,8 @@ from dpsynth.report.folder import LEDGER
 from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import build_model
-from dpsynth.runs.preflight import check_run
+from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, compared, load_table, split_table
 from dpsynth.runs.run_folder import folder_of, open_run
-from dpsynth.runs.tables import EVALUATED_ROWS, compared, load_table, split_table
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 

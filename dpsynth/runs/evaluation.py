@@ -23,9 +23,8 @@ from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.preflight import check_run
+from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, compared
 from dpsynth.runs.run_folder import MODEL, folder_of, open_run
-from dpsynth.runs.tables import EVALUATED_ROWS, compared
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
 #: receives the name of a stage and the part of it that is done

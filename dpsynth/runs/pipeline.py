@@ -28,10 +28,9 @@ from dpsynth.report.folder import LEDGER, REPORT_JSON
 from dpsynth.runs import checkpoints
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.evaluation import Finished, judge
-from dpsynth.runs.preflight import check_run
+from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.reporting import new_report
 from dpsynth.runs.run_folder import MODEL, SYNTHETIC
-from dpsynth.runs.tables import EVALUATED_ROWS, load_table, split_table
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 
 from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.settings import Settings
+from dpsynth.files.storage import check_same_ledger
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.config import ModelConfig
 from dpsynth.studies.estimates import Estimates
+from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
 _PACKAGES = ("dpsynth", "dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
@@ -73,3 +80,123 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return installed
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of how a synthetic table was made.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    delta : float
+    schema : Schema, optional
+        Of the model.
+    model : dict
+        The model's options, as a run's configuration has them; empty where only a ledger is known.
+    studies : tuple of Estimates
+        Private estimates of the studies that the model was fitted with.
+    """
+
+    ledger: Ledger
+    delta: float
+    schema: Schema | None = None
+    model: Mapping[str, object] = field(default_factory=dict)
+    studies: tuple[Estimates, ...] = ()
+
+    @classmethod
+    def of_model(cls, path: str | Path) -> Origin:
+        """Read the folder of a model or of a run.
+
+        Raises
+        ------
+        DataError
+            If it holds no model or a damaged one.
+        """
+        path = Path(path)
+        fitted = DPWGANGP.load(path / "model" if (path / "model" / "model.json").exists() else path)
+        # in the order of a run's configuration
+        dumped = fitted.validate().model_dump()
+        options = {name: dumped[name] for name in ModelConfig.model_fields if dumped[name] is not None}
+        if fitted.ledger_.seeded:
+            options["random_state"] = "given, not kept"
+        own = fitted.ledger_.delta
+        delta = fitted.delta_ if own is None else own
+        return cls(
+            fitted.ledger_,
+            delta,
+            fitted.model_.schema,
+            {"epsilon": fitted.epsilon, **options},
+            fitted.estimates_,
+        )
+
+    @classmethod
+    def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
+        """Read a ledger; its own delta by default.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        InputError
+            If neither it nor the caller says at which delta epsilon is told, or that is none.
+        """
+        path = Path(path)
+        if path.is_dir():
+            check_same_ledger(path / "ledger.json", path / "model")
+            path = path / "ledger.json"
+        ledger = Ledger.load(path)
+        told = ledger.delta if delta is None else delta
+        if told is None:
+            raise InputError(f"--delta is needed: {path} does not say at which delta epsilon is told")
+        ledger.guarantee(told)  # refuses a delta that is none, before anything takes time
+        return cls(ledger, float(told))
+
+    def check_schema(self, schema: Schema, path: str | Path) -> None:
+        """Refuse a schema that is not the model's, up to the public number of records.
+
+        Raises
+        ------
+        DataError
+        """
+        if self.schema is None:
+            return
+        if schema.with_n_public(None).digest() != self.schema.with_n_public(None).digest():
+            raise DataError(f"{path} is not the schema that the model was fitted with")
+
+    def report(
+        self,
+        evaluation: Evaluation,
+        schema: Schema,
+        *,
+        train: Path,
+        schema_path: Path | None,
+        synthetic_records: int,
+        asked: Settings,
+        seconds: Mapping[str, float],
+    ) -> RunReport:
+        """The report that `dpsynth run` would have written of this table.
+
+        ``train`` and ``schema_path`` are the files of the real training records and of their schema;
+        ``asked`` is what the evaluation was given.
+        """
+        known = self.schema or schema
+        data = {"path": str(train.resolve())}
+        if schema_path is not None:
+            data["schema"] = str(schema_path.resolve())
+        config: dict[str, object] = {"data": data}
+        if self.model:
+            config["model"] = dict(self.model)
+        config["evaluate"] = {k: v for k, v in asked.model_dump(mode="json").items() if v is not None}
+        return new_report(
+            self.ledger,
+            self.delta,
+            known,
+            name=known.name or train.stem,
+            outcome=evaluation.settings.get("outcome"),
+            synthetic_records=synthetic_records,
+            config=config,
+            evaluation=evaluation,
+            seconds=seconds,
+            studies=self.studies,
+        )

@@ -14,7 +14,7 @@ from dpsynth.report.folder import EVALUATION, REPORT_JSON, load
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.checkpoints import checkpoint_folder, waits
 from dpsynth.runs.config import EvaluateConfig, RunConfig
-from dpsynth.runs.tables import load_table, split_table
+from dpsynth.runs.preflight import load_table, split_table
 from dpsynth.table.csv_format import OURS
 from dpsynth.table.io import read_table
 

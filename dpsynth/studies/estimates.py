@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import inside
 from dpsynth.studies.digits import effect_texts
-from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.studies.life_table import SurvivalCurve
 
 Floats = NDArray[np.float64]
 

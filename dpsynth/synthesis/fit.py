@@ -22,8 +22,7 @@ from dpsynth.model.reweighting.fit_reweighting import tilted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
-from dpsynth.releases.features import PairFeatures
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures, PairFeatures
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.moments import Moments
 from dpsynth.releases.records import Records

@@ -16,7 +16,7 @@ from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.report.run_report import RunReport
 from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.studies.life_table import SurvivalCurve
 
 DELTA = 1e-5
 HOSTILE = (

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema
 from dpsynth.errors import InputError, RejectionError
-from dpsynth.model.exact_marginals import matched_draws
 from dpsynth.model.generator import BLOCK, SMALLEST_BLOCK, GeneratorModel
+from dpsynth.model.postprocess import matched_draws
 from dpsynth.model.rejection import Acceptance, margin
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Counting, Marginals, make_grids

@@ -30,8 +30,7 @@ from dpsynth.releases import structure
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.features import PairFeatures
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures, PairFeatures
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease

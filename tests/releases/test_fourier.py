@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dpsynth.model.reweighting.fit_fourier import FourierTilt, fourier_tilt
 from dpsynth.releases.bins import Binning
-from dpsynth.releases.features import numbers
-from dpsynth.releases.fourier import DEVIATION, FourierFeatures
+from dpsynth.releases.features import DEVIATION, FourierFeatures, numbers
 
 RNG = np.random.default_rng
 BINS = 12

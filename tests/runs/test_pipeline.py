@@ -28,7 +28,7 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render
 from dpsynth.runs import attempts, evaluation, pipeline
-from dpsynth.runs import tables as tables_of
+from dpsynth.runs import preflight as tables_of
 from dpsynth.runs.config import RunConfig
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table, write_table

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from dpsynth.errors import InputError
-from dpsynth.studies.life_table import survival_curve
-from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.studies.life_table import SurvivalCurve, survival_curve
 
 
 def times_of(n: int, rng: np.random.Generator, rate: float = 1.0):

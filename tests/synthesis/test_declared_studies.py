@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from dpsynth.synthesis.planning import choose_noise, draw_up
 from sklearn.base import clone
 
 import dpsynth
@@ -19,6 +18,7 @@ from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.runs.private_estimates import study_schema
 from dpsynth.studies.estimates import Estimates
+from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import widening_lines
 
 SMALL = TrainingSettings(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up
 
 from dpsynth import DPWGANGP, Column, Schema, Shares
 from dpsynth.errors import InputError
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up
 
 SCHEMA = Schema(
     columns=(

@@ -12,7 +12,7 @@ import pytest
 import dpsynth
 from dpsynth import Column, Schema
 from dpsynth.model.reweighting.fit_fourier import FourierTilt
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures
 from dpsynth.synthesis import many_tables
 
 N = 4000

@@ -18,8 +18,7 @@ from dpsynth.checks import few, whole
 from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.replication.contrasts import Contrast, contrast
 from dpsynth.evaluation.replication.design_matrix import Design, design
-from dpsynth.evaluation.replication.likelihood import Fit, fit
-from dpsynth.evaluation.replication.separation import PRIOR_STD, slope_priors
+from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Fit, fit, slope_priors
 from dpsynth.evaluation.subsample import random_rows
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.terms import model_terms

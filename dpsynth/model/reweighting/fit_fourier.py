@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures
 
 Floats = NDArray[np.float64]
 

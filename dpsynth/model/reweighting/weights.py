@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.model.reweighting.fit_fourier import FourierTilt
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures
 from dpsynth.releases.groups import Groups
 
 Floats = NDArray[np.float64]

@@ -34,10 +34,9 @@ from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.families import Linear
-from dpsynth.studies.life_table import survival_curve
+from dpsynth.studies.life_table import SurvivalCurve, survival_curve
 from dpsynth.studies.newton import least_squares, mode, posterior
 from dpsynth.studies.study import Study
-from dpsynth.studies.survival_curve import SurvivalCurve
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dpsynth.evaluation.records import shown
 from dpsynth.report.details import Calibration, Curve, Of, Roc, any_internal
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
-from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.studies.life_table import SurvivalCurve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,9 +19,8 @@ from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts.attempts import judge_attempts
 from dpsynth.report.verdicts.columns import between_steps
-from dpsynth.report.verdicts.guarantee import judge_guarantee
+from dpsynth.report.verdicts.guarantee import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.replication import judge_studies, judged
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.verdict import Verdict, get, told

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from dpsynth.evaluation.records import Evaluation, shown
-from dpsynth.report.verdicts import calibration, columns, disclosure, replication, similarity, utility
+from dpsynth.report.verdicts import columns, disclosure, replication, similarity, utility
 from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of
 
 #: below so many records of a table, intervals are too wide for most verdicts
@@ -55,7 +55,7 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     disclosure.memory,
     disclosure.lone_values,
     utility.prediction,
-    calibration.probabilities,
+    utility.probabilities,
     utility.collapse,
     utility.given_away,
     replication.effects,

@@ -5,7 +5,7 @@
 `ghazi_issa`   Ghazi and Issa 2024, "Total variation meets differential privacy"
 `mosaicrown`   MOSAICrOWN deliverable D5.3, "Identifiability bounds"
 `lowy`         Lowy et al. 2024, "Why does differential privacy with large epsilon defend ...?"
-`pedersen`     Pedersen 2022, the thesis: what only its argument needs
+`overflow`     Pedersen 2022: what batches of fixed capacity would cost
 =============  ============================================================================================
 
 ``figures`` draws the figures of all of them, ``golden`` computes all golden values again, ``curves`` has the

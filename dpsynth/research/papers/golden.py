@@ -1,27 +1,132 @@
 """Golden values: numbers published or computed independently, and the same numbers from this package.
 
-Each source's are in its own ``golden`` module. ``dpsynth account verify`` prints them with the deviations, so
+``dpsynth account verify`` prints them with the deviations, so
 that whoever relies on an installation can see that its numbers are right there too. A value holds if it
 agrees to within one unit of the last digit in which the golden value is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsynth.research.papers.ghazi_issa import golden as ghazi_issa
-from dpsynth.research.papers.jia import golden as jia
-from dpsynth.research.papers.lowy import golden as lowy
-from dpsynth.research.papers.mosaicrown import golden as mosaicrown
+import numpy as np
+from numpy.typing import NDArray
 
-#: Each source's golden values: an iterator of (name, value as written, value computed now).
-_SOURCES = {
-    "Jia 2023": jia.values,
-    "Ghazi and Issa 2024": ghazi_issa.values,
-    "MOSAICrOWN D5.3": mosaicrown.values,
-    "Lowy 2024": lowy.values,
-}
+from dpsynth.accounting import membership_bounds, tv_bounds
+from dpsynth.accounting.conversions import epsilon_of_belief, largest_tv
+from dpsynth.accounting.measures import from_parameters
+from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.research.papers.ghazi_issa import approx_tv
+from dpsynth.research.papers.jia import optimal
+from dpsynth.research.papers.lowy.exponential import exponential_pmp
+from dpsynth.research.papers.lowy.gaussian import gaussian_dp_delta, gaussian_pmp_delta
+from dpsynth.research.papers.lowy.mixture import gaussian_pmp_exact_delta
+from dpsynth.research.papers.mosaicrown import identifiability, rdp
+
+
+def mosaicrown_values() -> Iterator[tuple[str, str, float]]:
+    """Yield the name of each value, the value as written, and the value computed now."""
+    epsilon = epsilon_of_belief(0.9)
+    yield "belief .9: epsilon", "2.19722", epsilon
+    yield "belief .9, delta .01, one release: rho_a", "0.27631", identifiability.advantage(epsilon, 0.01)
+    for orders, value in (("real", "0.25619"), ("integer", "0.25566")):
+        whole = orders == "integer"
+        noise = rdp.noise_for_belief_rdp(0.9, 0.01, 30, integer_orders=whole)
+        advantage = rdp.rdp_guarantee(noise, 0.01, 30, integer_orders=whole).advantage
+        yield f"belief .9, delta .01, 30 steps, {orders} orders: rho_a", value, advantage
+
+
+Array = NDArray[np.float64]
+
+
+def lowy_values() -> Iterator[tuple[str, str, float]]:
+    """Yield the name of each value, the value as written, and the value computed now."""
+    parent = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
+    golden = {
+        "bound": ("0.238145", "0.154050", "0.0938760", "0.0300639"),
+        "exact delta": ("0.233776", "0.147419", "0.0832192", "0.0182912"),
+        "worst-case DP, range 1": ("0.323078", "0.242394", "0.172284", "0.0727144"),
+    }
+    compute: dict[str, Callable[[float], float]] = {
+        "bound": lambda epsilon: gaussian_pmp_delta(parent, 0.4, epsilon),
+        "exact delta": lambda epsilon: gaussian_pmp_exact_delta(parent, 0.4, epsilon),
+        "worst-case DP, range 1": lambda epsilon: gaussian_dp_delta(1.0, 3, 0.4, epsilon),
+    }
+    for kind, figures in golden.items():
+        for epsilon, value in zip((0.0, 0.25, 0.5, 1.0), figures, strict=True):
+            yield f"Gaussian, sigma .4: {kind} at eps {epsilon:g}", value, compute[kind](epsilon)
+    outputs = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+
+    def loss(records: Array, outputs: Array) -> Array:
+        return np.abs(np.mean(records) - outputs)
+
+    for epsilon, value in ((1.0, "0.409459"), (5.0, "1.870415"), (10.0, "3.737748")):
+        result = exponential_pmp(parent, loss, outputs, epsilon, sensitivity=1 / 3)
+        yield f"exponential mechanism, eps {epsilon:g}: eps_PMP", value, result.epsilon_pmp
+
+
+def ghazi_issa_values() -> Iterator[tuple[str, str, float]]:
+    """Yield the name of each value, the value as written, and the value computed now."""
+    half = -math.expm1(-0.5)
+    runs: tuple[tuple[str, float, float, float, int, str, tuple[str, ...]], ...] = (
+        ("eps 1, eta 1-e^-.5, k 2", 1.0, 0.0, half, 2, "0.148551", ("0.451919", "0.244919", "0")),
+        (
+            "eps .5, delta 1e-6, eta .1, k 5",
+            0.5,
+            1e-6,
+            0.1,
+            5,
+            "0.591705",
+            # The fifth is also written 4.22192e-4; arithmetic with 50 digits gives 4.2219076e-4.
+            ("0.266282", "0.113305", "0.0325099", "0.00553174", "4.22191e-4", "4.99999e-6"),
+        ),
+        (
+            "eps .5, largest eta, k 3",
+            0.5,
+            0.0,
+            largest_tv(0.5),
+            3,
+            "0",
+            ("0.360032", "0.152452", "0.0948951", "0"),
+        ),
+    )
+    for name, epsilon, delta, tv, k, erased, deltas in runs:
+        yield f"{name}: erasure a", erased, approx_tv.erasure_probability(epsilon, delta, tv)
+        for pair, value in zip(approx_tv.compose(epsilon, delta, tv, k), deltas, strict=True):
+            yield f"{name}: delta at {pair.epsilon:g}", value, pair.delta
+    for gamma, value in ((0.2, "0.39690"), (0.5, "0.46212"), (0.8, "0.36180")):
+        yield f"staircase, eps 1, gamma {gamma:g}: total variation", value, staircase_tv(1.0, gamma)
+
+
+#: Runs: noise multiplier, sampling probability, steps.
+_RUNS = ((1.1, 256 / 60000, 3525), (1.0, 0.01, 1000), (0.8, 0.005, 1000))
+
+
+def jia_values() -> Iterator[tuple[str, str, float]]:
+    """Yield the name of each value, the value as written, and the value computed now."""
+    laplace, gaussian = tv_bounds.laplace_tv(1.0), tv_bounds.gaussian_tv(math.sqrt(2))
+    yield "Laplace(1, 1): total variation", "0.39347", laplace
+    yield "Laplace(1, 1): attack accuracy", "0.69673", membership_bounds.tv_accuracy(laplace)
+    yield "Gaussian, variance 2: total variation", "0.27633", gaussian
+    yield "Gaussian, variance 2: attack accuracy", "0.63816", membership_bounds.tv_accuracy(gaussian)
+    yield "Gaussian, std 1: total variation", "0.38292", tv_bounds.gaussian_tv(1.0)
+    golden = (("0.14304", "0.11350", "1.1354"), ("0.20471", "0.16102", "1.8282"), ("0.15077", "0.11814", ""))
+    for run, (pinsker, exact, epsilon) in zip(_RUNS, golden, strict=True):
+        name = f"z {run[0]:g}, q {run[1]:.4g}, T {run[2]}"
+        kl = tv_bounds.sampled_gaussian_kl(*run[:2])
+        if epsilon == "1.1354":
+            yield f"{name}: KL per step, smaller", "1.15227e-5", kl.smallest
+            yield f"{name}: KL per step, larger", "1.16091e-5", kl.largest
+        yield f"{name}: Pinsker (larger KL)", pinsker, tv_bounds.pinsker(run[2] * kl.largest)
+        cost = from_parameters(*run, 1e-5)
+        yield f"{name}: exact total variation", exact, float(cost["tv"])
+        if epsilon:
+            yield f"{name}: epsilon at delta 1e-5", epsilon, float(cost["epsilon"])
+    for count, value in ((1, "0.1"), (10, "0.24284"), (50, "0.51941"), (100, "0.68270")):
+        name = f"Theorem 18, total variation .1, k = {count}"
+        yield name, value, optimal.optimal_composition(0.1, count).tv
 
 
 @dataclass(frozen=True)
@@ -64,6 +169,15 @@ class Check:
             "deviation": self.deviation,
             "holds": self.holds,
         }
+
+
+#: Each source's golden values: an iterator of (name, value as written, value computed now).
+_SOURCES = {
+    "Jia 2023": jia_values,
+    "Ghazi and Issa 2024": ghazi_issa_values,
+    "MOSAICrOWN D5.3": mosaicrown_values,
+    "Lowy 2024": lowy_values,
+}
 
 
 def check() -> tuple[Check, ...]:

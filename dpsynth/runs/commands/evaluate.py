@@ -20,7 +20,7 @@ from dpsynth.runs.commands.run import end_of, judgement
 if TYPE_CHECKING:
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.report.run_report import RunReport
-    from dpsynth.runs.origin import Origin
+    from dpsynth.runs.reporting import Origin
     from dpsynth.table.schema import Schema
 
 
@@ -153,7 +153,7 @@ def _known(
     schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
 ) -> tuple[Schema, Origin | None]:
     """The schema of the tables, and what is known of how the synthetic one was made."""
-    from dpsynth.runs.origin import Origin
+    from dpsynth.runs.reporting import Origin
     from dpsynth.table.schema import Schema
 
     origin = None

@@ -14,7 +14,7 @@ pytest.importorskip("duckdb", reason="cohorts need duckdb: pip install 'dpsynth[
 def demo() -> Path:
     """The folder of the demo's tables; the test is skipped where there is none."""
     named = os.environ.get("DPSYNTH_DATA_DIR")
-    root = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
+    root = Path(named) if named else Path(__file__).resolve().parents[4] / "shared" / "data"
     if not (root / "mimic3-demo").is_dir():
         pytest.skip("needs MIMIC-III's open demo in the folder mimic3-demo: set DPSYNTH_DATA_DIR")
     return root / "mimic3-demo"

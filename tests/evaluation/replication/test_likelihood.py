@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 
 from dpsynth.evaluation.replication import likelihood
 from dpsynth.evaluation.replication.design_matrix import Design
-from dpsynth.evaluation.replication.likelihood import Fit, fit
-from dpsynth.evaluation.replication.separation import separated
+from dpsynth.evaluation.replication.likelihood import Fit, fit, separated
 
 
 def made(x, y, duration=None) -> Design:

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 from dpsynth.evaluation.replication.design_matrix import Design
-from dpsynth.evaluation.replication.likelihood import Fit, fit
-from dpsynth.evaluation.replication.separation import PRIOR_STD, slope_priors
+from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Fit, fit, slope_priors
 
 
 def made(x, y) -> Design:

@@ -15,8 +15,7 @@ from dpsynth.model.base_model.missing_counts import choose
 from dpsynth.model.base_model.network import Prior
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
 from dpsynth.releases.bins import Binning, Bins
-from dpsynth.releases.features import values_of
-from dpsynth.releases.fourier import FourierFeatures
+from dpsynth.releases.features import FourierFeatures, values_of
 from dpsynth.releases.groups import Groups
 from dpsynth.releases.votes import Votes, group_count
 from dpsynth.table.column import Column

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 
 from dpsynth.report.drawing.prediction_curves import draw, plot_survival
-from dpsynth.studies.survival_curve import SurvivalCurve
+from dpsynth.studies.life_table import SurvivalCurve
 
 CURVE = SurvivalCurve(
     *np.array([[90.0, 180.0, 365.0], [0.9, 0.81, 0.7], [0.85, 0.74, 0.6], [0.93, 0.86, 0.78]]), unit="days"

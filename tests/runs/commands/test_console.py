@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 import pytest
-from dpsynth.synthesis.training import Progress
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.runs.commands import console
 from dpsynth.synthesis.check_inputs import confess
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.training import Progress
 from dpsynth.table.schema import Column, Schema
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.research.papers.pedersen.overflow import capacity_for, overflow_delta, overflow_probability
+from dpsynth.research.papers.overflow import capacity_for, overflow_delta, overflow_probability
 
 
 def naive_tail(n, q, capacity):

@@ -7,12 +7,12 @@ import tensorflow as tf
 from scipy import stats
 
 from dpsynth.errors import InputError, RunError
+from dpsynth.mechanism import tf_privacy_query as bounded_sum
 from dpsynth.mechanism.allocation import allocate
 from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
 from dpsynth.mechanism.bounds.domain import Domain
 from dpsynth.mechanism.plan import Plan
-from dpsynth.mechanism.tf_privacy import bounded_sum
-from dpsynth.mechanism.tf_privacy.bounded_sum import BoundedSumQuery
+from dpsynth.mechanism.tf_privacy_query import BoundedSumQuery
 from dpsynth.model.wgan.weights import flatten, glorot, unflatten
 
 present = bounded_sum.sum_query_base() is not bounded_sum._Absent
