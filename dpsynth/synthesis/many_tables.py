@@ -124,11 +124,6 @@ def _measured(model: GeneratorModel) -> tuple[Marginals, Prior | None]:
     marginals = model.encoder.marginals
     if marginals is None:
         raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")
-    if model.prior is not None and model.prior.noise_std is None:
-        raise InputError(
-            "the model was saved by an earlier version of dpsynth, which did not keep what redrawing its "
-            "tables takes; sample() works as before, and a model that is fitted now can be redrawn"
-        )
     return marginals, model.prior
 
 
@@ -167,8 +162,8 @@ def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.G
         for binning, p in zip(prior.binnings, again.probabilities, strict=True)
     )
     bins = Bins(again.grids, binnings, again.n)
-    std, columns = prior.noise_std or 0.0, len(prior.factors)
-    plan = partial(TablesRelease.plan, columns, three_way=prior.outcome_counted)
+    std, columns = prior.noise_std, len(prior.factors)
+    plan = partial(TablesRelease.plan, columns, three_way=prior.kind == "tan")
     sensitivity = plan(noise_multiplier=None).l2_sensitivity
     tables = plan(noise_multiplier=std / sensitivity if std else None).of(bins, prior.families)
     records = FrameRecords(frame)

@@ -186,7 +186,7 @@ def rehearse(
         value in all columns of the study.
     """
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
-    readings = _readings(study)
+    readings = study.readings
     rng = np.random.default_rng(streams[0])
     prior = dataclasses.replace(model, weights=None, studies=())
     population = Population.of(study, readings, study_draws(prior, rng), rng)
@@ -213,15 +213,6 @@ def rehearse(
         errors.mean(axis=0),
         np.median(widths, axis=0) / released,
     )
-
-
-def _readings(study: FittedStudy) -> Readings:
-    if study.readings is None:
-        raise InputError(
-            f"study {study.estimates.study!r} was fitted by an earlier version of dpsynth, which did not "
-            "keep the noise of its readings; its estimates stand, and one that is fitted now can be rehearsed"
-        )
-    return study.readings
 
 
 class StandardisedDesign(StudyDesign):

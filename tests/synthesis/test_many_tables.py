@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pandas as pd
@@ -97,16 +96,12 @@ def test_an_odds_ratio_varies_as_theory_says(noise):
     assert np.var(draws) == pytest.approx(variance, rel=0.25)
 
 
-@pytest.mark.parametrize("counted", [True, False])
-def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(counted, monkeypatch):
+def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
     """Noise of another scale in the tables of many columns, or tables that are not redrawn."""
     rng = np.random.default_rng(4)
     model = model_of(cohort(), SCHEMA, noise=3.0, rng=rng, kind="tan")
     std = model.prior.noise_std
     assert std == pytest.approx(3.0 * np.sqrt(2 + 3 / 3))
-    if not counted:  # as models saved before that was done
-        prior = dataclasses.replace(model.prior, outcome_counted=False)
-        model = dataclasses.replace(model, prior=prior)
     seen = []
 
     def watched(families, counts, bins, noise_std):
@@ -120,10 +115,10 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(counted, monke
     monkeypatch.setattr("dpsynth.releases.tables.TablesRelease.measure", measured)
     again = redraw(model, rng)
     ((counts, noise_std),) = seen
-    assert noise_std == std and again.prior.noise_std == std and again.prior.outcome_counted == counted
-    assert {len(family) for family in counts} == {2, 3} and len(counts) == (5 if counted else 3)
+    assert noise_std == std and again.prior.noise_std == std
+    assert {len(family) for family in counts} == {2, 3} and len(counts) == 5
     for family, noise in counts.items():
-        more = np.sqrt(3.0) if counted and len(family) == 2 else 1.0
+        more = np.sqrt(3.0) if len(family) == 2 else 1.0
         np.testing.assert_allclose(noise, more * std)
 
 
@@ -312,22 +307,6 @@ def test_a_saved_model_draws_the_same_tables(fitted, tmp_path):
     again = dpsynth.load(tmp_path / "m")
     for a, b in zip(fitted.sample_many(2, random_state=3), again.sample_many(2, random_state=3), strict=True):
         pd.testing.assert_frame_equal(a, b)
-
-
-def test_a_model_of_an_earlier_version_is_refused(fitted, tmp_path):
-    """Catches redraws without noise, which would be far too sure, from a model that does not tell it."""
-    fitted.save(tmp_path / "m")
-    path = tmp_path / "m" / "model.json"
-    record = json.loads(path.read_text())
-    del record["model"]["prior"]["noise_std"]
-    path.write_text(json.dumps(record))
-    old = dpsynth.load(tmp_path / "m")
-    assert len(old.sample(10)) == 10
-    with pytest.raises(InputError, match="saved by an earlier version of dpsynth"):
-        old.sample_many(2)
-    old.save(tmp_path / "again")
-    with pytest.raises(InputError, match="saved by an earlier version of dpsynth"):
-        dpsynth.load(tmp_path / "again").sample_many(2)
 
 
 def test_without_marginals_there_is_nothing_to_redraw():

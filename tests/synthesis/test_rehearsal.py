@@ -140,22 +140,6 @@ def test_intervals_of_another_length_are_named():
     assert other.remarks[0] in str(other) and other.remarks[0] in other.to_dict()["remarks"]
 
 
-def test_a_study_that_was_saved_before_readings_were_kept(tmp_path):
-    """A KeyError in place of a sentence, or an old model whose estimates cannot be read any more."""
-    fitted().save(tmp_path / "m")
-    path = tmp_path / "m/model.json"
-    record = json.loads(path.read_text())
-    for study in record["model"]["studies"]:
-        del study["readings"]
-    path.write_text(json.dumps(record))
-    old = dpsynth.load(tmp_path / "m")
-    assert str(old.study("died")) == str(fitted().study("died"))
-    with pytest.raises(InputError, match="study 'died' was fitted by an earlier version of dpsynth"):
-        old.rehearse("died")
-    old.save(tmp_path / "again")
-    assert "readings" not in (tmp_path / "again/model.json").read_text()
-
-
 @pytest.mark.parametrize(
     ("name", "repetitions", "message"),
     [

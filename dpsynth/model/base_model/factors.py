@@ -41,15 +41,13 @@ def fit_factors(
     families : sequence of tuples of int
         Columns of each factor, the child last.
     counts : mapping of families to arrays
-        Noisy tables. Where there are those of the root and each column alone, three-way ones are fitted to
-        them; models saved before these were counted have none.
+        Noisy tables; with three-way ones those of the root and each column alone, to which they are fitted.
     bins : Bins
     noise_std : float
         Standard deviation of the noise in a cell of a three-way table.
     """
-    three_way = any(len(family) > 2 for family in families)
     pairs: dict[int, Array] = {}
-    if three_way and all((family[0], family[-1]) in counts for family in families):
+    if any(len(family) > 2 for family in families):
         pairs = {
             child: _clean(_with_outcome(root, child, counts), (root, child), bins)
             for root, *_, child in families

@@ -73,15 +73,13 @@ class Prior:
         Columns whose missing values are drawn together.
     missing_law : array, shape (len(panel) + 1,), or None
         Released probabilities of the number of missing values among them.
-    noise_std : float or None
+    noise_std : float
         Standard deviation of the noise in a cell of their tables (those of the outcome and one column have
-        more, `dpsynth.releases.tables`), 0 without noise; None in models saved before it was kept.
+        more, `dpsynth.releases.tables`), 0 without noise.
     tilt : Tilt or None
         What released moments multiply the tables' law by (`dpsynth.model.reweighting.fit_reweighting`).
     weighting : Weighting or None
         What released votes multiply that by (`dpsynth.model.reweighting.fit_weights`).
-    outcome_counted : bool
-        Whether the outcome was also counted with each column alone; not in models saved before that was done.
     """
 
     kind: str
@@ -91,10 +89,9 @@ class Prior:
     factors: tuple[Factor, ...]
     panel: tuple[int, ...] = ()
     missing_law: NDArray[np.float64] | None = None
-    noise_std: float | None = None
+    noise_std: float = 0.0
     tilt: Tilt | None = None
     weighting: Weighting | None = None
-    outcome_counted: bool = False
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -213,7 +210,6 @@ class Prior:
             "root": self.root,
             "noise_std": self.noise_std,
             "factors": [[list(parents), child] for parents, child, _ in self.factors],
-            "outcome_counted": self.outcome_counted,
         }
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
         arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
@@ -239,7 +235,6 @@ class Prior:
         )
         panel = tuple(meta.get("panel", ()))
         law = arrays.get("missing_law")
-        noise = meta.get("noise_std")
         tilt = Tilt.from_state(meta["tilt"], under("tilt", arrays)) if "tilt" in meta else None
         weighting = (
             Weighting.from_state(meta["weighting"], under("weighting", arrays))
@@ -254,10 +249,9 @@ class Prior:
             factors,
             panel,
             law,
-            noise,
+            float(meta["noise_std"]),
             tilt,
             weighting,
-            bool(meta.get("outcome_counted", False)),
         )
 
 
@@ -366,5 +360,4 @@ class PriorReleases:
             panel=panel_of(bins.grids),
             missing_law=marginals.missing_law,
             noise_std=self.tables.noise_std,
-            outcome_counted=self.tables.with_outcome > 0,
         )

@@ -41,8 +41,7 @@ class Tilt:
     noise_std : float
         Of an entry of the moments that it was fitted to.
     weights : tuple of float
-        How many records the prior counted for beside them, by the kind of a product (`PairFeatures.kinds`);
-        one for all in models saved before there were kinds.
+        How many records the prior counted for beside them, by the kind of a product (`PairFeatures.kinds`).
     """
 
     features: PairFeatures
@@ -73,17 +72,15 @@ class Tilt:
         features = PairFeatures(
             tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size)),
             float(meta["cap"]),
-            meta.get("outcome"),
-            tuple(np.asarray(arrays[f"half_{j}"]) for j in range(size) if f"half_{j}" in arrays),
+            meta["outcome"],
+            tuple(np.asarray(arrays[f"half_{j}"]) for j in range(size)),
         )
         columns = tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size))
-        pairs = np.asarray(arrays["pairs"])
-        unknown = features.products.shape[1] - pairs.shape[1]  # a model saved before there were halves
         return cls(
             features,
-            np.pad(pairs, ((0, 0), (0, unknown))),
+            np.asarray(arrays["pairs"]),
             columns,
             np.asarray(arrays["missing"]),
             float(meta["noise_std"]),
-            tuple(meta["weights"]) if "weights" in meta else (float(meta["weight"]),),
+            tuple(meta["weights"]),
         )

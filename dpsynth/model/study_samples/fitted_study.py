@@ -51,8 +51,7 @@ class Readings:
         """Inverse of `to_dict`."""
         matrix, shift = (np.array(record[name], dtype=np.float64) for name in ("matrix", "shift"))
         multipliers = tuple(None if z is None else float(z) for z in record["noise_multipliers"])
-        # before draws were weighted, none was
-        tilt = np.array(record.get("tilt", np.zeros(1 + len(shift))), dtype=np.float64)
+        tilt = np.array(record["tilt"], dtype=np.float64)
         return cls(multipliers, Mending(tilt, matrix, shift))
 
 
@@ -68,8 +67,7 @@ class FittedStudy:
         Of standardised terms, intercepts first.
     covariance : ndarray of shape (d, d)
     estimates : Estimates
-    readings : Readings or None
-        None for a model that was saved before they were kept.
+    readings : Readings
     """
 
     declared: Study
@@ -77,18 +75,18 @@ class FittedStudy:
     beta: Floats
     covariance: Floats
     estimates: Estimates
-    readings: Readings | None
+    readings: Readings
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record; the schema is known from elsewhere."""
-        record = {
+        return {
             "declared": self.declared.model_dump(mode="json"),
             "design": self.design.to_dict(),
             "beta": self.beta.tolist(),
             "covariance": self.covariance.tolist(),
             "estimates": self.estimates.to_dict(),
+            "readings": self.readings.to_dict(),
         }
-        return record if self.readings is None else {**record, "readings": self.readings.to_dict()}
 
     @classmethod
     def from_dict(cls, schema: Schema, record: dict[str, Any]) -> FittedStudy:
@@ -100,5 +98,5 @@ class FittedStudy:
             np.array(record["beta"], dtype=np.float64),
             np.array(record["covariance"], dtype=np.float64),
             Estimates.from_dict(record["estimates"]),
-            Readings.from_dict(record["readings"]) if "readings" in record else None,
+            Readings.from_dict(record["readings"]),
         )

@@ -353,13 +353,6 @@ def test_a_column_that_does_not_vary_tells_nothing() -> None:
     assert weights_of(of_pairs, mean[:, :size], variance[:, :size], 40_000)[0][1:].tolist() == [300, 300]
 
 
-def test_a_tilt_of_before_there_were_kinds_is_loaded() -> None:
-    """A model saved by an earlier version, with one weight for all products, that is refused."""
-    meta, arrays = tilt(prior()).to_state()
-    (weight,) = meta.pop("weights")
-    assert Tilt.from_state({**meta, "weight": weight}, arrays).weights == (50.0,)
-
-
 def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
     """A saved model that draws from the tables alone, or from another tilt."""
     from dpsynth.table.schema import Schema
@@ -374,19 +367,3 @@ def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
     assert not np.array_equal(
         made.sample(500, np.random.default_rng(2)), prior().sample(500, np.random.default_rng(2))
     )
-
-
-def test_a_tilt_of_before_there_were_halves_is_loaded() -> None:
-    """A model saved by an earlier version that is refused, or draws from another law."""
-    by = tilt(prior())
-    meta, arrays = by.to_state()
-    size = by.features.size
-    old = {name: array for name, array in arrays.items() if not name.startswith("half_")}
-    old["pairs"] = arrays["pairs"][:, : 2 * size]
-    again = Tilt.from_state(meta, old)
-    np.testing.assert_array_equal(again.pairs[:, : 2 * size], old["pairs"])
-    assert not again.pairs[:, 2 * size :].any() and not any(half.any() for half in again.features.halves)
-    before = prior().sample(300, np.random.default_rng(1))
-    draws = before.copy()
-    prior().heat_bath().sweep(draws, again, np.random.default_rng(2))
-    assert not np.array_equal(draws, before)

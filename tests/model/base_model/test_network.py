@@ -253,7 +253,6 @@ def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
     made, _ = fitted("tan", noise=2.0)
     # three tables of three columns, four of the outcome and one
     assert seen == [pytest.approx(2.0 * np.sqrt(3 + 4 / 3))] and made.noise_std == seen[0]
-    assert made.outcome_counted and not fitted("tree")[0].outcome_counted
 
 
 def test_state_round_trip():
@@ -263,7 +262,7 @@ def test_state_round_trip():
     again = Prior.from_state(SCHEMA, meta, arrays)
     draws = [p.sample_cells(100, np.random.default_rng(0)) for p in (prior, again)]
     assert np.array_equal(*draws) and again.edges == prior.edges
-    assert again.outcome_counted and again.noise_std == prior.noise_std
+    assert again.noise_std == prior.noise_std
 
 
 def test_bad_arguments():
