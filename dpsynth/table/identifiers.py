@@ -105,15 +105,17 @@ def named_identifier(name: str, n_distinct: int, n: int) -> bool:
     --------
     >>> named_identifier("encounter_id", 900, 1000), named_identifier("admission_type_id", 8, 1000)
     (True, False)
+    >>> named_identifier("disease_index", 900, 1000), named_identifier("admission", 90, 1000)
+    (False, False)
     """
     words = tokens(name)
     if is_person(name) and words != ["id"]:
         return True
     contact = bool(_CONTACT & set(words) or _NAMED.fullmatch(name.strip()))
-    label = bool(words) and (words[-1] in _LABEL or set(words) <= _STAY | _LABEL)
-    return (contact or (label and not _COUNTED & set(words))) and (
-        n_distinct > _FEW or 2 * n_distinct > n > 1
-    )
+    # An index of something else is a measurement. A stay without a label may be its kind or its date.
+    label = bool(words) and (words[-1] in _LABEL - {"index"} or set(words) <= _STAY | _LABEL)
+    many = 2 * n_distinct > n > 1 or (n_distinct > _FEW and not set(words) <= _STAY)
+    return (contact or (label and not _COUNTED & set(words))) and many
 
 
 def numbers_identify(whole: np.ndarray, n: int) -> bool:
