@@ -113,16 +113,27 @@ class CsvFile:
 
 
 def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
-    """Return the decimal sign of a file whose columns of cells these are."""
-    if sep == ",":
-        return "."
+    """Return the decimal sign of a file whose columns of cells these are.
+
+    Between commas, a cell such as ``"1,2"`` may also be two codes: there no column may have a decimal point.
+
+    Examples
+    --------
+    >>> guess_decimal([["3,7", "12,25"]], ","), guess_decimal([["1,2"], ["3.7"]], ",")
+    (',', '.')
+    """
+    found = "."
     for cells in columns:
         words = {cell for cell in cells if "," in cell or "." in cell}
         commas = [word for word in words if _COMMA.fullmatch(word)]
-        plain = not any(_POINT.fullmatch(word) for word in words)
-        if commas and plain and not all(map(_THOUSANDS.fullmatch, commas)):
-            return ","
-    return "."
+        if any(_POINT.fullmatch(word) for word in words):
+            if sep == ",":
+                return "."
+        elif commas and not all(map(_THOUSANDS.fullmatch, commas)):
+            if sep != ",":
+                return ","
+            found = ","
+    return found
 
 
 def with_points(cells: list[str]) -> list[str]:
