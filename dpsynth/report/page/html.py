@@ -82,7 +82,7 @@ def _sections(report: RunReport) -> list[Section]:
         utility.section(measured),
         replication.section(report),
         similarity.section(measured),
-        similarity.section(measured),
+        similarity.closeness_section(measured),
         _others(measured),
     )
     return [guarantee.section(report), risks.section(report), *filter(None, parts)]

@@ -1,4 +1,4 @@
-"""The section on similarity: distributions of single columns, and associations of pairs."""
+"""Two sections: similarity of columns and of pairs, and closeness of synthetic to real records."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ATTACKS = {
 }
 
 
-def section_closeness(evaluation: Evaluation) -> Section | None:
-    """Return the section_closeness; None where nothing was measured."""
+def closeness_section(evaluation: Evaluation) -> Section | None:
+    """Return the section on repeated records and memorisation; None where nothing was measured."""
     measures = measures_of(evaluation, "closeness")
     accuracies = [measure for measure in measures if measure.name.startswith("nn_accuracy")]
     attacks = [measure for measure in measures if measure.name in _ATTACKS]
