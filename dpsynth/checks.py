@@ -1,4 +1,10 @@
-"""Checks of arguments at the boundary of the package, and words of the one clear sentence for each fault."""
+"""Checks of arguments at the boundary of the package, and words of the one clear sentence for each fault.
+
+The one place that knows how TensorFlow Privacy is imported, which an installation may lack.
+
+A plain ``import tensorflow_privacy`` fails on TensorFlow 2.16 and later, because it loads estimators that
+are gone; the flag below makes the package's ``__init__`` load nothing, and submodules are imported by path.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,10 @@ possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gi
 sample, centre and weight are those of `dpsynth.model.wgan.step`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
+
+A critic step in which one record's gradient is an auditor's: for audits of the program, never for a run.
+
+Everything but that gradient is `dpsynth.model.wgan.step.Step`: sample, weight of the record, centre, noise.
 """
 
 from __future__ import annotations

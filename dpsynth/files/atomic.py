@@ -1,4 +1,7 @@
-"""Files that are either wholly there or not at all."""
+"""Files that are either wholly there or not at all.
+
+JSON text that any reader takes: what JSON has no number for (an infinite epsilon) is null.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,14 @@ category) is kept; what it says about one-way distributions is replaced by what 
 Ranks and exact numbers mean something among many records only. With few of them the marginals would be
 matched by breaking the dependence (a single record is an independent draw of every column), so a caller
 who wants few records generates some thousands, calibrates, and keeps a random part.
+
+Draws of a prior that agree with the released marginals, without a detour through encoded points.
+
+What `dpsynth.model.postprocess` does to generated points, for records that are known by the prior's bins:
+categories in exact numbers, of which only a surplus changes; numbers by their ranks, spread evenly over the
+released distribution. A bin of an ordered column is a range of neighbouring cells in which a record's place
+was drawn at random, so the rank of a record is its bin's, and at random within it: the law is that of drawing
+the cell, encoding it, calibrating the point and decoding it again. Post-processing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Coarse bins of every column, as what was released before decides them."""
+"""Coarse bins of every column, as what was released before decides them.
+
+Coarse bins of the prior, made from released one-way probabilities (post-processing).
+
+Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
+equal released mass (quantiles of the private distribution). Rare categories share one bin. Missing values and
+special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
+laboratory values.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,16 @@ features, all pairs in one vector, are scaled down to a length that half of the 
 are those of rare values, and noise is in proportion to the longest.
 
 Bins, standard deviations and length come from what was released before.
+
+Random Fourier features of a record: waves across all columns at once.
+
+Rahimi and Recht 2007, "Random features for large-scale kernel machines": cosine and sine of w'x for each of
+many frequencies w, drawn from a normal law, are features whose products approximate a Gaussian kernel. The
+mean of them is the records' characteristic function at these frequencies. Here x are the numbers of all
+columns of `dpsynth.releases.features`, so that a wave crosses curves and thresholds of any columns together.
+A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
+
+Frequencies are drawn before any record is read.
 """
 
 from __future__ import annotations

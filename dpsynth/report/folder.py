@@ -3,6 +3,11 @@
 Of a folder of `dpsynth evaluate --out` without a known ledger, ``evaluation.json`` is read. The guarantee is
 never read: it is computed from ``ledger.json``, as anybody can, and a ledger that is not the report's is
 refused.
+
+A report as Markdown, for people without a browser: ``report.md``.
+
+It opens with the guarantee, since every number after it is read in its light, and says NOT PRIVATE first
+where there is none.
 """
 
 from __future__ import annotations

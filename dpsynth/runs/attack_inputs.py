@@ -1,4 +1,7 @@
-"""A run as attackers find it: its tables, what its ledger allows, and its generator."""
+"""A run as attackers find it: its tables, what its ledger allows, and its generator.
+
+What of a run or of its configuration an auditor needs: schema and options, and for a black box records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What can be wrong in a run and be seen without its records: found before a record is read or paid for."""
+"""What can be wrong in a run and be seen without its records: found before a record is read or paid for.
+
+The real table of a run: loaded, split in two, and put beside the synthetic one.
+"""
 
 from __future__ import annotations
 

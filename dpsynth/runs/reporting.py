@@ -1,4 +1,7 @@
-"""The report of what was just made: the facts of its table, today's date and the software that decided it."""
+"""The report of what was just made: the facts of its table, today's date and the software that decided it.
+
+How a synthetic table was made, as far as a model or a ledger tells: what a report opens with.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ section 5.2): redraw the table and its noise, estimate again, and take quantiles
 The usual log(-log S) is not defined here: with noise an estimate can lie at 1 or beyond, and an end that is
 cut off at 1 before its band is made would have one of no width. So everything is cut to [0, 1] at the end.
 Noise is not cut away cell by cell either, which would turn it into events: it evens out over the intervals.
+
+A survival curve with pointwise bands: what is told of a declared survival study beside its effects.
 """
 
 from __future__ import annotations

@@ -7,6 +7,15 @@ It is arithmetic over columns of numbers (and of categories that are numbers or 
 
 A comparison is 1 where it holds and 0 elsewhere.
 It is read by Python's own parser, and of what that gives only these parts are taken; nothing is run as code.
+
+Text cells that a spreadsheet would execute, and the apostrophe that keeps them text.
+
+A category ``=HYPERLINK("http://…")`` comes into the table from whoever could type into the records; a
+spreadsheet that opens the synthetic CSV file would run it.
+
+References
+----------
+OWASP, *CSV Injection*: cells that begin with = + - @ tab or carriage return get an apostrophe in front.
 """
 
 from __future__ import annotations

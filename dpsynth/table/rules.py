@@ -4,6 +4,8 @@ A rule such as ``dbp <= sbp`` or ``pregnant == 'yes' implies sex == 'F'`` is rea
 :mod:`dpsynth.table.rule_parser` and never run as code. As in SQL, a comparison with a missing value is
 neither true nor false; a record breaks a constraint only where it is false (CHECK), and a condition selects a
 record only where it is true (WHERE).
+
+Is there any record at all that obeys a rule? Asked of the declared values, before a budget is spent.
 """
 
 from __future__ import annotations

@@ -3,6 +3,18 @@
 Scores are log-likelihood ratios under the declared law of the mechanism's output with and without the record:
 the best test there is for what is declared, and a valid one whatever is true. Its two thresholds follow from
 what is declared and from the number of trials, so that all trials count and none is spent on choosing.
+
+Where a test of scores draws its line: fixed in advance, chosen on other trials, or paid for.
+
+A score says how much a trial looks like one with the record; a test says "with" above a threshold. A
+threshold that was chosen among the trials on which errors are counted finds differences in noise. So it is
+one of
+
+* fixed in advance, as log-likelihood ratios allow: :func:`errors_at`, with 0 for the largest total variation
+  and :func:`planned_threshold` for the largest expected bound of epsilon;
+* chosen on half of the trials and counted on the others: :func:`split`;
+* one of several that were named in advance, each at its part of the failure probability:
+  :func:`best_epsilon`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,19 @@ References
 ----------
 Stadler, Oprisanu, Troncoso (2022), "Synthetic data: anonymisation groundhog day"; Steinke, Nasr, Jagielski
 (2023), "Privacy auditing with one (1) training run".
+
+Canaries: records unlike anybody, planted into a training table to see whether they leave a trace.
+
+How a synthetic table lies around a record: what shadow models learn to tell a planted one by.
+
+A generator that copies brings records close to it. One that draws from counts shows a record
+where one or two of its values occur more often than they should: for a table without privacy this tells nine
+canaries of ten, where distances alone tell six (benchmarks/results/synthetic_attacks.md).
+
+References
+----------
+Houssiau et al. (2022), "TAPAS: a toolbox for adversarial privacy auditing of synthetic data", for counts of
+records that share values with a target.
 """
 
 from __future__ import annotations

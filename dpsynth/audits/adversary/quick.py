@@ -1,4 +1,11 @@
-"""The adversary A_DI in a few seconds, for the report of a run and its own plan."""
+"""The adversary A_DI in a few seconds, for the report of a run and its own plan.
+
+Runs whose differing record moves every step by all that the accounting allows: the worst case itself.
+
+What is released is one number a step. A Gaussian mechanism in any number of dimensions gives an adversary
+who knows both means the same log-odds as this one number does (the part along the difference of the means),
+so that the exact total variation and the exact exceedance are reached here, and nowhere passed.
+"""
 
 from __future__ import annotations
 

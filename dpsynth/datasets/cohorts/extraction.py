@@ -3,6 +3,8 @@
 Small tables choose the stays. Of the two large ones, LABEVENTS is read once for the stays that remain when a
 step first needs it, CHARTEVENTS once for the stays of the cohort. Every query is about one patient at a time,
 so a patient's records decide one row and no other.
+
+A cohort as files: the table, and its schema as YAML beside it, both or none.
 """
 
 from __future__ import annotations

@@ -3,6 +3,15 @@
 In a table of few discrete columns honest synthetic records equal real ones all the time. A count of copies
 means something only beside two others: how many held-out records are "copied" as well, and how many copies a
 fresh draw of the real distribution would hold.
+
+Values that one real person alone has: does the synthetic table repeat those of its training records?
+
+A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself,
+whatever the other columns are. Of the real records, as many training as held-out ones, each value that occurs
+once is looked up in the synthetic table. If that table owes nothing to the particular training records, what
+it repeats is as often the value of a held-out record as of a training one; the spread of that share is the
+one of an exchange of the two tables' labels (:mod:`dpsynth.evaluation.disclosure.exchange`), here by its
+exact mean and variance and the normal distribution.
 """
 
 from __future__ import annotations

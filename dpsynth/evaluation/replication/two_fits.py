@@ -3,6 +3,12 @@
 See :mod:`~dpsynth.studies.terms` for the terms,
 :mod:`~dpsynth.evaluation.replication.likelihood` for the fits and
 :mod:`~dpsynth.evaluation.replication.contrasts` for the comparison.
+
+Which predictors the usual study keeps where many values are missing.
+
+A regression uses the records that have every value of its columns. With a laboratory panel that is missing
+in half of the records, a regression on all columns has few records left, or none; so the usual study, which
+nobody chose, leaves out the columns that cost it most. A study that somebody asked for is fitted as it is.
 """
 
 from __future__ import annotations

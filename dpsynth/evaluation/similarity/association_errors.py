@@ -1,4 +1,29 @@
-"""What a synthetic table keeps of the associations between the columns of a real one."""
+"""What a synthetic table keeps of the associations between the columns of a real one.
+
+How strongly any two columns go together, on one scale for all kinds of columns.
+
+==========  ==========  ======================================================================
+one         other       measure in [0, 1]
+==========  ==========  ======================================================================
+ordered     ordered     absolute Pearson correlation (ordinal columns by rank)
+categories  categories  Cramér's V with Bergsma's bias correction
+categories  ordered     correlation ratio, corrected as Kelley's epsilon squared
+==========  ==========  ======================================================================
+
+Each pair uses the records in which both values are present. Both corrections subtract what independent
+columns of so many categories would show by chance, so that tables of different sizes can be compared.
+
+References
+----------
+Bergsma (2013), "A bias-correction for Cramér's V and Tschuprow's T". Kelley (1935), "An unbiased correlation
+ratio measure".
+
+Mean absolute difference of two tables' correlation matrices over the encoded columns.
+
+A first number, not from a paper but used by every comparison of generators; associations that suit the kinds
+of the columns are in :mod:`~dpsynth.evaluation.similarity.association_errors`. Reads real records without
+payment: internal.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,19 @@
 The numbers of :mod:`~dpsynth.evaluation.similarity.tails` and of
 :mod:`~dpsynth.evaluation.similarity.believable`, each beside what held-out records give, as measures and
 as the tables that a report draws. All of them read real records without payment: internal.
+
+Does one numeric column alone tell synthetic from real records, by its shape or by habits of recording?
+
+People write numbers down by habit: blood pressures on tens, pulses counted in 15 seconds on multiples of 4,
+heights converted from inches. A generator that spreads values evenly over a cell is found out by one such
+column, whatever it does well elsewhere. A classifier over all columns sees this without saying where.
+
+The best score of one value is the ratio of its probabilities in both tables. It is estimated in three steps,
+each shrunk towards the one before by some pseudo-records: the share of synthetic records in an interval
+(between quantiles), times how the value's last digits shift it (its number of steps modulo 20, which holds
+twos, fours, fives and tens; the number of decimals where no step is declared), then in the value itself.
+Scores come from the other folds' records, so that the AUC of two samples of one distribution is 1/2, or a
+little less. All steps are counts of distinct values: the time is that of sorting a column.
 """
 
 from __future__ import annotations

@@ -8,6 +8,11 @@ of the populations by at most the distance of each sample from its own populatio
 and the interval is the sample's distance plus and minus the quantile of that sum over multinomial resamples
 of both tables. Such an interval is wide but holds near 0 too, where a bootstrap percentile interval of a
 distance does not. Resampling touches some twenty cells, so that its time does not grow with the tables.
+
+One column's histogram over public bins, to draw tables above one another.
+
+The bins come from the schema alone, never from records, so that a synthetic table's histogram may be shown
+wherever the table itself may.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Conforming a table refuses such values or clips them; the counts say how often a generator made them. They
 need no real record, so that they may be released with the table.
+
+Do records obey the rules of their table? The language of rules is :mod:`dpsynth.table.rules`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,13 @@ References
 Snoke, Raab, Nowok, Dibben, Slavkovic (2018), "General and specific utility measures for synthetic data",
 J. R. Statist. Soc. A 181. Nadeau, Bengio (2003), "Inference for the generalization error", Machine Learning
 52.
+
+Which columns give synthetic records away: what the discriminator loses when one of them is shuffled.
+
+Permutation importance (Breiman 2001, "Random forests", Machine Learning 45, section 10) on records that the
+model has not seen: one column is shuffled over real and synthetic records alike, which breaks its tie to
+everything else; the fall of the AUC is what the model owed to it, alone or with others. Columns that say the
+same thing stand in for one another, so that each of them may cost little.
 """
 
 from __future__ import annotations

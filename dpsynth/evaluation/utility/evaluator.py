@@ -6,6 +6,11 @@ intervals from the same resamples of test records. See Pedersen (2022), section 
 
 Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from
 that table and the public schema alone.
+
+How often each outcome occurs in the synthetic and in the real tables, and whether one got lost.
+
+Rates have Wilson's interval and means Student's, both for independent records; see
+:mod:`~dpsynth.evaluation.utility.outcomes` on rows of a post-processed synthetic table.
 """
 
 from __future__ import annotations

@@ -11,6 +11,17 @@ The information is read with a cap on every record's part. Where most of it is c
 a rare cell, no map moves what the draws say in that direction, and further moves only stretch them. Where
 moves fall short, they are therefore made anew, so that draws say no more, without the cap, than in proportion
 to what was read. What is still apart after the last move is opened: nothing is claimed there.
+
+Draws reweighted so that their terms of two values are 1 as often as in the records.
+
+Predictors that are 0 or 1, the categories of a column and products of them, hold their whole law in their
+counts. A map of the predictors cannot change those: it stretches the few ones of a rare product until their
+squares are those of many, and a cap on a record's information then hides that they are few. So the draws are
+weighted by ``exp(tilt' x)`` until the counts, as laws of their information, are those of the records: the
+least change of the draws that does it (raking, Deming and Stephan 1940; entropy balancing).
+
+Counts that were read with noise are met as far as their noise allows: the odds of the two values in records
+and in draws have a ratio of 1 beforehand, within a factor of e (a standard deviation of its logarithm).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Curves of one classifier, trained on the synthetic and on the real table: ROC and calibration."""
+"""Curves of one classifier, trained on the synthetic and on the real table: ROC and calibration.
+
+The survival curve of a declared study, as steps with its bands.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 """What a guarantee allows an attacker: trade-off curve, ROC bound, advantage, and delta over epsilon.
 
 Everything here is public: it can be recomputed from ``ledger.json``.
+
+The waterfall of epsilon: what each reading of the private table adds to the cost of those before it.
+
+Everything here is public: it can be recomputed from ``ledger.json``.
 """
 
 from __future__ import annotations

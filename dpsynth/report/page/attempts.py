@@ -1,4 +1,7 @@
-"""The section that puts what attacks reached beside what is proved."""
+"""The section that puts what attacks reached beside what is proved.
+
+What attacks reached, on one scale with what is proved and what an attacker with empty hands reaches.
+"""
 
 from __future__ import annotations
 

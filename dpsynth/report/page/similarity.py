@@ -1,4 +1,7 @@
-"""Two sections: similarity of columns and of pairs, and closeness of synthetic to real records."""
+"""Two sections: similarity of columns and of pairs, and closeness of synthetic to real records.
+
+The section on closeness: nearest neighbours, and attacks that ask whether the table remembers anyone.
+"""
 
 from __future__ import annotations
 

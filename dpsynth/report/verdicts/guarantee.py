@@ -1,4 +1,7 @@
-"""Rules about the guarantee: is there one, does it leave something out, is it worth its name?"""
+"""Rules about the guarantee: is there one, does it leave something out, is it worth its name?
+
+Rules about attempts: has an attack passed what is proved?
+"""
 
 from __future__ import annotations
 

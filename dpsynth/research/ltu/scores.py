@@ -7,6 +7,12 @@ References
 ----------
 Song and Mittal (2021), "Systematic evaluation of privacy risks of machine learning models", for the modified
 entropy. Yeom et al. (2018), "Privacy risk in machine learning", for the loss.
+
+Bounded loss (Pedersen 2022, Theorem 4.2.2): guess "reserved" with the loss as probability.
+
+The guess looks at the first record of the pair only. It turns the generalisation gap into accuracy, and
+neither this strategy nor that of :mod:`~dpsynth.research.ltu.scores` is always the better one (Theorem
+4.2.3).
 """
 
 from __future__ import annotations

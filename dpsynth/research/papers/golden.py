@@ -3,6 +3,14 @@
 ``dpsynth account verify`` prints them with the deviations, so
 that whoever relies on an installation can see that its numbers are right there too. A value holds if it
 agrees to within one unit of the last digit in which the golden value is written.
+
+Golden values for Jia 2023: examples and experiments of the paper, and runs computed independently.
+
+Golden values for Ghazi and Issa 2024: Theorem 2 and the staircase, by arithmetic with 50 digits.
+
+Golden values for Lowy 2024: six numbers of our own as parent set, by direct sums and quadrature.
+
+Golden values for MOSAICrOWN D5.3: the belief of .9 that its experiments allow.
 """
 
 from __future__ import annotations

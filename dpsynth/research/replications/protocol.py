@@ -2,6 +2,8 @@
 
 A protocol is public: it names a data set or a cohort, what a paper found in it, and which synthetic tables
 are to be compared. It is frozen, checked as a whole before a record is read, and saved beside the results.
+
+The protocols that come with the package, by name, and those of one's own, by path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A study's results as files: a text, a page, its tables as CSV, and everything as JSON."""
+"""A study's results as files: a text, a page, its tables as CSV, and everything as JSON.
+
+Forest plots of a study: all real records, private and naive estimates of one split.
+"""
 
 from __future__ import annotations
 

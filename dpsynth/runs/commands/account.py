@@ -1,4 +1,7 @@
-"""``dpsynth account``: what a training run, a mechanism or a ledger gives away, in every measure."""
+"""``dpsynth account``: what a training run, a mechanism or a ledger gives away, in every measure.
+
+``dpsynth calibrate``: the least noise that meets a target.
+"""
 
 from __future__ import annotations
 

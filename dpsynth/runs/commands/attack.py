@@ -1,4 +1,7 @@
-"""``dpsynth attack``: what attackers reach, beside what is proved; one module an attack."""
+"""``dpsynth attack``: what attackers reach, beside what is proved; one module an attack.
+
+``dpsynth attack audit``: each release of a configuration beside what it declares.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every command does the same way: results on stdout, everything else on stderr."""
+"""What every command does the same way: results on stdout, everything else on stderr.
+
+The options of every command that reads a table: how a CSV file is written.
+"""
 
 from __future__ import annotations
 

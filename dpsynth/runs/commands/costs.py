@@ -2,6 +2,11 @@
 
 These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print;
 :mod:`dpsynth.runs.commands.costs` puts them into words.
+
+``--mechanism``: single mechanisms by name, and which event describes each of them.
+
+The records of :mod:`dpsynth.runs.commands.costs` in words: a list with what each number means, and a
+table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``dpsynth evaluate``: a synthetic table measured against real ones, or a run measured again."""
+"""``dpsynth evaluate``: a synthetic table measured against real ones, or a run measured again.
+
+``dpsynth report``: the page of a finished run or evaluation, for its owner or for everybody.
+"""
 
 from __future__ import annotations
 

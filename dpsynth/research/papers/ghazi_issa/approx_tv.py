@@ -11,6 +11,11 @@ with the probability of :func:`erasure_probability`, and else answers by randomi
 ``e^epsilon``. The privacy loss of its k-fold composition is thus ``epsilon`` times the difference of right
 and wrong answers, a sum of k draws from a law on {-1, 0, 1}. Arguments out of range or NaN raise InputError
 by name.
+
+How many more right than wrong answers: the law behind the composition of randomised response with erasure.
+
+Used by :mod:`dpsynth.research.papers.ghazi_issa.approx_tv` for Ghazi and Issa 2024, "Total variation meets
+differential privacy", Theorem 2.
 """
 
 from __future__ import annotations

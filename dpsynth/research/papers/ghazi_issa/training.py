@@ -3,6 +3,12 @@
 Ghazi and Issa 2024, "Total variation meets differential privacy", section VI-D, compare theirs with Abadi et
 al. 2016, "Deep learning with differential privacy"; Kairouz, Oh and Viswanath 2015, "The composition theorem
 for differential privacy"; and Dong, Roth and Su 2019, "Gaussian differential privacy".
+
+Noisy gradient descent, accounted for by (epsilon, delta)-DP together with the total variation.
+
+Ghazi and Issa 2024, "Total variation meets differential privacy", section VI-D. The exact account of such a
+run is :class:`~dpsynth.accounting.profile.Profile`; the one here needs no privacy-loss distribution, only
+Theorem 2 for a few epsilons.
 """
 
 from __future__ import annotations

@@ -10,6 +10,14 @@ which takes the worst x' (:mod:`dpsynth.research.papers.lowy.gaussian`).
 All of them are computed from the values of the parent set itself; where that set is private they are for
 internal use only, and PMP does not compose (see :mod:`dpsynth.research.papers.lowy.definition`). Arguments
 out of range or NaN raise InputError by name.
+
+What the Gaussian mechanism on a mean costs in the worst case: over a parent set, and over all data.
+
+Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
+inference attacks?", Lemma 10, which is Theorem 8 of Balle and Wang 2018, "Improving the Gaussian mechanism
+for differential privacy". :mod:`dpsynth.research.papers.lowy.gaussian` is compared with these two: DP
+restricted to halves of the parent set that differ in one record (the paper's epsilon_X), and DP, both under
+replace-one adjacency. Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations

@@ -9,6 +9,12 @@ the right guess, by the noise (Theorem 3). Any number of Gaussian releases is on
 Renyi bounds on both are in :mod:`dpsynth.research.papers.mosaicrown.rdp`, the noise that an epsilon and a
 delta ask for in :mod:`dpsynth.accounting.calibration.gaussian_noise`. Arguments out of range or NaN raise
 InputError by name.
+
+The classical formula for Gaussian noise, (2.1) of MOSAICrOWN deliverable D5.3, "Identifiability bounds".
+
+Dwork and Roth 2014, Theorem A.1. It adds too much noise for small epsilon and too little for large ones
+(beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.calibration.gaussian_noise` has the least noise.
+Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
