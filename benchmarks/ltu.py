@@ -264,8 +264,8 @@ def criticised(task):
     from dpsynth import datasets
     from dpsynth.evaluation.features import distance_features
     from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+    from dpsynth.research.ltu.critic_scores import CriticTrainer
     from dpsynth.research.ltu.outcomes import pairs_result
-    from dpsynth.runs.critic_scores import CriticTrainer
 
     dataset, name, seed, records = task
     table = datasets.load(dataset)

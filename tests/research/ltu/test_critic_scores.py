@@ -7,8 +7,8 @@ import pytest
 
 from dpsynth import DPWGANGP, datasets
 from dpsynth.errors import InputError
+from dpsynth.research.ltu.critic_scores import CriticTrainer
 from dpsynth.research.ltu.generators import attack_scores
-from dpsynth.runs.critic_scores import CriticTrainer
 
 
 def small_table():

@@ -1,0 +1,53 @@
+"""``dpsynth account figures`` and ``verify``, and the papers' theory beside what ``account`` prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.cli import main
+from dpsynth.research.papers.ghazi_issa.approx_tv import compose
+
+
+def printed(command: str, capsys: pytest.CaptureFixture[str]) -> dict:
+    assert main([*command.split(), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("command", "said"), [("taken", "taken"), ("drawn --only cat", "cat")])
+def test_figures_that_cannot_be_drawn(command, said, tmp_path, monkeypatch, capsys) -> None:
+    """Would catch a folder half written, or a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("taken").write_text("a file")
+    assert main(["account", "figures", "--out", *command.split()]) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ["taken"]
+
+
+def test_composed_staircase_is_theorem_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a composition that forgets the total variation."""
+    cost = printed("account --mechanism staircase --epsilon 0.5 --gamma 0.1 --steps 20 --delta 0", capsys)
+    pairs = compose(0.5, 0.0, staircase_tv(0.5, 0.1), 20)
+    assert cost["tv"] == pytest.approx(pairs[0].delta, rel=2e-3)
+    full = printed("account --mechanism exponential --epsilon 0.5 --steps 20 --delta 0", capsys)
+    assert cost["tv"] < 0.96 * full["tv"]
+
+
+def test_verify(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a golden value that this package no longer reproduces."""
+    record = printed("account verify", capsys)
+    assert record["failed"] == [] and len(record["values"]) > 50
+    assert main(["account", "verify"]) == 0
+    assert f"{len(record['values'])} of {len(record['values'])} values agree" in capsys.readouterr().out
+
+
+def test_verify_reports_a_difference(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a check that cannot fail."""
+    monkeypatch.setattr("dpsynth.accounting.tv_bounds.laplace_tv", lambda scale: 0.4)
+    assert main(["account", "verify"]) == 1
+    assert "DIFFERS" in capsys.readouterr().out
