@@ -6,6 +6,5 @@ MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.), Algorithm
 `belief`        log-odds and belief of a :class:`~dpsynth.releases.transcript.Transcript`, step by step
 `game`          many runs: advantage and exceedance with intervals, beside what is proved
 `neighbours`    which record differs: dataset and local sensitivity (Definitions 3 and 6)
-`dp_sgd`        a small DP-SGD classifier that writes transcripts, many runs side by side
 ==============  ======================================================================================
 """

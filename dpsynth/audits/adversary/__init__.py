@@ -2,9 +2,7 @@
 
 ==============  ======================================================================================
 `setting`       what is played, and which two tables
-`classifier`    DP-SGD classifiers
 `critic`        our own critic
-`playing`       rounds of runs, side by side and resumable, and what they say
 `quick`         a few seconds' worth, for the report of a run
 ==============  ======================================================================================
 

@@ -3,15 +3,12 @@
 =============  =======================================================================================
 `regions`      several (epsilon, delta) pairs at once: Theorem 1, Corollary 1
 `approx_tv`    composition, subsampling and the Gaussian limit: Theorems 2 and 3, Proposition 1
-`differences`  the law of differences behind Theorem 2
-`staircase`    the staircase mechanism: section VI-C, appendix K
-`descent`      noisy gradient descent: section VI-D
-`training`     six analyses of one training run, for figure 5
+`training`     noisy gradient descent (section VI-D), and six analyses of one training run, for figure 5
 `channels`     channels of local privacy: Definitions 6 and 7, Theorem 7
 `local`        what utility they leave: Proposition 2, Theorems 4 to 6
 `figures`      figures 1 to 7
-`golden`       values of Theorem 2 and of the staircase
 =============  =======================================================================================
 
-Remark 1, the largest total variation, is :func:`dpsynth.accounting.conversions.largest_tv`.
+Remark 1, the largest total variation, is :func:`dpsynth.accounting.conversions.largest_tv`. The
+staircase mechanism (section VI-C, appendix K) is :mod:`dpsynth.accounting.staircase`.
 """

@@ -3,10 +3,11 @@
 The paper's full title goes on: "Accurately measuring inference attacks and improving utility".
 
 ===========  =========================================================================================
-`tvd`        mechanisms, composition and bounds from KL: Theorems 6 to 13, Definition 5, section 5.1
 `optimal`    how well releases of one total variation can compose: Theorem 18
-`membership` what an attack can reach: Theorems 3, 4 and 14 to 17, Proposition 1, section 4.2
 `figures`    figures 1 to 3 and 5 to 10
-`golden`     values of its examples, and of runs
 ===========  =========================================================================================
+
+What runs need stands in :mod:`dpsynth.accounting`: `tv_bounds` has mechanisms, composition and bounds from KL
+(Theorems 6 to 13, Definition 5, section 5.1), `membership_bounds` what an attack can reach (Theorems 3, 4 and
+14 to 17, Proposition 1, section 4.2).
 """

@@ -6,10 +6,9 @@ Practical membership privacy (PMP): what an attacker can tell who knows only the
 `definition`    Definition 2 for any mechanism with finitely many outputs; Lemmas 3, 6 and 14
 `halves`        the halves of a parent set, enumerated or drawn
 `exponential`   the exponential mechanism: Definition 7, Proposition 9
-`gaussian`      the Gaussian mechanism on a mean, bound and calibration: Proposition 12
+`gaussian`      the Gaussian mechanism on a mean, bound and calibration: Proposition 12; beside it
+                epsilon_X and DP: Lemma 10
 `mixture`       its exact delta, for small parent sets: Lemma 11
-`worst_case`    what both are compared with, epsilon_X and DP: Lemma 10
 `figures`       figures 1 to 6
-`golden`        values of all of these for one parent set
 ==============  ======================================================================================
 """
