@@ -6,8 +6,8 @@ trainer. Which of the two was trained on? (Pedersen 2022, sections 4.2 and 5.1.)
 
 `samples`        the records of both sides, and what the trainer is given
 `trainers`       a trainer around any scikit-learn classifier; the ten of the thesis; what models say
-`scores`         Theorem 4.2.1: the record with the smaller score was trained on; Theorem 4.2.2: guess at random
-                 in proportion to a bounded loss
+`scores`         Theorem 4.2.1: the record with the smaller score was trained on; Theorem 4.2.2: guess
+                 at random in proportion to a bounded loss
 `learned`        the same with scores combined by what the attacker knows of the other records
 `retraining`     Theorem 4.2.4: train with each of the two and compare
 `evidence`       the Bayes attack (5.8), (5.13) on Gaussian-fitted outputs
