@@ -163,7 +163,7 @@ def _number_fields(
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and np.abs(distinct).max() > EXACT_INTEGERS:
         raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
-    if whole and written_whole and not kept and identifiers.numbers_identify(distinct, n):
+    if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
         raise LeftOut(
             "has a different whole number in nearly every row: identifiers? (--keep NAME takes it)",
             f"{n_distinct:,} in {n:,} rows",

@@ -115,7 +115,7 @@ def test_codes_keep_their_zeros(tmp_path) -> None:
 
 
 def test_named_identifiers_and_repeated_persons() -> None:
-    """A hospital number synthesized as a measurement; a patient of five rows protected as if of one."""
+    """A hospital number drafted as a measurement, a day as a hospital number; five rows as five persons."""
     rows = np.arange(400)
     frame = pd.DataFrame(
         {
@@ -125,15 +125,19 @@ def test_named_identifiers_and_repeated_persons() -> None:
             "admission_type_id": rows % 8,
             "num_visits": rows % 6,
             "charge": rows * 17.5,
+            "admission": rows % 120,
+            "disease_index": rows * 0.37,
+            "row_index": rows % 390,
+            "visit": rows[::-1] ** 2,
         }
     )
     made = draft_table(frame)
-    assert made.schema.ignored == ("patient_nbr", "encounterID", "Name")
+    assert made.schema.ignored == ("patient_nbr", "encounterID", "Name", "row_index", "visit")
     assert made.lines()[0] == (
         "question: the table has 400 rows of 160 different values of patient_nbr: if these are persons, only "
         "one row of a person is protected, not the person; make one row a person first"
     )
-    assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name: says whose row")
+    assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index: says whose row")
     assert made.schema["admission_type_id"].categories == tuple(range(8))
     assert (made.schema["num_visits"].kind, made.schema["charge"].kind) == ("integer", "continuous")
     kept = draft_table(frame, keep=["patient_nbr"])
