@@ -21,7 +21,7 @@ from dpsynth.errors import InputError, RunError
 from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import Prior
 from dpsynth.model.exact_marginals import matched_draws
-from dpsynth.model.postprocess import calibrate
+from dpsynth.model.postprocess import calibrate, into_filled
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
 from dpsynth.model.wgan.generator import ArrayOps, generator_pass
@@ -208,9 +208,10 @@ class GeneratorModel:
             cells = self.prior.sample_cells(n, rng)
             return list(cells.T), [rng.random(n) for _ in cells.T]
         points = self.points(n, rng)
-        return (
-            calibrate(points, self.encoder, rng) if self.match_marginals else self.encoder.cells(points, rng)
-        )
+        if self.match_marginals:
+            return calibrate(points, self.encoder, rng)
+        codes, places = self.encoder.cells(points, rng)
+        return into_filled(codes, self.encoder), places
 
     def sample(
         self,
