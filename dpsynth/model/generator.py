@@ -81,7 +81,7 @@ class GeneratorModel:
     studies: tuple[FittedStudy, ...] = ()
 
     def __post_init__(self) -> None:
-        record, arrays = self.to_state()
+        record, arrays = self._released()
         name = not_finite(arrays)
         if name is None:
             name = next((key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any()), None)
@@ -226,9 +226,13 @@ class GeneratorModel:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON-able record and arrays."""
+        record, arrays = self._released()
+        return {"schema": self.schema.to_dict(), **record}, arrays
+
+    def _released(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What `to_state` gives beside the schema, which is public and slow to write out."""
         encoder, encoder_arrays = self.encoder.to_state()
         record: dict[str, Any] = {
-            "schema": self.schema.to_dict(),
             "encoder": encoder,
             "latent": self.latent,
             "latent_law": self.latent_law,
