@@ -306,6 +306,9 @@ def test_codes_are_asked_about_and_kept() -> None:
     assert "question: pain (999 in 4 cells): codes, apart from the other values?" in made.lines()[0]
     conformed = made.schema.conform(frame)
     assert conformed.clipped["pain"] == 0 and (conformed.frame["pain"] == 999).sum() == 4
+    few = draft_table(pd.DataFrame({"smoker": [0, 1, 1, 99] * 5, "grade": [1, 2, 3, 4] * 5}))
+    assert few.schema["smoker"].categories == (0, 1, 99)
+    assert "question: smoker (99 in 5 cells): codes, apart from the other categories?" in few.lines()[1]
 
 
 def test_columns_that_give_the_outcome_away_are_named() -> None:
