@@ -18,8 +18,8 @@ from dpsynth.errors import OwnerWarning
 
 _PERSON = {"patient", "patientid", "subject", "subjectid", "person", "participant", "mrn", "ssn", "pid"}
 _PERSON |= {"pat", "patid", "ptid", "subjid", "usubjid", "eid", "seqn", "empi", "nhs", "cpr"}
-_EVENT = {"encounter", "stay", "visit", "admission", "episode", "case", "record"}  # or its day, or how often
-_STAY = _EVENT | {"hadm", "icustay", "row"}
+_EVENT = {"stay", "visit", "admission", "episode", "case"}  # or its day, or how often
+_STAY = _EVENT | {"encounter", "hadm", "icustay", "record", "row"}
 _LABEL = {"id", "ids", "nr", "nbr", "no", "num", "number", "identifier", "key", "uid", "uuid", "index"}
 _CONTACT = {"surname", "lastname", "firstname", "forename", "email", "phone", "telephone", "address"}
 _NAMED = re.compile(r"(?:(?:first|last|sur|full|given|family|patient|subject)[ _.-]*)?names?", re.IGNORECASE)
