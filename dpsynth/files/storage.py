@@ -228,7 +228,7 @@ def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray]
 
 def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
     """Name the first array that holds a value that is not a finite number; None if all are finite."""
-    numbers = {key: array for key, array in arrays.items() if np.issubdtype(array.dtype, np.floating)}
+    numbers = {key: array for key, array in arrays.items() if array.dtype.kind == "f"}
     return next((key for key, array in numbers.items() if not np.isfinite(array).all()), None)
 
 

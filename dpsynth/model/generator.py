@@ -20,7 +20,7 @@ import pandas as pd
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import Prior
-from dpsynth.model.postprocess import calibrate, matched_draws
+from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
 from dpsynth.model.wgan.generator import ArrayOps, generator_pass
@@ -80,7 +80,7 @@ class GeneratorModel:
     studies: tuple[FittedStudy, ...] = ()
 
     def __post_init__(self) -> None:
-        record, arrays = self.to_state()
+        record, arrays = self._released()
         name = not_finite(arrays)
         if name is None:
             name = next((key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any()), None)
@@ -207,9 +207,10 @@ class GeneratorModel:
             cells = self.prior.sample_cells(n, rng)
             return list(cells.T), [rng.random(n) for _ in cells.T]
         points = self.points(n, rng)
-        return (
-            calibrate(points, self.encoder, rng) if self.match_marginals else self.encoder.cells(points, rng)
-        )
+        if self.match_marginals:
+            return calibrate(points, self.encoder, rng)
+        codes, places = self.encoder.cells(points, rng)
+        return into_filled(codes, self.encoder), places
 
     def sample(
         self,
@@ -224,9 +225,13 @@ class GeneratorModel:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON-able record and arrays."""
+        record, arrays = self._released()
+        return {"schema": self.schema.to_dict(), **record}, arrays
+
+    def _released(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What `to_state` gives beside the schema, which is public and slow to write out."""
         encoder, encoder_arrays = self.encoder.to_state()
         record: dict[str, Any] = {
-            "schema": self.schema.to_dict(),
             "encoder": encoder,
             "latent": self.latent,
             "latent_law": self.latent_law,

@@ -100,6 +100,30 @@ def calibrate(
     return codes, places
 
 
+def into_filled(codes: list[NDArray[np.int64]], encoder: Encoder) -> list[NDArray[np.int64]]:
+    """Cells of decoded points, those of no released mass replaced by the nearest that has some.
+
+    Parameters
+    ----------
+    codes : list of arrays, shape (n,)
+        Fine cells, one of each a column. Columns scaled by their bounds, or without released marginals, stay.
+    """
+    if encoder.marginals is None:
+        return codes
+    found = []
+    for code, grid, at, mass in zip(
+        codes, encoder.grids, encoder.coordinate, encoder.marginals.probabilities, strict=True
+    ):
+        # an interval of the encoding has room for a private record in each cell, whatever its mass
+        present = grid.present if grid.ordered else grid.size
+        filled = np.flatnonzero(mass[:present])
+        if at is not None and len(filled) and not (grid.ordered and encoder.numeric == "minmax"):
+            nearest = filled[np.searchsorted((filled[1:] + filled[:-1]) / 2, code)]
+            code = np.where(code < present, nearest, code)
+        found.append(code)
+    return found
+
+
 def evenly_spread(
     encoder: Encoder, j: int, n: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

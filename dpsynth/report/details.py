@@ -32,6 +32,7 @@ class Marginal(TypedDict):
     type: Literal["numeric", "categories"]
     share: Sequence[float]
     missing: float | None
+    special: NotRequired[float | None]
     edges: NotRequired[Sequence[float]]
     labels: NotRequired[Sequence[str]]
     unit: NotRequired[str | None]

@@ -49,3 +49,28 @@ def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
         apart |= (gap > _FAR) | ((gap > _APART) & (counts > usual)) | spike
     impossible = (distinct < 0) & (low >= 0)
     return distinct[coded & (apart | impossible)]
+
+
+def codes_of_categories(distinct: Floats) -> Floats:
+    """Return the category codes that stand apart: farther from the others than these are from each other.
+
+    Parameters
+    ----------
+    distinct : ndarray, shape (k,)
+        The values of a column of few whole numbers, in ascending order.
+
+    Examples
+    --------
+    >>> codes_of_categories(np.array([0.0, 1.0, 99.0])).tolist()
+    [99.0]
+    >>> codes_of_categories(np.array([-2.0, -1.0, 0.0, 1.0])).tolist()
+    []
+    """
+    coded = np.isin(distinct, [*_NEGATIVE, *_POSITIVE])
+    plain, codes = distinct[~coded], distinct[coded]
+    if len(plain) < 2:
+        return distinct[:0]
+    for code in sorted(codes, key=lambda code: float(np.abs(plain - code).min())):
+        if np.abs(plain - code).min() <= np.ptp(plain):
+            plain = np.append(plain, code)
+    return np.setdiff1d(codes, plain)

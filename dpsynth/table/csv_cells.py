@@ -28,7 +28,10 @@ def text_frame(
     absent_words = frozenset(("",)) if columns is None else ABSENT
     texts = [[row[position].strip() for row in rows] for position in range(len(names))]
     if given.decimal is None:
-        file = replace(file, format=replace(file.format, decimal=guess_decimal(texts, file.format.sep)))
+        read = [
+            t for name, t in zip(names, texts, strict=True) if columns is None or _of_numbers(known.get(name))
+        ]
+        file = replace(file, format=replace(file.format, decimal=guess_decimal(read, file.format.sep)))
     frame = pd.DataFrame(index=range(len(rows)), columns=names, dtype=object)
     for position, (name, text) in enumerate(zip(names, texts, strict=True)):
         if file.format.decimal == ",":
@@ -48,7 +51,7 @@ def _numbers_with_points(
     """Decimal points for decimal commas in a column of numbers; ``1,2`` may be a category elsewhere."""
     if column is None and not drafting:
         return text
-    numeric = column is not None and (column.is_numeric or not isinstance(column.categories[0], str | bool))
+    numeric = _of_numbers(column)
     try:
         if numeric:
             return with_points(text)
@@ -61,6 +64,10 @@ def _numbers_with_points(
                 f"{source}: column {name!r} {problem}; write all numbers alike, or say --decimal ."
             ) from None
     return text
+
+
+def _of_numbers(column: Column | None) -> bool:
+    return column is not None and (column.is_numeric or not isinstance(column.categories[0], str | bool))
 
 
 def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]]]:

@@ -1,7 +1,8 @@
 """How a CSV file is written: separator, decimal sign and encoding, given or guessed.
 
 The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed where a
-column holds numbers such as ``1,5`` and none such as ``1.5``, in a file that commas do not separate.
+column holds numbers such as ``1,5`` and none such as ``1.5``. Where commas separate cells, no column may hold
+``1.5``, and each comma of that column must be in such a number.
 
 One record can turn a guess, but not what is released: read the other way, the cells that made the difference
 do not fit the schema, and the rest is read alike.
@@ -113,25 +114,17 @@ class CsvFile:
 
 
 def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
-    """Return the decimal sign of a file whose columns of cells these are.
-
-    Between commas, a cell such as ``"1,2"`` may also be two codes: there no column may have a decimal point.
-
-    Examples
-    --------
-    >>> guess_decimal([["3,7", "12,25"]], ","), guess_decimal([["1,2"], ["3.7"]], ",")
-    (',', '.')
-    """
+    """Return the decimal sign of a file whose columns of cells these are."""
     found = "."
     for cells in columns:
         words = {cell for cell in cells if "," in cell or "." in cell}
         commas = [word for word in words if _COMMA.fullmatch(word)]
-        if any(_POINT.fullmatch(word) for word in words):
-            if sep == ",":
-                return "."
-        elif commas and not all(map(_THOUSANDS.fullmatch, commas)):
-            if sep != ",":
-                return ","
+        plain = not any(_POINT.fullmatch(word) for word in words)
+        if sep == "," and not plain:
+            return "."
+        # such as "1,2,3", the answers to a question: quoted where commas separate cells
+        listed = sep == "," and len(commas) < sum("," in word for word in words)
+        if commas and plain and not listed and not all(map(_THOUSANDS.fullmatch, commas)):
             found = ","
     return found
 

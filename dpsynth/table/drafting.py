@@ -14,7 +14,7 @@ import pandas as pd
 from dpsynth.errors import SchemaError
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells
-from dpsynth.table.codes import likely_codes
+from dpsynth.table.codes import codes_of_categories, likely_codes
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.draft import LeftOut, Remarks
 
@@ -163,7 +163,7 @@ def _number_fields(
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and np.abs(distinct).max() > EXACT_INTEGERS:
         raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
-    if whole and written_whole and not kept and identifiers.numbers_identify(distinct, n):
+    if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
         raise LeftOut(
             "has a different whole number in nearly every row: identifiers? (--keep NAME takes it)",
             f"{n_distinct:,} in {n:,} rows",
@@ -182,6 +182,12 @@ def _number_fields(
                 "kind integer with lower and upper, or ordinal",
                 _range(distinct),
             )
+        if len(codes := codes_of_categories(distinct)):
+            said.question(
+                "codes, apart from the other categories? As drafted they are categories of their own. If "
+                "they stand for no value, move them to missing_codes, and write missing: true",
+                _counted(codes, distinct, counts),
+            )
         categories = tuple(int(v) if whole else float(v) for v in distinct)
         return {"kind": "binary" if n_distinct == 2 else "categorical", "categories": categories}
     codes = likely_codes(distinct, counts)
@@ -190,7 +196,7 @@ def _number_fields(
             "codes, apart from the other values? As drafted they are values of their own (special). If they "
             "stand for no value, write missing_codes for special, and missing: true. If they were measured, "
             "delete special and widen lower and upper",
-            ", ".join(f"{code:g} in {_cells(int(counts[distinct == code][0]))}" for code in codes),
+            _counted(codes, distinct, counts),
         )
         distinct = np.setdiff1d(distinct, codes)
     lower, upper = float(distinct[0]), float(distinct[-1])
@@ -276,6 +282,10 @@ def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]]) -> None:
 
 def _cells(n: int) -> str:
     return f"{n:,} cell{'s' if n > 1 else ''}"
+
+
+def _counted(codes: np.ndarray, distinct: np.ndarray, counts: np.ndarray) -> str:
+    return ", ".join(f"{code:g} in {_cells(int(counts[distinct == code][0]))}" for code in codes)
 
 
 def _times(counts: dict[str, int]) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import ConfigError, DataError
+from dpsynth.errors import ConfigError, DataError, of_records
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.grid import Grid
 from dpsynth.table.intervals import interval_ends, locate, put, put_gaussian
@@ -180,7 +180,7 @@ class Encoder:
             raise DataError(f"points has shape {array.shape}, but must be (n, {self.layout.dim})")
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-            raise DataError(f"points, row {row + 1}: a coordinate is not a finite number")
+            raise of_records(f"points, row {row + 1}: a coordinate is not a finite number")
         codes, places = [], []
         for j, grid in enumerate(self.grids):
             at, group = self.coordinate[j], self.group[j]

@@ -18,7 +18,8 @@ from dpsynth.errors import OwnerWarning
 
 _PERSON = {"patient", "patientid", "subject", "subjectid", "person", "participant", "mrn", "ssn", "pid"}
 _PERSON |= {"pat", "patid", "ptid", "subjid", "usubjid", "eid", "seqn", "empi", "nhs", "cpr"}
-_STAY = {"encounter", "hadm", "icustay", "stay", "visit", "admission", "episode", "case", "record", "row"}
+_EVENT = {"stay", "visit", "admission", "episode", "case"}  # or its day, or how often
+_STAY = _EVENT | {"encounter", "hadm", "icustay", "record", "row"}
 _LABEL = {"id", "ids", "nr", "nbr", "no", "num", "number", "identifier", "key", "uid", "uuid", "index"}
 _CONTACT = {"surname", "lastname", "firstname", "forename", "email", "phone", "telephone", "address"}
 _NAMED = re.compile(r"(?:(?:first|last|sur|full|given|family|patient|subject)[ _.-]*)?names?", re.IGNORECASE)
@@ -105,26 +106,38 @@ def named_identifier(name: str, n_distinct: int, n: int) -> bool:
     --------
     >>> named_identifier("encounter_id", 900, 1000), named_identifier("admission_type_id", 8, 1000)
     (True, False)
-    >>> named_identifier("disease_index", 900, 1000), named_identifier("admission", 90, 1000)
-    (False, False)
+    >>> named_identifier("row_index", 900, 1000), named_identifier("disease_index", 900, 1000)
+    (True, False)
     """
     words = tokens(name)
     if is_person(name) and words != ["id"]:
         return True
     contact = bool(_CONTACT & set(words) or _NAMED.fullmatch(name.strip()))
-    # An index of something else is a measurement. A stay without a label may be its kind or its date.
-    label = bool(words) and (words[-1] in _LABEL - {"index"} or set(words) <= _STAY | _LABEL)
-    many = 2 * n_distinct > n > 1 or (n_distinct > _FEW and not set(words) <= _STAY)
-    return (contact or (label and not _COUNTED & set(words))) and many
+    label = bool(words) and not _is_vague(words) and (words[-1] in _LABEL or set(words) <= _STAY | _LABEL)
+    return (contact or (label and not _COUNTED & set(words))) and (
+        n_distinct > _FEW or 2 * n_distinct > n > 1
+    )
 
 
-def numbers_identify(whole: np.ndarray, n: int) -> bool:
-    """Whether whole numbers, these distinct ones in ``n`` present rows, are identifiers by themselves.
+def _is_vague(words: list[str]) -> bool:
+    """Whether a name such as ``admission`` or ``disease_index`` may be a measurement's too."""
+    return set(words) <= _EVENT or (words[-1:] == ["index"] and not set(words) <= _STAY | _LABEL)
 
-    ``whole`` has shape (k,) and is sorted.
+
+def numbers_identify(name: str, whole: np.ndarray, n: int) -> bool:
+    """Whether whole numbers, these distinct ones in ``n`` present rows, are identifiers by their values.
+
+    ``whole`` has shape (k,) and is sorted. Fewer values are enough where the name may be an identifier's.
+
+    Examples
+    --------
+    >>> scattered = np.arange(60) ** 2
+    >>> numbers_identify("admission", scattered, 60), numbers_identify("admission", scattered, 300)
+    (True, False)
     """
+    least = 1 if _is_vague(tokens(name)) else _MANY_WHOLE
     counts_rows = len(whole) == n >= 20 and whole[-1] - whole[0] == n - 1
-    return bool(counts_rows or (len(whole) > _MANY_WHOLE and len(whole) >= 0.9 * n))
+    return bool(counts_rows or (len(whole) > least and len(whole) >= 0.9 * n))
 
 
 def words_identify(n_distinct: int, n: int) -> bool:

@@ -7,6 +7,7 @@ from releases import release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError, DataError
+from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.postprocess import (
     ascending,
     calibrate,
@@ -55,6 +56,19 @@ def test_decoded_marginals_are_the_released_ones(numeric, categorical):
     for j, grid in enumerate(enc.grids):
         found = np.bincount(grid.encode(decoded[grid.column.name]), minlength=grid.size) / n
         assert np.abs(np.cumsum(found) - np.cumsum(enc.marginals.probabilities[j])).max() < 4 / n + 3e-4
+
+
+@pytest.mark.parametrize("categorical", ["onehot", "sdv"])
+def test_no_record_has_a_value_of_no_mass(categorical):
+    """Room that an encoding leaves for cells of no mass, from which some records are drawn."""
+    whole = Column(name="stay", kind="integer", lower=0, upper=1000, cells=1001, missing=True)
+    schema = Schema(columns=(whole, *SCHEMA.columns[1:]))
+    frame = schema.conform(pd.DataFrame({"stay": [3, None], "stage": [2, 2], "group": ["b", "b"]})).frame
+    released = release_marginals(frame, schema, noise_multiplier=None, n=2, rng=np.random.default_rng(0))
+    enc = Encoder(schema, released, categorical=categorical)
+    model = GeneratorModel(schema, enc, None, None, latent=1, latent_law="normal", match_marginals=False)
+    drawn = model.sample(20_000, np.random.default_rng(1))
+    assert set(drawn["stay"].dropna()) == {3} and set(drawn["stage"]) == {2} and set(drawn["group"]) == {"b"}
 
 
 def test_order_and_lean_are_kept():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.table.codes import likely_codes
+from dpsynth.table.codes import codes_of_categories, likely_codes
 
 AGES = np.repeat(np.arange(18, 90), 5)
 RNG = np.random.default_rng(3)
@@ -32,3 +32,21 @@ def test_codes(values, codes) -> None:
     """A code that goes unasked, or a measurement that is taken for one."""
     distinct, counts = np.unique(np.array(values, dtype=float), return_counts=True)
     assert likely_codes(distinct, counts).tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("categories", "codes"),
+    [
+        ([0, 1, 2, 3, 4, 99], [99]),
+        ([0, 1, 99], [99]),
+        ([-9, -8, 1, 2, 3, 88], [-9, -8, 88]),
+        ([-9, -2, -1, 0, 1, 2], [-9]),  # answers from -2 to 2
+        (range(-5, 5), []),  # a sedation scale
+        ([-1, 0, 1], []),
+        ([50, 60, 70, 77, 88], []),
+        ([0, 99], []),
+    ],
+)
+def test_codes_of_categories(categories, codes) -> None:
+    """A code taken for a category like the others, or a scale's low values taken for codes."""
+    assert codes_of_categories(np.array(categories, dtype=float)).tolist() == codes

@@ -199,6 +199,7 @@ FORMATS = (
     ("age\tbmi\tsex\n20\t20,5\tmä\n30\t31\tf\n".encode("utf-16"), "tabs .*, decimal commas, .* utf-16"),
     ("age|bmi|sex\n20|20.5|mä\n30|31|f\n".encode("utf-8-sig"), "bars between cells .guessed; .*: --sep"),
     ('"age";"bmi";"sex"\r\n20;"20,5";mä\r\n30;31;f\r\n'.encode(), "semicolons between cells, decimal commas"),
+    ('age,bmi,sex\n20,"20,5",mä\n30,31,f\n'.encode(), "read with decimal commas .guessed; .*: --decimal"),
 )
 WRITTEN = Schema(
     columns=(
@@ -209,7 +210,9 @@ WRITTEN = Schema(
 )
 
 
-@pytest.mark.parametrize(("content", "said"), FORMATS[1:], ids=["cp1252", "utf-16", "bars", "quoted"])
+@pytest.mark.parametrize(
+    ("content", "said"), FORMATS[1:], ids=["cp1252", "utf-16", "bars", "quoted", "commas"]
+)
 def test_other_formats_are_guessed_and_said(tmp_path, content: bytes, said: str) -> None:
     """Cells that are not cut, 20,5 that is no number or 205, mojibake, or a guess in silence."""
     path = tmp_path / "t.csv"
@@ -230,9 +233,9 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
     with pytest.raises(DataError, match="column 'bmi' holds a number with a decimal point"):
         read_table(path, WRITTEN, given)
     path.write_text('age,bmi,sex\n20,"20,5",f\nno,1,f\n')
-    with pytest.warns(OwnerWarning, match="read with decimal commas"):  # a comma between cells as well
-        made = read_table(path, WRITTEN.select(["bmi", "sex"]).model_copy(update={"ignored": ("age",)}))
-    assert made["bmi"].tolist() == [20.5, 1.0]
+    with pytest.raises(DataError, match=r"column 'bmi', row 1 .*'20,5' is not a number"):
+        ignoring = WRITTEN.select(["bmi", "sex"]).model_copy(update={"ignored": ("age",)})
+        read_table(path, ignoring, CsvFormat(decimal="."))
     with pytest.raises(DataError, match=r"column 'age', row 2 .*line 3.: 'no' is not a number"):
         read_table(path, WRITTEN, CsvFormat(decimal=","))
     with pytest.raises(DataError, match="seem to be separated by a comma; say so with --sep"):
@@ -255,6 +258,15 @@ def test_commas_that_are_no_decimals(tmp_path) -> None:
     path.write_text("\n".join(["cost;n", "1,234;1", "12,000;2"]) + "\n")
     with pytest.warns(OwnerWarning, match="semicolons between cells .guessed"):
         assert read_table(path)["cost"].tolist() == ["1,234", "12,000"]
+    for cells in ("1,234 12,000", "1,2 1,2,3", "1,2 0.5"):
+        a, b = cells.split()
+        path.write_text(f'n,x\n1,"{a}"\n2,"{b}"\n')
+        assert read_table(path)["x"].tolist() == [a, b]
+    path.write_text('n,x\n1.5,"1,2"\n2,"1,3"\n')
+    assert read_table(path)["x"].tolist() == ["1,2", "1,3"]
+    named = Schema(columns=(Column(name="x", kind="binary", categories=("1,2", "1,3")),), ignored=("n",))
+    path.write_text('n,x\n1,"1,2"\n2,"1,3"\n')
+    assert read_table(path, named)["x"].tolist() == ["1,2", "1,3"]
 
 
 def test_a_separator_in_a_declared_name(tmp_path) -> None:

@@ -115,7 +115,7 @@ def test_codes_keep_their_zeros(tmp_path) -> None:
 
 
 def test_named_identifiers_and_repeated_persons() -> None:
-    """A hospital number synthesized as a measurement; a patient of five rows protected as if of one."""
+    """A hospital number drafted as a measurement, a day as a hospital number; five rows as five persons."""
     rows = np.arange(400)
     frame = pd.DataFrame(
         {
@@ -125,15 +125,20 @@ def test_named_identifiers_and_repeated_persons() -> None:
             "admission_type_id": rows % 8,
             "num_visits": rows % 6,
             "charge": rows * 17.5,
+            "admission": rows % 120,
+            "disease_index": rows * 0.37,
+            "row_index": rows % 390,
+            "encounter": rows // 2 * 7,
+            "visit": rows[::-1] ** 2,
         }
     )
     made = draft_table(frame)
-    assert made.schema.ignored == ("patient_nbr", "encounterID", "Name")
+    assert made.schema.ignored == ("patient_nbr", "encounterID", "Name", "row_index", "encounter", "visit")
     assert made.lines()[0] == (
         "question: the table has 400 rows of 160 different values of patient_nbr: if these are persons, only "
         "one row of a person is protected, not the person; make one row a person first"
     )
-    assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name: says whose row")
+    assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index, encounter: ")
     assert made.schema["admission_type_id"].categories == tuple(range(8))
     assert (made.schema["num_visits"].kind, made.schema["charge"].kind) == ("integer", "continuous")
     kept = draft_table(frame, keep=["patient_nbr"])
@@ -302,6 +307,9 @@ def test_codes_are_asked_about_and_kept() -> None:
     assert "question: pain (999 in 4 cells): codes, apart from the other values?" in made.lines()[0]
     conformed = made.schema.conform(frame)
     assert conformed.clipped["pain"] == 0 and (conformed.frame["pain"] == 999).sum() == 4
+    few = draft_table(pd.DataFrame({"smoker": [0, 1, 1, 99] * 5, "grade": [1, 2, 3, 4] * 5}))
+    assert few.schema["smoker"].categories == (0, 1, 99)
+    assert "question: smoker (99 in 5 cells): codes, apart from the other categories?" in few.lines()[1]
 
 
 def test_columns_that_give_the_outcome_away_are_named() -> None:

@@ -189,8 +189,9 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
     Returns
     -------
     Detail
-        Of kind ``"marginal"``: shares of *all* records, so that they and ``missing`` sum to 1. Bins of a
-        column recorded in steps hold whole steps; edges lie half a step outside the recorded values.
+        Of kind ``"marginal"``: shares of *all* records, so that they, ``missing`` and ``special`` (of all
+        special codes together) sum to 1. Bins of a column recorded in steps hold whole steps; edges lie half
+        a step outside the recorded values.
     """
     # A number of cells that the schema gives is meant for the prior and may be too many to draw.
     plain = column.model_copy(update={"cells": None})
@@ -204,7 +205,8 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
         data |= {"type": "categories", "labels": [str(category) for category in column.categories]}
     data |= {
         "share": shares[: grid.present],
-        "missing": sum(shares[grid.present :]) if column.incomplete else None,
+        "missing": shares[-1] if column.missing else None,
+        "special": sum(shares[grid.present :][: len(column.special)]) if column.special else None,
         "unit": column.unit,
         "log": column.scale == "log",
         "zero": column.has_zero_cell,

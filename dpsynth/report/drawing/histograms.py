@@ -28,12 +28,13 @@ def plot_marginals(details: Sequence[Of[Marginal]]) -> Plot:
     tables = [detail.data for detail in details]
     first = tables[0]
     numeric = first["type"] == "numeric"
-    missing = [
-        f"{style.NAMES[d['table']]} {100 * d['missing']:.1f} %" for d in tables if d["missing"] is not None
-    ]
     caption = str(first["column"]) + (f" ({first['unit']})" if first.get("unit") else "")
-    if missing:
-        caption += f"; missing: {', '.join(missing)}"
+    missing = [(d["table"], d["missing"]) for d in tables]
+    special = [(d["table"], d.get("special")) for d in tables]
+    for what, apart in (("missing", missing), ("special codes", special)):
+        shares = [f"{style.NAMES[table]} {100 * share:.1f} %" for table, share in apart if share is not None]
+        if shares:
+            caption += f"; {what}: {', '.join(shares)}"
     if not numeric and len(first["labels"]) > _MOST_BARS:
         caption += f"; the first {_MOST_BARS} of {len(first['labels'])} categories"
     names = " and ".join(style.NAMES[d["table"]] for d in tables)

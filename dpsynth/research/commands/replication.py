@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.runs.commands import console
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 
 def list_protocols(as_json: console.JsonFlag = False) -> None:
@@ -21,6 +22,7 @@ def list_protocols(as_json: console.JsonFlag = False) -> None:
     console.emit(result, "\n".join(lines), as_json=as_json)
 
 
+@reads_tables
 def run_protocol(
     name: Annotated[
         str,
@@ -57,6 +59,8 @@ def run_protocol(
     jobs: Annotated[int, typer.Option("--jobs", help="Trials at a time.", min=1)] = 1,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
 ) -> None:
     """Run a published study on real and on synthetic records, and put both beside what the paper says.
 
@@ -73,7 +77,8 @@ def run_protocol(
         seeds=seeds, epsilons=epsilon, coverage=coverage, baseline_steps=baseline_steps
     )
     try:
-        done = run_study(protocol, out, source=Source(tables, data), jobs=jobs, force=force, log=console.say)
+        source = Source(tables, data, csv_format)
+        done = run_study(protocol, out, source=source, jobs=jobs, force=force, log=console.say)
     except KeyboardInterrupt:
         raise console.Interrupted(
             f"interrupted: complete trials are kept in {out}; the same command goes on with the others"

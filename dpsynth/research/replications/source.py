@@ -11,6 +11,7 @@ from dpsynth.datasets.cohorts.studies import find_study
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.research.replications.protocol import Protocol
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.schema import Schema
 
 
@@ -37,10 +38,13 @@ class Source:
         The folder of MIMIC-III's files.
     data : Path, optional
         A cohort that was made of them before.
+    csv_format : CsvFormat, optional
+        How ``data`` is written, if it is a CSV file; what it leaves open is guessed.
     """
 
     tables: Path | None = None
     data: Path | None = None
+    csv_format: CsvFormat | None = None
 
     def check(self, protocol: Protocol) -> None:
         """Refuse what a protocol has no use for, or lacks.
@@ -49,6 +53,8 @@ class Source:
         ------
         InputError
         """
+        if self.data is None and self.csv_format not in (None, CsvFormat()):
+            raise InputError("--sep, --decimal and --encoding say how --data is written; give --data too")
         if protocol.dataset is not None:
             given = "--tables" if self.tables is not None else "--data" if self.data is not None else None
             if given:
@@ -81,7 +87,9 @@ class Source:
         if protocol.dataset is not None:
             return datasets.load(protocol.dataset)
         if self.data is not None:
-            return datasets.open_table(self.data, schema_of(protocol), protocol.cohort)
+            return datasets.open_table(
+                self.data, schema_of(protocol), protocol.cohort, csv_format=self.csv_format
+            )
         assert self.tables is not None
         cohort = extract(find_study(str(protocol.cohort)), self.tables)
         return Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)

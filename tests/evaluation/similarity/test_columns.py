@@ -141,6 +141,8 @@ COLUMNS = [
     AGE,
     GRADE,
     Column(name="few", kind="continuous", lower=-0.2, upper=0.2, decimals=1, missing=True),
+    Column(name="coded", kind="integer", lower=0, upper=90, special=(-1, 999)),
+    Column(name="both", kind="integer", lower=0, upper=90, special=(-1, 999), missing=True),
     Column(name="lab", kind="continuous", lower=0.01, upper=20, scale="log"),
     Column(name="stepped", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log", cells=64),
 ]
@@ -159,13 +161,16 @@ def test_histograms_are_whole_and_public(column: Column) -> None:
     if column.missing:
         values = values.astype(object)
         values[10:50] = None
+    if column.special:
+        values[50:70], values[70:80] = column.special
     schema = Schema(columns=(column,))
     frame = schema.conform(pd.DataFrame({column.name: values})).frame
     found = marginal(frame, column, "synthetic")
     other = marginal(frame.iloc[:5], column, "train")
     data = found.data
     assert not found.internal and other.internal
-    assert sum(data["share"]) + (data["missing"] or 0.0) == pytest.approx(1.0)
+    assert sum(data["share"]) + (data["missing"] or 0.0) + (data["special"] or 0.0) == pytest.approx(1.0)
+    assert data["special"] == (pytest.approx(0.075) if column.special else None)
     assert data["missing"] == (0.1 if column.missing else None)
     if column.is_numeric:
         assert data["edges"] == other.data["edges"]
@@ -173,6 +178,7 @@ def test_histograms_are_whole_and_public(column: Column) -> None:
         assert np.all(np.diff(data["edges"]) > 0)
         assert data["edges"][0] <= column.lower and data["edges"][-1] >= column.upper
         present = frame[column.name].dropna().to_numpy(dtype=float)
+        present = present[~np.isin(present, column.special)]
         counted = np.histogram(present, data["edges"])[0] / len(frame)
         assert data["share"] == pytest.approx(
             counted.tolist(), abs=0.02

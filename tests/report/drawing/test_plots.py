@@ -58,13 +58,17 @@ def test_any_name_can_be_drawn(name):
 
 
 def test_words_beside_a_marginal():
-    """Catches an alternative text that tells another bin, or a caption without the missing values."""
+    """Catches an alternative text that tells another bin, or a caption without missing values or codes."""
     plot = plot_marginals([marginal(), marginal("train", share=[0.6, 0.4], missing=0.25)])
     assert plot.internal
     assert (
         "synthetic records: 10 to 100 (75.0 %)" in plot.alt and "real records: 0 to 10 (60.0 %)" in plot.alt
     )
     assert plot.caption == "age (years); missing: synthetic records 12.5 %, real records 25.0 %"
+    coded = plot_marginals(
+        [marginal(missing=None, special=0.125), marginal("train", missing=None, special=0.0)]
+    )
+    assert coded.caption == "age (years); special codes: synthetic records 12.5 %, real records 0.0 %"
 
 
 @pytest.mark.parametrize(

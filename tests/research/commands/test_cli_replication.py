@@ -60,6 +60,8 @@ def test_run_says_what_is_kept(folder: Path, capsys: pytest.CaptureFixture[str])
         (["nuclei.yaml", "--epsilon", "3", "--epsilon", "3"], "epsilons: at least one value, and none twice"),
         (["nuclei.yaml", "--epsilon", "-1"], "epsilons"),
         (["aki-mortality", "--tables", "empty"], "empty"),
+        (["aki-mortality", "--data", "cohort.csv", "--sep", ";"], "cells seem to be separated by a comma"),
+        (["aki-mortality", "--tables", "empty", "--decimal", ","], "say how --data is written"),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -67,6 +69,7 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     """A mistake that is a traceback, or that leaves a folder."""
     (folder / "empty").mkdir()
+    (folder / "cohort.csv").write_text("age,sex\n1,F\n")
     (folder / "typo.yaml").write_text(PROTOCOL.replace("epsilons", "epsilon"))
     (folder / "term.yaml").write_text(PROTOCOL.replace("term: mean_texture", "term: age"))
     assert main(["replication", "run", *arguments, "--out", "runs/n"]) == 2

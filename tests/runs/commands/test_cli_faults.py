@@ -48,7 +48,7 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
         return told.err + told.out
 
     table.to_csv("t.csv", sep=";", decimal=",", encoding="cp1252", index=False)
-    draft = ["schema", "infer", "t.csv", "--out", "t.yaml", "--outcome", "died", "--keep", "admission"]
+    draft = ["schema", "infer", "t.csv", "--out", "t.yaml", "--outcome", "died"]
     told = ran(*draft, "--missing-word=-1")
     assert "semicolons between cells, decimal commas, encoding cp1252" in told
     assert "pain (999 in" in told and "write missing_codes for special" in told
