@@ -27,7 +27,9 @@ Array = NDArray[np.float64]
 _MOST_SPLINES = 24
 #: Order of the differences that are penalised: 3 leaves log-quadratic densities free.
 _ORDER = 3
-#: Weight of the penalty on a tail that rises, which forbids it in effect.
+#: A tail falls at least so steeply, as a part of the mean slope from the median to where it begins.
+_LEAST_FALL = 0.5
+#: Weight of the penalty on a tail that rises, or falls less, which forbids it in effect.
 _TURN = 1e4
 #: Keeps the coefficients finite where neither counts nor penalties say anything.
 _RIDGE = 1e-4
@@ -56,10 +58,10 @@ class Design:
     tails: tuple[Array, ...]
 
     @classmethod
-    def of(cls, places: Array, widths: Array, total: float) -> Design:
+    def of(cls, places: Array, widths: Array, total: float, middle: float) -> Design:
         """Design of cells at ``places``; those outside 0 to 1 are in the tails.
 
-        ``widths`` are those of an even density, and sum to 1.
+        ``widths`` are those of an even density, and sum to 1. ``middle`` is the median's place.
         """
         inside = places.clip(0.0, 1.0)
         size = int(np.clip(((places >= 0) & (places <= 1)).sum(), _ORDER + 3, _MOST_SPLINES))
@@ -68,9 +70,15 @@ class Design:
         slope = splines.derivative()
         basis = splines(inside) + slope(inside) * (places - inside)[:, None]
         third = np.diff(np.eye(size), _ORDER, axis=0)
-        rising = [-slope(0.0)] if places[0] < 0 else []
-        rising += [slope(1.0)] if places[-1] > 1 else []
-        return cls(basis, np.log(widths * total), third.T @ third, tuple(rising))
+        tails = []
+        for edge, rising, there in ((0.0, -slope(0.0), places[0] < 0), (1.0, slope(1.0), places[-1] > 1)):
+            away = abs(edge - middle)
+            tails += [rising] if there else []
+            if there and away > spacing:
+                tails.append(
+                    rising + _LEAST_FALL * (splines(float(np.clip(middle, 0.0, 1.0))) - splines(edge)) / away
+                )
+        return cls(basis, np.log(widths * total), third.T @ third, tuple(tails))
 
     @property
     def size(self) -> int:
