@@ -144,10 +144,9 @@ class _Column:
         known = (total, self.std**2 + 1e-4 * total)
         rough = cells.rough(total)
         variance = cells.variance + rough
-        median = int(np.searchsorted(np.cumsum(rough), total / 2))
         best: tuple[Design, Fitted] | None = None
         for places in cells.scales():
-            design = Design.of(places, cells.widths, total, float(places[median]))
+            design = Design.of(places, cells.widths, rough)
             fitted = fit(design, cells.counts, variance, known, start(design, rough), smoothness=_SMOOTHNESS)
             if best is None or fitted.evidence > best[1].evidence:
                 best = design, fitted

@@ -27,9 +27,9 @@ Array = NDArray[np.float64]
 _MOST_SPLINES = 24
 #: Order of the differences that are penalised: 3 leaves log-quadratic densities free.
 _ORDER = 3
-#: A tail falls at least so steeply, as a part of the mean slope from the median to where it begins.
+#: A tail falls at least so steeply, as a part of the mean slope from the median to where the tail begins.
 _LEAST_FALL = 0.5
-#: Weight of the penalty on a tail that rises, or falls less, which forbids it in effect.
+#: Weight of the penalty on a tail that falls less, which forbids it in effect.
 _TURN = 1e4
 #: Keeps the coefficients finite where neither counts nor penalties say anything.
 _RIDGE = 1e-4
@@ -58,10 +58,10 @@ class Design:
     tails: tuple[Array, ...]
 
     @classmethod
-    def of(cls, places: Array, widths: Array, total: float, middle: float) -> Design:
+    def of(cls, places: Array, widths: Array, rough: Array) -> Design:
         """Design of cells at ``places``; those outside 0 to 1 are in the tails.
 
-        ``widths`` are those of an even density, and sum to 1. ``middle`` is the median's place.
+        ``widths`` are those of an even density, and sum to 1; ``rough`` is a first guess of the means.
         """
         inside = places.clip(0.0, 1.0)
         size = int(np.clip(((places >= 0) & (places <= 1)).sum(), _ORDER + 3, _MOST_SPLINES))
@@ -70,15 +70,17 @@ class Design:
         slope = splines.derivative()
         basis = splines(inside) + slope(inside) * (places - inside)[:, None]
         third = np.diff(np.eye(size), _ORDER, axis=0)
-        tails = []
-        for edge, rising, there in ((0.0, -slope(0.0), places[0] < 0), (1.0, slope(1.0), places[-1] > 1)):
-            away = abs(edge - middle)
-            tails += [rising] if there else []
-            if there and away > spacing:
-                tails.append(
-                    rising + _LEAST_FALL * (splines(float(np.clip(middle, 0.0, 1.0))) - splines(edge)) / away
-                )
-        return cls(basis, np.log(widths * total), third.T @ third, tuple(tails))
+        rising = [-slope(0.0)] if places[0] < 0 else []
+        rising += [slope(1.0)] if places[-1] > 1 else []
+        level = np.log(rough / widths)
+        median = int(np.searchsorted(np.cumsum(rough), rough.sum() / 2))
+        offset = np.log(widths * rough.sum())
+        for edge, outward in ((0.0, -places), (1.0, places - 1.0)):
+            away = max(abs(edge - places[median]), spacing)
+            fall = max(level[median] - float(np.interp(edge, places, level)), 0.0) / away
+            # Quadratic inside, where third differences do not see it, and straight in the tail.
+            offset -= _LEAST_FALL * fall * ((inside - 1.0 + edge) ** 2 / 2 + np.maximum(outward, 0.0))
+        return cls(basis, offset, third.T @ third, tuple(rising))
 
     @property
     def size(self) -> int:

@@ -238,7 +238,7 @@ def test_curvature_and_fit_agree_with_a_general_minimiser():
     places = (np.arange(20) + 0.5) / 20
     true = 500 * stats.norm.pdf(places, 0.5, 0.15) / 20
     counts, variance = true + 5 * rng.standard_normal(20), np.full(20, 25.0)
-    design = Design.of(places, np.full(20, 0.05), 500.0, 0.5)
+    design = Design.of(places, np.full(20, 0.05), np.full(20, 25.0))
     assert not design.tails
     fitted = fit(
         design,
