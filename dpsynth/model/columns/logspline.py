@@ -155,7 +155,8 @@ def fit(
             penalty = fixed + design.shape_penalty(current)
             current, means, loss, curvature = _newton(design, counts, variance, total, penalty, current)
         # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2
-        evidence = -loss - (np.linalg.slogdet(curvature)[1] - np.linalg.slogdet(penalty)[1]) / 2
+        free = curvature - penalty + fixed
+        evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
         if best is None or evidence > best.evidence:
             best = Fitted(current, means, float(evidence), float(smooth))
     assert best is not None
