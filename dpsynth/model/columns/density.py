@@ -155,9 +155,9 @@ class _Column:
         if self.values is not None:
             self.factor = _habit(cells, fitted.means, self.values, self.std)
             if len(self.factor) > 1:
-                design = dataclasses.replace(
-                    design, offset=design.offset + np.log(cells.average(self.factor))
-                )
+                parts = len(design.offset) // len(cells.counts)
+                habit = np.repeat(np.log(cells.average(self.factor)), parts)
+                design = dataclasses.replace(design, offset=design.offset + habit)
         for around in (np.array([0.1, 0.3, 1.0, 3.0, 10.0]), np.ones(1)):
             dispersion = _dispersion(cells.counts, fitted.means, cells.variance)
             variance = cells.variance + fitted.means + dispersion * fitted.means**2

@@ -43,9 +43,9 @@ class Design:
 
     Parameters
     ----------
-    basis : array, shape (cells, splines)
-    offset : array, shape (cells,)
-        Logarithm of the mean count under an even density.
+    basis : array, shape (cells * parts, splines)
+    offset : array, shape (cells * parts,)
+        Logarithm of a part's mean count under an even density.
     penalty : array, shape (splines, splines)
         Of third differences.
     tails : tuple of arrays, shape (splines,)
@@ -61,10 +61,14 @@ class Design:
     def of(cls, places: Array, widths: Array, rough: Array) -> Design:
         """Design of cells at ``places``; those outside 0 to 1 are in the tails.
 
-        ``widths`` are those of an even density, and sum to 1; ``rough`` is a first guess of the means.
+        ``widths`` are those of an even density, and sum to 1; ``rough`` is a first guess of the means. There
+        are as many places for each cell as it has parts.
         """
+        parts = len(places) // len(widths)
+        widths, rough = (np.repeat(of_cells / parts, parts) for of_cells in (widths, rough))
         inside = places.clip(0.0, 1.0)
-        size = int(np.clip(((places >= 0) & (places <= 1)).sum(), _ORDER + 3, _MOST_SPLINES))
+        resolved = ((places >= 0) & (places <= 1)).sum() // parts
+        size = int(np.clip(resolved, _ORDER + 3, _MOST_SPLINES))
         spacing = 1.0 / (size - 3)
         splines = BSpline(spacing * np.arange(-3, size + 1), np.eye(size), 3)
         slope = splines.derivative()
@@ -116,6 +120,8 @@ class Fitted:
 def start(design: Design, means: Array) -> Array:
     """Coefficients whose density is about ``means`` (positive); shape (splines,)."""
     basis = design.basis
+    parts = len(basis) // len(means)
+    means = np.repeat(means / parts, parts)
     normal = basis.T @ basis + 1e-3 * design.penalty + 1e-6 * np.eye(design.size)
     return np.linalg.solve(normal, basis.T @ (np.log(means) - design.offset))
 
@@ -176,18 +182,19 @@ def _newton(
     precision = 1.0 / variance
 
     def loss_of(b: Array) -> tuple[float, Array]:
-        means = np.exp(np.clip(columns @ b + design.offset, *_LOGS))
+        fine = np.exp(np.clip(columns @ b + design.offset, *_LOGS))
+        means = fine.reshape(len(counts), -1).sum(axis=1)
         misfit = ((counts - means) ** 2 * precision).sum() + (means.sum() - total[0]) ** 2 / total[1]
-        return float(misfit + b @ penalty @ b) / 2, means
+        return float(misfit + b @ penalty @ b) / 2, fine
 
-    def slopes(means: Array) -> tuple[Array, Array]:
-        slope = columns * means[:, None]
-        return slope, slope.sum(axis=0)
+    def slopes(fine: Array) -> tuple[Array, Array, Array]:
+        slope = (columns * fine[:, None]).reshape(len(counts), -1, len(b)).sum(axis=1)
+        return fine.reshape(len(counts), -1).sum(axis=1), slope, slope.sum(axis=0)
 
-    loss, means = loss_of(b)
+    loss, fine = loss_of(b)
     damping = 1e-3
     for _ in range(30):
-        slope, whole = slopes(means)
+        means, slope, whole = slopes(fine)
         gradient = (
             slope.T @ ((means - counts) * precision)
             + whole * (means.sum() - total[0]) / total[1]
@@ -197,15 +204,15 @@ def _newton(
         scale = np.diag(np.diag(curvature) + 1e-9)
         for _ in range(12):
             step = np.linalg.solve(curvature + damping * scale, -gradient)
-            tried, tried_means = loss_of(b + step)
+            tried, tried_fine = loss_of(b + step)
             if tried < loss:
                 break
             damping *= 4.0
         else:
             break
-        gain, b, loss, means, damping = loss - tried, b + step, tried, tried_means, max(damping / 5, 1e-8)
+        gain, b, loss, fine, damping = loss - tried, b + step, tried, tried_fine, max(damping / 5, 1e-8)
         if gain < 1e-4 * (1.0 + abs(loss)):
             break
-    slope, whole = slopes(means)
+    means, slope, whole = slopes(fine)
     curvature = slope.T @ (slope * precision[:, None]) + np.outer(whole, whole) / total[1] + penalty
     return b, means, loss, curvature
