@@ -24,6 +24,8 @@ _LENGTHS = (1, 2, 4, 8)
 _SPLIT, _MOST_CELLS = 2.0, 512
 #: Equal parts of a cell, over which its density is summed.
 _PARTS = 4
+#: A cell is cut into its parts where one has so many times the density of another.
+_UNEVEN = 1.2
 #: Scales around zero that are tried, as parts of the median's distance from it.
 _AROUND_ZERO = (0.5, 0.1)
 #: Rounds in which point masses are looked for against their interval's level.
@@ -196,6 +198,17 @@ class Cells:
         """Starts of cells, with those of point masses apart."""
         heavy = np.flatnonzero(self.heavy)
         return np.unique(np.concatenate([self.starts, heavy, heavy + 1]))
+
+    def parts(self, fine: Array) -> tuple[NDArray[np.int64], Array]:
+        """Where cells are cut whose density is uneven, and each value's share of it, shape (values,).
+
+        ``fine`` are the means of each cell's parts, shape (cells, parts).
+        """
+        size = np.diff(self.starts)
+        uneven = (fine.max(axis=1) > _UNEVEN * fine.min(axis=1)) & (size >= _PARTS**2)
+        firsts = self.starts[:-1, None] + np.arange(_PARTS) * size[:, None] // _PARTS
+        sizes = np.diff(np.append(firsts.ravel(), self.starts[-1]))
+        return firsts[uneven].ravel(), np.repeat(np.where(uneven[:, None], fine, 1.0).ravel(), sizes)
 
     @property
     def resolved(self) -> tuple[int, int]:

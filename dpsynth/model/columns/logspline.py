@@ -105,6 +105,8 @@ class Fitted:
     ----------
     coefficients : array, shape (splines,)
     means : array, shape (cells,)
+    fine : array, shape (cells, parts)
+        Their parts.
     evidence : float
         Logarithm, up to a constant that designs of the same counts share.
     smoothness : float
@@ -113,6 +115,7 @@ class Fitted:
 
     coefficients: Array
     means: Array
+    fine: Array
     evidence: float
     smoothness: float
 
@@ -159,12 +162,12 @@ def fit(
         fixed = smooth * design.penalty + _RIDGE * np.eye(design.size)
         for _ in range(2):  # the tails' penalties are those that the fit before them broke
             penalty = fixed + design.shape_penalty(current)
-            current, means, loss, curvature = _newton(design, counts, variance, total, penalty, current)
+            current, fine, loss, curvature = _newton(design, counts, variance, total, penalty, current)
         # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2
         free = curvature - penalty + fixed
         evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
         if best is None or evidence > best.evidence:
-            best = Fitted(current, means, float(evidence), float(smooth))
+            best = Fitted(current, fine.sum(axis=1), fine, float(evidence), float(smooth))
     assert best is not None
     return best
 
@@ -177,19 +180,19 @@ def _newton(
     penalty: Array,
     b: Array,
 ) -> tuple[Array, Array, float, Array]:
-    """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, means, loss, curvature."""
+    """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, means of parts, loss, curvature."""
     columns = design.basis
     precision = 1.0 / variance
 
     def loss_of(b: Array) -> tuple[float, Array]:
-        fine = np.exp(np.clip(columns @ b + design.offset, *_LOGS))
-        means = fine.reshape(len(counts), -1).sum(axis=1)
+        fine = np.exp(np.clip(columns @ b + design.offset, *_LOGS)).reshape(len(counts), -1)
+        means = fine.sum(axis=1)
         misfit = ((counts - means) ** 2 * precision).sum() + (means.sum() - total[0]) ** 2 / total[1]
         return float(misfit + b @ penalty @ b) / 2, fine
 
     def slopes(fine: Array) -> tuple[Array, Array, Array]:
-        slope = (columns * fine[:, None]).reshape(len(counts), -1, len(b)).sum(axis=1)
-        return fine.reshape(len(counts), -1).sum(axis=1), slope, slope.sum(axis=0)
+        slope = (columns * fine.reshape(-1, 1)).reshape(*fine.shape, len(b)).sum(axis=1)
+        return fine.sum(axis=1), slope, slope.sum(axis=0)
 
     loss, fine = loss_of(b)
     damping = 1e-3
@@ -213,6 +216,6 @@ def _newton(
         gain, b, loss, fine, damping = loss - tried, b + step, tried, tried_fine, max(damping / 5, 1e-8)
         if gain < 1e-4 * (1.0 + abs(loss)):
             break
-    means, slope, whole = slopes(fine)
+    _, slope, whole = slopes(fine)
     curvature = slope.T @ (slope * precision[:, None]) + np.outer(whole, whole) / total[1] + penalty
-    return b, means, loss, curvature
+    return b, fine, loss, curvature
