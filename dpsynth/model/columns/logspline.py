@@ -1,10 +1,12 @@
 """Smooth densities from noisy counts: a penalised spline of the logarithm, weighted by the evidence.
 
-Cell i of a histogram has a count of mean ``mu_i = exp((X b)_i + offset_i)`` and is seen with variance v_i; X
-holds cubic B-splines of the cell's place (Eilers and Marx 1996). The penalty on third differences of the
+Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. It has parts, whose means add up
+to mu_i: each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
+1996). The penalty on third differences of the
 spline's coefficients (Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places
 from 0 to 1, where no cell stands out of the noise, the logarithm goes on as a straight line: an exponential
-tail, which an asymmetric penalty (Eilers 2005) keeps from rising.
+tail. An asymmetric penalty (Eilers 2005) makes it fall at least half as steeply as the density falls from its
+median to the tail. A flatter one would spread over all cells far out what noise adds to their sum.
 
 References
 ----------
@@ -163,7 +165,8 @@ def fit(
         for _ in range(2):  # the tails' penalties are those that the fit before them broke
             penalty = fixed + design.shape_penalty(current)
             current, fine, loss, curvature = _newton(design, counts, variance, total, penalty, current)
-        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2
+        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2. The tails' penalties are
+        # left out: a slope at its limit is fitted too, and would count as known beforehand.
         free = curvature - penalty + fixed
         evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
         if best is None or evidence > best.evidence:
