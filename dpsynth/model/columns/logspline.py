@@ -165,8 +165,8 @@ def fit(
         for _ in range(2):  # the tails' penalties are those that the fit before them broke
             penalty = fixed + design.shape_penalty(current)
             current, fine, loss, curvature = _newton(design, counts, variance, total, penalty, current)
-        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2. The tails' penalties are
-        # left out: a slope at its limit is fitted too, and would count as known beforehand.
+        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2. Without the tails'
+        # penalties: a slope at its limit is fitted too, and would count as known beforehand.
         free = curvature - penalty + fixed
         evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
         if best is None or evidence > best.evidence:
@@ -183,7 +183,7 @@ def _newton(
     penalty: Array,
     b: Array,
 ) -> tuple[Array, Array, float, Array]:
-    """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, means of parts, loss, curvature."""
+    """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, parts, loss, curvature."""
     columns = design.basis
     precision = 1.0 / variance
 
