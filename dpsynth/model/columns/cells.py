@@ -22,6 +22,10 @@ Array = NDArray[np.float64]
 _LENGTHS = (1, 2, 4, 8)
 #: A part of a cell has at least so many deviations of its noise, on average; all cells have at most so many.
 _SPLIT, _MOST_CELLS = 2.0, 512
+#: Equal parts of a cell, over which its density is summed.
+_PARTS = 4
+#: A cell is cut into its parts where one has so many times the density of another.
+_UNEVEN = 1.2
 #: Scales around zero that are tried, as parts of the median's distance from it.
 _AROUND_ZERO = (0.5, 0.1)
 #: Rounds in which point masses are looked for against their interval's level.
@@ -195,6 +199,17 @@ class Cells:
         heavy = np.flatnonzero(self.heavy)
         return np.unique(np.concatenate([self.starts, heavy, heavy + 1]))
 
+    def parts(self, fine: Array) -> tuple[NDArray[np.int64], Array]:
+        """Where cells are cut whose density is uneven, and each value's share of it, shape (values,).
+
+        ``fine`` are the means of each cell's parts, shape (cells, parts).
+        """
+        size = np.diff(self.starts)
+        uneven = (fine.max(axis=1) > _UNEVEN * fine.min(axis=1)) & (size >= _PARTS**2)
+        firsts = self.starts[:-1, None] + np.arange(_PARTS) * size[:, None] // _PARTS
+        sizes = np.diff(np.append(firsts.ravel(), self.starts[-1]))
+        return firsts[uneven].ravel(), np.repeat(np.where(uneven[:, None], fine, 1.0).ravel(), sizes)
+
     @property
     def resolved(self) -> tuple[int, int]:
         """First and last cell that sums of neighbours lift out of the noise; the highest sum if none do."""
@@ -225,7 +240,7 @@ class Cells:
         return rough * (total / rough.sum())
 
     def scales(self) -> Iterator[Array]:
-        """Places of the cells on scales on which the density may be smooth, each of shape (cells,).
+        """Places of all cells' parts on scales on which the density may be smooth, each (cells * parts,).
 
         The resolved cells lie between 0 and 1, on the column's own scale or on one that is logarithmic away
         from zero; outside of them all scales go on in proportion to the column's own.
@@ -235,6 +250,8 @@ class Cells:
         mass = np.cumsum(self.counts.clip(0.0))
         median = float(ends[int(np.searchsorted(mass, mass[-1] / 2))])
         least = 1e-9 * (ends[-1] - ends[0])
+        cuts = np.arange(_PARTS * len(self.counts) + 1) / _PARTS
+        ends = np.interp(cuts, np.arange(len(ends)), ends)
         for around in (np.inf, *(max(abs(median) * part, least) for part in _AROUND_ZERO)):
             if np.isinf(around):
                 scale, (at_low, at_high) = ends.clip(low, high), np.ones(2)

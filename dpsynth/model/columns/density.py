@@ -146,7 +146,7 @@ class _Column:
         variance = cells.variance + rough
         best: tuple[Design, Fitted] | None = None
         for places in cells.scales():
-            design = Design.of(places, cells.widths, total)
+            design = Design.of(places, cells.widths, rough)
             fitted = fit(design, cells.counts, variance, known, start(design, rough), smoothness=_SMOOTHNESS)
             if best is None or fitted.evidence > best[1].evidence:
                 best = design, fitted
@@ -155,9 +155,9 @@ class _Column:
         if self.values is not None:
             self.factor = _habit(cells, fitted.means, self.values, self.std)
             if len(self.factor) > 1:
-                design = dataclasses.replace(
-                    design, offset=design.offset + np.log(cells.average(self.factor))
-                )
+                parts = len(design.offset) // len(cells.counts)
+                habit = np.repeat(np.log(cells.average(self.factor)), parts)
+                design = dataclasses.replace(design, offset=design.offset + habit)
         for around in (np.array([0.1, 0.3, 1.0, 3.0, 10.0]), np.ones(1)):
             dispersion = _dispersion(cells.counts, fitted.means, cells.variance)
             variance = cells.variance + fitted.means + dispersion * fitted.means**2
@@ -167,6 +167,7 @@ class _Column:
             smoothness = fitted.smoothness * around
             fitted = fit(design, cells.counts, trusted, known, fitted.coefficients, smoothness=smoothness)
         self.means = fitted.means * (total / fitted.means.sum())
+        self.fine = fitted.fine
 
     def _by_value(self) -> Array:
         """The density's mean of each value; 0 at point masses."""
@@ -193,8 +194,9 @@ class _Column:
             counts = _kept(self.values, means, np.full(len(means), self.std**2))
             counts = np.where(heavy, np.maximum(self.values, 0.0), counts)
             return np.arange(len(counts) + 1), _scaled(counts, self.total), None
-        starts = self.cells.cut_at_point_masses()
-        body = np.append(0.0, np.cumsum(np.where(heavy, 0.0, self.cells.residues(self.factor))))
+        cuts, slant = self.cells.parts(self.fine)
+        starts = np.union1d(self.cells.cut_at_point_masses(), cuts)
+        body = np.append(0.0, np.cumsum(np.where(heavy, 0.0, slant * self.cells.residues(self.factor))))
         cells = np.searchsorted(self.cells.starts, starts[:-1], side="right") - 1
         whole = np.diff(body[self.cells.starts])
         kept = _kept(self.cells.counts, self.means, self.cells.variance)

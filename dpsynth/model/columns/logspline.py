@@ -1,10 +1,12 @@
 """Smooth densities from noisy counts: a penalised spline of the logarithm, weighted by the evidence.
 
-Cell i of a histogram has a count of mean ``mu_i = exp((X b)_i + offset_i)`` and is seen with variance v_i; X
-holds cubic B-splines of the cell's place (Eilers and Marx 1996). The penalty on third differences of the
+Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. It has parts, whose means add up
+to mu_i: each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
+1996). The penalty on third differences of the
 spline's coefficients (Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places
 from 0 to 1, where no cell stands out of the noise, the logarithm goes on as a straight line: an exponential
-tail, which an asymmetric penalty (Eilers 2005) keeps from rising.
+tail. An asymmetric penalty (Eilers 2005) makes it fall at least half as steeply as the density falls from its
+median to the tail. A flatter one would spread over all cells far out what noise adds to their sum.
 
 References
 ----------
@@ -27,7 +29,9 @@ Array = NDArray[np.float64]
 _MOST_SPLINES = 24
 #: Order of the differences that are penalised: 3 leaves log-quadratic densities free.
 _ORDER = 3
-#: Weight of the penalty on a tail that rises, which forbids it in effect.
+#: A tail falls at least so steeply, as a part of the mean slope from the median to where the tail begins.
+_LEAST_FALL = 0.5
+#: Weight of the penalty on a tail that falls less, which forbids it in effect.
 _TURN = 1e4
 #: Keeps the coefficients finite where neither counts nor penalties say anything.
 _RIDGE = 1e-4
@@ -41,9 +45,9 @@ class Design:
 
     Parameters
     ----------
-    basis : array, shape (cells, splines)
-    offset : array, shape (cells,)
-        Logarithm of the mean count under an even density.
+    basis : array, shape (cells * parts, splines)
+    offset : array, shape (cells * parts,)
+        Logarithm of a part's mean count under an even density.
     penalty : array, shape (splines, splines)
         Of third differences.
     tails : tuple of arrays, shape (splines,)
@@ -56,13 +60,17 @@ class Design:
     tails: tuple[Array, ...]
 
     @classmethod
-    def of(cls, places: Array, widths: Array, total: float) -> Design:
+    def of(cls, places: Array, widths: Array, rough: Array) -> Design:
         """Design of cells at ``places``; those outside 0 to 1 are in the tails.
 
-        ``widths`` are those of an even density, and sum to 1.
+        ``widths`` are those of an even density, and sum to 1; ``rough`` is a first guess of the means. There
+        are as many places for each cell as it has parts.
         """
+        parts = len(places) // len(widths)
+        widths, rough = (np.repeat(of_cells / parts, parts) for of_cells in (widths, rough))
         inside = places.clip(0.0, 1.0)
-        size = int(np.clip(((places >= 0) & (places <= 1)).sum(), _ORDER + 3, _MOST_SPLINES))
+        resolved = ((places >= 0) & (places <= 1)).sum() // parts
+        size = int(np.clip(resolved, _ORDER + 3, _MOST_SPLINES))
         spacing = 1.0 / (size - 3)
         splines = BSpline(spacing * np.arange(-3, size + 1), np.eye(size), 3)
         slope = splines.derivative()
@@ -70,7 +78,15 @@ class Design:
         third = np.diff(np.eye(size), _ORDER, axis=0)
         rising = [-slope(0.0)] if places[0] < 0 else []
         rising += [slope(1.0)] if places[-1] > 1 else []
-        return cls(basis, np.log(widths * total), third.T @ third, tuple(rising))
+        level = np.log(rough / widths)
+        median = int(np.searchsorted(np.cumsum(rough), rough.sum() / 2))
+        offset = np.log(widths * rough.sum())
+        for edge, outward in ((0.0, -places), (1.0, places - 1.0)):
+            away = max(abs(edge - places[median]), spacing)
+            fall = max(level[median] - float(np.interp(edge, places, level)), 0.0) / away
+            # Quadratic inside, where third differences do not see it, and straight in the tail.
+            offset -= _LEAST_FALL * fall * ((inside - 1.0 + edge) ** 2 / 2 + np.maximum(outward, 0.0))
+        return cls(basis, offset, third.T @ third, tuple(rising))
 
     @property
     def size(self) -> int:
@@ -91,6 +107,8 @@ class Fitted:
     ----------
     coefficients : array, shape (splines,)
     means : array, shape (cells,)
+    fine : array, shape (cells, parts)
+        Their parts.
     evidence : float
         Logarithm, up to a constant that designs of the same counts share.
     smoothness : float
@@ -99,6 +117,7 @@ class Fitted:
 
     coefficients: Array
     means: Array
+    fine: Array
     evidence: float
     smoothness: float
 
@@ -106,6 +125,8 @@ class Fitted:
 def start(design: Design, means: Array) -> Array:
     """Coefficients whose density is about ``means`` (positive); shape (splines,)."""
     basis = design.basis
+    parts = len(basis) // len(means)
+    means = np.repeat(means / parts, parts)
     normal = basis.T @ basis + 1e-3 * design.penalty + 1e-6 * np.eye(design.size)
     return np.linalg.solve(normal, basis.T @ (np.log(means) - design.offset))
 
@@ -143,11 +164,13 @@ def fit(
         fixed = smooth * design.penalty + _RIDGE * np.eye(design.size)
         for _ in range(2):  # the tails' penalties are those that the fit before them broke
             penalty = fixed + design.shape_penalty(current)
-            current, means, loss, curvature = _newton(design, counts, variance, total, penalty, current)
-        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2
-        evidence = -loss - (np.linalg.slogdet(curvature)[1] - np.linalg.slogdet(penalty)[1]) / 2
+            current, fine, loss, curvature = _newton(design, counts, variance, total, penalty, current)
+        # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2. Without the tails'
+        # penalties: a slope at its limit is fitted too, and would count as known beforehand.
+        free = curvature - penalty + fixed
+        evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
         if best is None or evidence > best.evidence:
-            best = Fitted(current, means, float(evidence), float(smooth))
+            best = Fitted(current, fine.sum(axis=1), fine, float(evidence), float(smooth))
     assert best is not None
     return best
 
@@ -160,23 +183,24 @@ def _newton(
     penalty: Array,
     b: Array,
 ) -> tuple[Array, Array, float, Array]:
-    """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, means, loss, curvature."""
+    """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, parts, loss, curvature."""
     columns = design.basis
     precision = 1.0 / variance
 
     def loss_of(b: Array) -> tuple[float, Array]:
-        means = np.exp(np.clip(columns @ b + design.offset, *_LOGS))
+        fine = np.exp(np.clip(columns @ b + design.offset, *_LOGS)).reshape(len(counts), -1)
+        means = fine.sum(axis=1)
         misfit = ((counts - means) ** 2 * precision).sum() + (means.sum() - total[0]) ** 2 / total[1]
-        return float(misfit + b @ penalty @ b) / 2, means
+        return float(misfit + b @ penalty @ b) / 2, fine
 
-    def slopes(means: Array) -> tuple[Array, Array]:
-        slope = columns * means[:, None]
-        return slope, slope.sum(axis=0)
+    def slopes(fine: Array) -> tuple[Array, Array, Array]:
+        slope = (columns * fine.reshape(-1, 1)).reshape(*fine.shape, len(b)).sum(axis=1)
+        return fine.sum(axis=1), slope, slope.sum(axis=0)
 
-    loss, means = loss_of(b)
+    loss, fine = loss_of(b)
     damping = 1e-3
     for _ in range(30):
-        slope, whole = slopes(means)
+        means, slope, whole = slopes(fine)
         gradient = (
             slope.T @ ((means - counts) * precision)
             + whole * (means.sum() - total[0]) / total[1]
@@ -186,15 +210,15 @@ def _newton(
         scale = np.diag(np.diag(curvature) + 1e-9)
         for _ in range(12):
             step = np.linalg.solve(curvature + damping * scale, -gradient)
-            tried, tried_means = loss_of(b + step)
+            tried, tried_fine = loss_of(b + step)
             if tried < loss:
                 break
             damping *= 4.0
         else:
             break
-        gain, b, loss, means, damping = loss - tried, b + step, tried, tried_means, max(damping / 5, 1e-8)
+        gain, b, loss, fine, damping = loss - tried, b + step, tried, tried_fine, max(damping / 5, 1e-8)
         if gain < 1e-4 * (1.0 + abs(loss)):
             break
-    slope, whole = slopes(means)
+    _, slope, whole = slopes(fine)
     curvature = slope.T @ (slope * precision[:, None]) + np.outer(whole, whole) / total[1] + penalty
-    return b, means, loss, curvature
+    return b, fine, loss, curvature

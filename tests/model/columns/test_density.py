@@ -121,6 +121,19 @@ def test_wide_bounds_leave_a_column_where_it_is(upper):
         assert 0.75 < made.std() / real.std() < 1.3
 
 
+@pytest.mark.parametrize("excess", [0.0, 1.5])
+def test_a_narrow_column_within_wide_bounds_keeps_its_mean(excess):
+    """A flat tail of what noise may add far out (0.3 deviations a cell), or wide cells of uneven density."""
+    grid = intervals(Column(name="x", kind="integer", lower=0, upper=100_000), 64)
+    values = 8000 * np.diff(stats.norm.cdf(np.arange(100_002) - 0.5, 5000, 1000))
+    far = grid.starts[:-1] >= 10_000
+    counts = np.add.reduceat(values, grid.starts[:-1]) + excess * far
+    found, counts = denoise(grid, counts, 5.0, 8000 + excess * far.sum(), values)
+    middle = (found.starts[:-1] + found.starts[1:] - 1) / 2
+    assert counts[middle > 12_000].sum() < 1  # of 105 in excess
+    assert counts @ middle / counts.sum() == pytest.approx(5000, abs=5)  # 0.005 of the spread
+
+
 def test_point_masses_keep_their_share_among_many_values():
     """Catches limits and zeros that are spread over their interval: two masses in 4,001 values."""
     rng = np.random.default_rng(1)
@@ -238,7 +251,7 @@ def test_curvature_and_fit_agree_with_a_general_minimiser():
     places = (np.arange(20) + 0.5) / 20
     true = 500 * stats.norm.pdf(places, 0.5, 0.15) / 20
     counts, variance = true + 5 * rng.standard_normal(20), np.full(20, 25.0)
-    design = Design.of(places, np.full(20, 0.05), 500.0)
+    design = Design.of(places, np.full(20, 0.05), np.full(20, 25.0))
     assert not design.tails
     fitted = fit(
         design,
