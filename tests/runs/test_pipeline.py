@@ -480,7 +480,7 @@ def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
     """Would catch a table that is renamed only after its evaluation, and advice that does not go on."""
     config().to_yaml("run.yaml")
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED.format("judging.evaluate_tables")], capture_output=True
+        [sys.executable, "-c", KILLED.format("evaluation.evaluate_tables")], capture_output=True
     )
     assert killed.returncode == -signal.SIGKILL
     assert names(folder) - {".out.journal.json", ".out.lock"} == {
@@ -520,7 +520,7 @@ def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
     """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
     config(evaluate={"seed": 0}).to_yaml("run.yaml")
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED.format("judging.Finished.write")], capture_output=True
+        [sys.executable, "-c", KILLED.format("evaluation.Finished.write")], capture_output=True
     )
     assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
     assert main(["run", "run.yaml", "--out", "out"]) == 2
