@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 import dpsynth
 from benchmarks.ground.structures import STRUCTURES
 from dpsynth.datasets import Table
+from dpsynth.evaluation.details import Effects
 from dpsynth.evaluation.records import Evaluation
 
 #: by column of the results: the measure of `dpsynth.evaluate`, what is best, and what it is
@@ -66,13 +65,13 @@ def signs_kept(found: Evaluation) -> float | None:
 
     A term that the synthetic table cannot tell (its regression fails) is not kept.
     """
-    rows: list[dict[str, Any]] = [
+    rows = [
         row
-        for detail in found.of_kind("effects")
-        for row in detail.data["rows"]
-        if row["real"] is not None and row["real"]["p_value"] < 0.05
+        for detail in found.of(Effects)
+        for row in detail.data.rows
+        if row.real is not None and row.real.p_value is not None and row.real.p_value < 0.05
     ]
-    return float(np.mean([row["same_sign"] is True for row in rows])) if rows else None
+    return float(np.mean([row.same_sign is True for row in rows])) if rows else None
 
 
 def number(found: Evaluation, name: str) -> float | None:

@@ -10,12 +10,19 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
 
 from dpsynth.errors import INTERNAL, InputError
+from dpsynth.evaluation.details import Data, read
 from dpsynth.files.markdown import inert
+from dpsynth.files.yaml_text import one_sentence
+
+Data_co = TypeVar("Data_co", covariant=True)
+Record = TypeVar("Record", bound=Data)
 
 #: what stands beside an internal number wherever it is printed
 
@@ -61,7 +68,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Detail:
+class Detail(Generic[Data_co]):
     """What a plot or a longer table of a report is drawn from.
 
     Parameters
@@ -73,14 +80,30 @@ class Detail:
     internal : bool
         Whether it was computed from real records without payment. Numbers of the real and of the synthetic
         table are therefore never in one detail, unless all of it is internal.
-    data : dict
-        Lists, mappings, text, finite numbers and None.
+    data : Data or dict
+        One of :mod:`dpsynth.evaluation.details`, or lists, mappings, text, finite numbers and None.
     """
 
     kind: str
     name: str
     internal: bool
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Data_co
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return lists, mappings, text and numbers, ready for JSON."""
+        data = self.data.to_dict() if isinstance(self.data, Data) else self.data
+        return {"kind": self.kind, "name": self.name, "internal": self.internal, "data": data}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Detail[Any]:
+        """Build a detail from what :meth:`to_dict` gives; raise TypeError otherwise."""
+        try:
+            data = read(record["kind"], record["data"])
+        except ValidationError as problem:
+            raise TypeError(
+                f"the detail {record.get('name')!r} is damaged: {one_sentence(problem)}"
+            ) from None
+        return Detail(**{**record, "data": data})
 
 
 @dataclass(frozen=True)
@@ -173,12 +196,16 @@ class Evaluation:
         """Return the details of one kind, in order."""
         return tuple(detail for detail in self.details if detail.kind == kind)
 
+    def of(self, record: type[Record]) -> tuple[Detail[Record], ...]:
+        """Return the details whose data are such a record, in order."""
+        return tuple(detail for detail in self.details if isinstance(detail.data, record))
+
     def to_dict(self) -> dict[str, Any]:
         """Return lists, mappings, text and numbers, ready for JSON."""
         return {
             "settings": dict(self.settings),
             "measures": [asdict(measure) for measure in self.measures],
-            "details": [asdict(detail) for detail in self.details],
+            "details": [detail.to_dict() for detail in self.details],
         }
 
     @classmethod
@@ -186,7 +213,7 @@ class Evaluation:
         """Build an evaluation from what :meth:`to_dict` gives; raise InputError otherwise."""
         try:
             measures = tuple(Measure(**entry) for entry in data["measures"])
-            details = tuple(Detail(**entry) for entry in data.get("details", ()))
+            details = tuple(map(Detail.from_dict, data.get("details", ())))
             marks = [(found.name, found.internal) for found in measures]
             for name, internal in marks + [(found.name, found.internal) for found in details]:
                 if not isinstance(internal, bool):  # whatever is not clearly released is not
@@ -221,6 +248,11 @@ class Evaluation:
                     lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
             lines.append("")
         return "\n".join(lines)
+
+
+def any_internal(details: Iterable[Detail[Any]]) -> bool:
+    """Whether one of them was computed from real records without payment."""
+    return any(detail.internal for detail in details)
 
 
 def shown(value: float | int | None) -> str:

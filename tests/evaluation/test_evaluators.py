@@ -140,9 +140,9 @@ def test_digits_beyond_the_declared_step_are_no_difference() -> None:
     assert fine["discriminator_auc_hist_gradient_boosting"].value < 0.7
     found = {detail.name: detail for detail in fine.of_kind("finer_than_declared")}
     assert set(found) == {"finer_than_declared.train", "finer_than_declared.test"}
-    rows = found["finer_than_declared.train"].data["rows"]
-    assert [(row["column"], row["step"]) for row in rows] == [("crea", 0.1)]
-    assert rows[0]["values"] == int((train["crea"].dropna().round(1) != train["crea"].dropna()).sum())
+    rows = found["finer_than_declared.train"].data.rows
+    assert [(row.column, row.step) for row in rows] == [("crea", 0.1)]
+    assert vars(rows[0])["values"] == int((train["crea"].dropna().round(1) != train["crea"].dropna()).sum())
     assert all(detail.internal for detail in found.values())
     assert rounded.of_kind("finer_than_declared") == ()
     finer = evaluate(train, train=plain["train"], schema=schema, seed=0)
@@ -186,7 +186,7 @@ def test_several_studies_keep_their_names_apart() -> None:
     studies = ["logistic: died ~ age", "linear: age ~ died"]
     result = evaluate(table(80, 0), train=table(80, 1), schema=SCHEMA, seed=0, effects=studies)
     assert {"effects_same_sign", "effects_same_sign[2]"} <= {m.name for m in result.measures}
-    assert [d.data["model"] for d in result.of_kind("effects")] == ["logistic", "linear"]
+    assert [d.data.model for d in result.of_kind("effects")] == ["logistic", "linear"]
     assert (
         evaluate(table(80, 0), train=table(80, 1), schema=SCHEMA, seed=0, effects=[]).of_kind("effects") == ()
     )

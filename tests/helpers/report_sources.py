@@ -87,6 +87,37 @@ def column_names(columns: int, hostile: bool) -> tuple[str, ...]:
     return (*HOSTILE, *names)[:columns] if hostile else names
 
 
+#: what a test does not say of the data of a detail
+_UNSAID: dict[str, dict[str, Any]] = {
+    "marginal": {"missing": None, "special": None, "unit": None, "log": False, "zero": False},
+    "association": {"kinds": []},
+    "calibration": {"count": []},
+    "distances": {"space": "encoded"},
+    "effects": {
+        "formula": "",
+        "event": None,
+        "level": 0.95,
+        "note": "",
+        "problems": {},
+        "separated": [],
+        "n_real": 0,
+        "n_synthetic": 0,
+    },
+}
+_UNSAID_OF_ROWS: dict[str, dict[str, Any]] = {
+    "effects": {"real": None, "synthetic": None},
+    "single_columns": {"size": 0, "baseline": None},
+}
+
+
+def detail(kind: str, name: str, internal: bool, data: dict[str, Any]) -> Detail[Any]:
+    """A detail, with what ``data`` leaves out filled in."""
+    data = _UNSAID.get(kind, {}) | data
+    if kind in _UNSAID_OF_ROWS:
+        data["rows"] = [_UNSAID_OF_ROWS[kind] | row for row in data["rows"]]
+    return Detail.from_dict({"kind": kind, "name": name, "internal": internal, "data": data})
+
+
 def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
     """One detail of each kind and table; those of real tables hold planted numbers."""
     rng = np.random.default_rng(0)
@@ -109,22 +140,22 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
                 data |= {"unit": 'mg/"dl"', "log": place % 3 == 1}
             else:
                 data |= {"type": "categories", "labels": [f"<b>{i}</b> of {name}" for i in range(len(raw))]}
-            yield Detail("marginal", f"marginal[{name}].{table}", internal, data)
+            yield detail("marginal", f"marginal[{name}].{table}", internal, data)
     for table in ("synthetic", "train"):
         matrix = np.abs(np.corrcoef(rng.normal(size=(len(columns), len(columns) + 9)))).clip(0, 1)
         rows = [[numbers(0.3) for _ in row] for row in matrix] if table == "train" else matrix.tolist()
         data = {"table": table, "columns": list(columns), "matrix": rows, "kinds": []}
-        yield Detail("association", f"association.{table}", table == "train", data)
+        yield detail("association", f"association.{table}", table == "train", data)
     for model in MODELS:
         for table in ("synthetic", "train"):
             fpr = np.linspace(0, 1, 50)
             data = {"trained_on": table, "model": model, "fpr": fpr.tolist(), "auc": numbers(0.8)}
             data["tpr"] = [numbers(float(f ** (0.4 if table == "train" else 0.55)) * 0.98) for f in fpr]
-            yield Detail("roc", f"roc.{table}.{model}", True, data)
+            yield detail("roc", f"roc.{table}.{model}", True, data)
             data = {"trained_on": table, "model": model, "count": [30] * 8}
             data |= {"predicted": [numbers(p) for p in np.linspace(0.05, 0.9, 8)]}
             data |= {"observed": [numbers(p) for p in np.linspace(0.1, 0.8 if table == "train" else 0.7, 8)]}
-            yield Detail("calibration", f"calibration.{table}.{model}", True, data)
+            yield detail("calibration", f"calibration.{table}.{model}", True, data)
     effects = [
         {
             "term": name,
@@ -139,13 +170,13 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
         for place, name in enumerate(columns)
     ]
     data = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": effects}
-    yield Detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
+    yield detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
     yield compared_study(study_of("<i>mortality</i>", columns), numbers)
     yield from believable_details(columns, numbers)
     data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
     data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
     data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
-    yield Detail("distances", "distances.euclidean", True, data)
+    yield detail("distances", "distances.euclidean", True, data)
 
 
 def compared_study(study: Estimates, numbers: Numbers) -> Detail:
@@ -170,7 +201,7 @@ def compared_study(study: Estimates, numbers: Numbers) -> Detail:
     ]
     data = {"study": study.study, "model": study.kind, "outcome": study.outcome, "measure": study.measure}
     data |= {"rows": rows, "n_real": 7131, "n_synthetic": 500, "note": "", "level": 0.95}
-    return Detail("effects", "effects.declared", True, data)
+    return detail("effects", "effects.declared", True, data)
 
 
 def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
@@ -202,18 +233,18 @@ def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[D
         }
         for place, name in enumerate(columns)
     ]  # fmt: skip
-    yield Detail("tails", "tails", True, {"rows": tails})
+    yield detail("tails", "tails", True, {"rows": tails})
     single = [
         {"column": name, "auc": estimate(0.8), "last_digits": numbers(0.75), "beyond_chance": True,
          "baseline": numbers(0.5), "size": 7133}
         for name in columns
     ]  # fmt: skip
-    yield Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": single})
+    yield detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": single})
     data = {"train": numbers(1.9), "synthetic": numbers(1.1), "ratio": estimate(0.6)}
-    yield Detail("missing_cells", "missing_cells", True, data)
+    yield detail("missing_cells", "missing_cells", True, data)
     for table, values in (("train", 7134), ("synthetic", 12)):
         rows = [{"column": columns[0], "values": values, "step": 0.1, "unit": None}]
-        yield Detail("finer_than_declared", f"finer_than_declared.{table}", table == "train", {"rows": rows})
+        yield detail("finer_than_declared", f"finer_than_declared.{table}", table == "train", {"rows": rows})
 
 
 def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]:

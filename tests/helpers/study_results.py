@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
+from dpsynth.evaluation.details import Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
@@ -55,25 +56,29 @@ def effects(
     real: dict[str, Interval | None],
     synthetic: dict[str, Interval | None],
     declared: dict[str, Interval | None] | None = None,
-) -> dict[str, Any]:
+    **others: Any,
+) -> Effects:
     """A detail as the evaluator tells it, with what the tables do not read left out."""
     rows = []
     for term in real:
-        row: dict[str, Any] = {"term": term, "real": _side(real[term]), "synthetic": _side(synthetic[term])}
-        if declared is not None:
-            row["declared"] = _side(declared[term])
-        rows.append(row)
-    return {
+        row = {"term": term, "real": _side(real[term]), "synthetic": _side(synthetic[term])}
+        rows.append(row | ({} if declared is None else {"declared": _side(declared[term])}))
+    said = {
         "model": "logistic",
         "formula": "logistic: death ~ age + dose",
         "outcome": "death",
+        "event": "1",
         "measure": "odds ratio",
         "level": 0.95,
         "rows": rows,
         "n_real": 2000,
         "n_synthetic": 1000,
         "problems": {},
+        "separated": [],
+        "note": "",
+        "study": None if declared is None else "death",
     }
+    return Effects.from_dict(said | others)
 
 
 def _side(interval: Interval | None) -> dict[str, float] | None:

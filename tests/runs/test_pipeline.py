@@ -212,7 +212,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
         assert [told.to_dict() for told in report.studies] == [study.to_dict()]
         assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
         (detail,) = report.evaluation.of_kind("effects")
-        assert detail.data["study"] == "mortality" and detail.internal
+        assert detail.data.study == "mortality" and detail.internal
         assert "Declared study mortality: private estimates" in render(report, "release")
         assert report.released().evaluation.of_kind("effects") == ()
 

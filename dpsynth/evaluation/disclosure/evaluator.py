@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from dpsynth.evaluation.details import Distances
 from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates, lone_value_shares
 from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
 from dpsynth.evaluation.disclosure.exchange import closer_share
@@ -222,12 +223,8 @@ def _histogram(near: Closest) -> Detail:
     def shares(values: Floats) -> list[float]:
         return [float(x) for x in np.histogram(values, edges)[0] / len(values)]
 
-    data = {
-        "space": "euclidean",
-        "edges": [float(edge) for edge in edges],
-        "synthetic_to_train": shares(to_train),
-        "test_to_train": None if baseline is None else shares(baseline[:, 0]),
-    }
+    held_out = None if baseline is None else shares(baseline[:, 0])
+    data = Distances("euclidean", [float(edge) for edge in edges], shares(to_train), held_out)
     return Detail("distances", "distances", True, data)
 
 

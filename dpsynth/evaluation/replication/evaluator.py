@@ -10,11 +10,13 @@ without payment: internal.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 
+from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow, Effects
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.replication.contrasts import Contrast, mean, median, share
@@ -93,29 +95,27 @@ def replication(
 def _told(result: Replication, declared: Declared | None, schema: Schema, suffix: str) -> Findings:
     model = result.model
     ratio = model.kind != "linear"
-    rows = [_row(row, ratio) for row in result.rows]
     notes, measures = result.notes(), _measures(result)
-    data: dict[str, object] = {}
+    private: Sequence[Contrast | None] = [None] * len(result.rows)
     if declared is not None:
-        data["study"] = declared.estimates.study
         notes += tuple(filter(None, [declared.note()]))
         measures += declared.measures(GROUP)
-        for row, private in zip(rows, declared.rows, strict=True):
-            row["declared"] = _declared(private, ratio)
-    data |= {
-        "model": model.kind,
-        "formula": model.formula(schema),
-        "outcome": model.outcome,
-        "event": str(schema.column(model.outcome).categories[-1]) if ratio else None,
-        "measure": MEASURES[model.kind],
-        "level": result.level,
-        "rows": rows,
-        "n_real": result.real.n,
-        "n_synthetic": result.synthetic.n,
-        "problems": {name: side.problem for name, side in result.sides.items() if side.problem},
-        "separated": list(result.separated),
-        "note": " ".join((*notes, CAUTION)),
-    }
+        private = declared.rows
+    data = Effects(
+        model=model.kind,
+        formula=model.formula(schema),
+        outcome=model.outcome,
+        event=str(schema.column(model.outcome).categories[-1]) if ratio else None,
+        measure=MEASURES[model.kind],
+        level=result.level,
+        rows=[_row(*pair, ratio) for pair in zip(result.rows, private, strict=True)],
+        n_real=result.real.n,
+        n_synthetic=result.synthetic.n,
+        problems={name: side.problem for name, side in result.sides.items() if side.problem},
+        separated=list(result.separated),
+        note=" ".join((*notes, CAUTION)),
+        study=None if declared is None else declared.estimates.study,
+    )
     measures = tuple(replace(measure, name=measure.name + suffix) for measure in measures)
     return Findings(measures, (Detail("effects", f"effects{suffix}", True, data),))
 
@@ -153,52 +153,30 @@ def _measures(result: Replication) -> tuple[Measure, ...]:
     return tuple(Measure(GROUP, name, value, True, f"{what}, {over}") for name, value, what in values)
 
 
-class _Row(TypedDict):
-    term: str
-    real: dict[str, float] | None
-    synthetic: dict[str, float] | None
-    same_sign: bool | None
-    same_decision: bool | None
-    covered: bool | None
-    overlap: float | None
-    standardised_difference: float | None
-    declared: NotRequired[dict[str, float | bool | None] | None]
-
-
-def _declared(row: Contrast, ratio: bool) -> dict[str, float | bool | None] | None:
+def _declared(row: Contrast, ratio: bool) -> DeclaredEffect | None:
     """The private estimate of a term, and how it compares; the latter None where no real one is known."""
     effect = _side(row.synthetic, ratio)
     if effect is None:
         return None
-    return {
-        **effect,
-        "same_sign": row.same_sign,
-        "same_decision": row.same_decision,
-        "covered": row.covered,
-        "holds_real": holds_real(row),
-        "overlap": row.overlap,
-        "standardised_difference": row.standardised_difference,
-    }
+    return DeclaredEffect(**vars(effect), **_compared(row), holds_real=holds_real(row))
 
 
-def _row(row: Contrast, ratio: bool) -> _Row:
-    return {
-        "term": row.term,
-        "real": _side(row.real, ratio),
-        "synthetic": _side(row.synthetic, ratio),
-        "same_sign": row.same_sign,
-        "same_decision": row.same_decision,
-        "covered": row.covered,
-        "overlap": row.overlap,
-        "standardised_difference": row.standardised_difference,
-    }
+def _row(row: Contrast, declared: Contrast | None, ratio: bool) -> EffectRow:
+    private = None if declared is None else _declared(declared, ratio)
+    sides = (_side(row.real, ratio), _side(row.synthetic, ratio))
+    return EffectRow(row.term, *sides, **_compared(row), declared=private)
 
 
-def _side(coefficient: Coefficient | None, ratio: bool) -> dict[str, float] | None:
+def _compared(row: Contrast) -> dict[str, Any]:
+    names = ("same_sign", "same_decision", "covered", "overlap", "standardised_difference")
+    return {name: getattr(row, name) for name in names}
+
+
+def _side(coefficient: Coefficient | None, ratio: bool) -> Effect | None:
     if coefficient is None:
         return None
     ends = {"estimate": coefficient.value, "lower": coefficient.lower, "upper": coefficient.upper}
     if ratio:
         # beyond exp(700) there is no float
         ends = {name: math.exp(min(max(value, -700.0), 700.0)) for name, value in ends.items()}
-    return {**ends, "p_value": coefficient.p_value}
+    return Effect(**ends, p_value=coefficient.p_value)

@@ -37,6 +37,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.details import Associations, Table
 from dpsynth.evaluation.features import category_codes, unit_values
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Schema
@@ -253,13 +254,9 @@ def association_findings(
     return Findings(tuple(measures), tuple(details))
 
 
-def _matrix(found: Association, table: str) -> Detail:
-    data = {
-        "table": table,
-        "columns": list(found.columns),
-        "matrix": [[_number(value) for value in row] for row in found.matrix],
-        "kinds": [list(row) for row in found.kinds],
-    }
+def _matrix(found: Association, table: Table) -> Detail:
+    matrix = [[_number(value) for value in row] for row in found.matrix]
+    data = Associations(table, list(found.columns), matrix, [list(row) for row in found.kinds])
     return Detail("association", f"association.{table}", table != "synthetic", data)
 
 

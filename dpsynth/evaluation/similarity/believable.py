@@ -21,13 +21,14 @@ little less. All steps are counts of distinct values: the time is that of sortin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.details import MissingCells, SingleColumnRow, SingleColumns, Tails, TailsRow
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.features import numeric_values
 from dpsynth.evaluation.progress import Progress, silent
@@ -207,7 +208,7 @@ def columns_believed(
     held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
     progress(0.4)
     measures = [*_of_tails(found, held_out)]
-    details = [Detail("tails", "tails", True, {"rows": [_row(c, held_out, schema) for c in found]})]
+    details = [Detail("tails", "tails", True, Tails([_row(c, held_out, schema) for c in found]))]
     together = _missing_cells(synthetic, train, test, schema, level)
     progress(0.5)
     single = single_columns(
@@ -322,16 +323,15 @@ def _masses_believable(found: Sequence[ColumnTails]) -> float | None:
     return float(np.mean(good)) if good else None
 
 
-def _row(column: ColumnTails, held_out: dict[str, ColumnTails] | None, schema: Schema) -> dict[str, Any]:
+def _row(column: ColumnTails, held_out: dict[str, ColumnTails] | None, schema: Schema) -> TailsRow:
     """What a report tells of one column, in its unit."""
     fresh = None if held_out is None else held_out.get(column.column)
-    row = asdict(column) | {"unit": schema.column(column.column).unit}
-    row["masses"] = list(row["masses"])
+    chance: dict[str, Any] = {}
     for name in ("spread", "low", "high"):
         other = None if fresh is None else getattr(fresh, name)
         error = other if name == "spread" or other is None else other.error
-        row[f"{name}_baseline"] = None if error is None else error.value
-    return row
+        chance[f"{name}_baseline"] = None if error is None else error.value
+    return TailsRow(**vars(column), unit=schema.column(column.column).unit, **chance)
 
 
 def _missing_cells(
@@ -352,7 +352,7 @@ def _missing_cells(
     fresh = None if test is None else missing_cells(train, test, schema, level)
     if fresh is not None and fresh[2] is not None:
         measures.append(Measure(TAILS, f"{name}_baseline", fresh[2].value, True, _HELD_OUT))
-    data = {"train": real, "synthetic": made, "ratio": asdict(ratio)}
+    data = MissingCells(real, made, ratio)
     return Findings(tuple(measures), (Detail("missing_cells", "missing_cells", True, data),))
 
 
@@ -373,6 +373,6 @@ def _of_single_columns(
     for entry in found:
         name, end = f"single_column_auc[{entry.column}]", entry.auc
         measures.append(Measure(SINGLE, name, end.value, True, what, end.lower, end.upper))
-    rows = [asdict(entry) | {"baseline": chance.get(entry.column)} for entry in found]
-    detail = Detail("single_columns", "single_columns", True, {"reference": reference, "rows": rows})
+    rows = [SingleColumnRow(**vars(entry), baseline=chance.get(entry.column)) for entry in found]
+    detail = Detail("single_columns", "single_columns", True, SingleColumns(reference, rows))
     return Findings(tuple(measures), (detail,))

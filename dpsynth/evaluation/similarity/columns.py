@@ -25,6 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
+from dpsynth.evaluation.details import Marginal, Table
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.records import Detail
 from dpsynth.table.column import Column
@@ -176,7 +177,7 @@ _MAX_VALUES = 40
 _BINS = 30
 
 
-def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
+def marginal(frame: pd.DataFrame, column: Column, table: Table) -> Detail:
     """Count a column of one table over its public bins.
 
     Parameters
@@ -198,19 +199,19 @@ def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
     grid = Grid.from_column(plain, max_values=_MAX_VALUES, default_cells=_BINS)
     counts = np.bincount(grid.encode(frame[column.name]), minlength=grid.size)
     shares = [float(count) / len(frame) for count in counts]
-    data: dict[str, object] = {"column": column.name, "table": table}
-    if column.is_numeric:
-        data |= {"type": "numeric", "edges": [float(edge) for edge in _edges(grid)]}
-    else:
-        data |= {"type": "categories", "labels": [str(category) for category in column.categories]}
-    data |= {
-        "share": shares[: grid.present],
-        "missing": shares[-1] if column.missing else None,
-        "special": sum(shares[grid.present :][: len(column.special)]) if column.special else None,
-        "unit": column.unit,
-        "log": column.scale == "log",
-        "zero": column.has_zero_cell,
-    }
+    data = Marginal(
+        column.name,
+        table,
+        "numeric" if column.is_numeric else "categories",
+        shares[: grid.present],
+        missing=shares[-1] if column.missing else None,
+        special=sum(shares[grid.present :][: len(column.special)]) if column.special else None,
+        unit=column.unit,
+        log=column.scale == "log",
+        zero=column.has_zero_cell,
+        edges=[float(edge) for edge in _edges(grid)] if column.is_numeric else (),
+        labels=() if column.is_numeric else [str(category) for category in column.categories],
+    )
     return Detail("marginal", f"marginal[{column.name}].{table}", table != "synthetic", data)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
+from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.conform import is_special
 from dpsynth.table.derived import differing
@@ -107,13 +108,11 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
     rows = []
     for column, numbers in _numeric(raw, schema):
         if column.resolution is not None and (off := _off_step(numbers, column)):
-            rows.append(
-                {"column": column.name, "values": off, "step": column.resolution, "unit": column.unit}
-            )
+            rows.append(FinerRow(column.name, off, column.resolution, column.unit))
     if not rows:
         return Findings()
     kind = "finer_than_declared"
-    return Findings((), (Detail(kind, f"{kind}.{table}", table != "synthetic", {"rows": rows}),))
+    return Findings((), (Detail(kind, f"{kind}.{table}", table != "synthetic", FinerThanDeclared(rows)),))
 
 
 def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
@@ -132,11 +131,11 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
         outside = int(((numbers < column.lower - slack) | (numbers > column.upper + slack)).sum())
         if outside:
             present = int(np.isfinite(numbers).sum())
-            ends = {"lower": column.lower, "upper": column.upper, "unit": column.unit}
-            rows.append({"column": column.name, "values": outside, "of": present, **ends})
+            ends = (column.lower, column.upper, column.unit)
+            rows.append(OutsideRow(column.name, outside, present, *ends))
     if not rows:
         return Findings()
-    return Findings((), (Detail("outside_bounds", f"outside_bounds.{table}", True, {"rows": rows}),))
+    return Findings((), (Detail("outside_bounds", f"outside_bounds.{table}", True, OutsideBounds(rows)),))
 
 
 def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArray[np.float64]]]:

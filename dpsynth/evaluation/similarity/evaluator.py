@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from dpsynth.evaluation.details import Table
 from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
@@ -88,7 +89,8 @@ def similarity(
     measures += violations(settings.rules(schema), synthetic, train)
     measures += derived_differences(schema, synthetic, train)
 
-    frames = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
+    frames: dict[Table, pd.DataFrame] = {"synthetic": synthetic, "train": train}
+    frames |= {} if test is None else {"test": test}
     details = [*pairs.details]
     details += [marginal(frame, column, name) for column in schema.columns for name, frame in frames.items()]
     details.append(_table(columns, baseline))

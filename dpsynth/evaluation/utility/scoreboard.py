@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.details import Calibration, Roc
 from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.records import Detail, Measure
 from dpsynth.evaluation.utility.calibration import calibration_curve
@@ -169,15 +170,15 @@ class Scoreboard:
                 if prediction.predicted is None:
                     continue
                 score = prediction.predicted[:, 1]
-                head = {"trained_on": table, "model": model}
                 roc = roc_points(positive, score)
                 auc = float(self.point[table, model, "auc"][0])
-                data = {**head, "fpr": list(roc.fpr), "tpr": list(roc.tpr), "auc": auc}
-                yield Detail("roc", f"roc.{table}.{model}", True, data)
+                points = (list(roc.fpr), list(roc.tpr))
+                yield Detail("roc", f"roc.{table}.{model}", True, Roc(table, model, *points, auc))
                 if prediction.probabilities:
                     curve = calibration_curve(positive, score)
-                    groups = {key: list(getattr(curve, key)) for key in ("predicted", "observed", "count")}
-                    yield Detail("calibration", f"calibration.{table}.{model}", True, {**head, **groups})
+                    groups = (list(getattr(curve, key)) for key in ("predicted", "observed", "count"))
+                    data = Calibration(table, model, *groups)
+                    yield Detail("calibration", f"calibration.{table}.{model}", True, data)
 
 
 _ONLY_RANKS = "the model gives no probabilities"

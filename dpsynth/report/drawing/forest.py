@@ -10,12 +10,14 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dpsynth.report.details import Comparison, DeclaredEffect, Effect, EffectRow, Effects, Of
+from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow, Effects
+from dpsynth.evaluation.records import Detail
 from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
 from dpsynth.report.drawing.svg import Plot, to_plot
-from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.digits import interval_texts
 from dpsynth.studies.estimates import Estimates
 
 if TYPE_CHECKING:
@@ -50,8 +52,6 @@ _WITH_DECLARED: Sides = {
     "synthetic": ("naive: synthetic records (not valid as inference)", "naive"),
 }
 _ALONE: Sides = {"declared": ("private estimates", "private estimates")}
-#: of estimates that stand alone
-_UNCOMPARED: Comparison = {"same_sign": None, "overlap": None, "standardised_difference": None}
 #: distance of two intervals of one row; 1 is two lines of text
 _APART = 0.34
 _WIDTH = 4.5
@@ -66,15 +66,28 @@ _STEPS = (1.0, 2.0, 5.0, 3.0, 1.5, 7.0, 8.0, 9.0, 1.2, 1.1, 9.5, 1.05, 9.8, 1.02
 _TICK_ROOM = 0.11
 
 
-def plot_effects(detail: Of[Effects]) -> Plot:
+@dataclass(frozen=True)
+class Forest:
+    """What a forest plot is drawn from, where there is no :class:`Effects`."""
+
+    outcome: str
+    measure: str
+    level: float
+    rows: Sequence[EffectRow]
+    study: str | None = None
+    note: str = ""
+
+
+def plot_effects(detail: Detail[Effects]) -> Plot:
     """Draw a study for a page, with its estimates in words."""
     data = detail.data
     sides = _sides(data)
     said = "; ".join(
-        f"{row['term']}: " + ", ".join(f"{few} {in_words(row.get(side))}" for side, (_, few) in sides.items())
-        for row in data["rows"]
+        f"{row.term}: "
+        + ", ".join(f"{few} {in_words(getattr(row, side))}" for side, (_, few) in sides.items())
+        for row in data.rows
     )
-    measure = data["measure"]
+    measure = data.measure
     caption = f"{measure.capitalize()} of each term with its interval, on real and on synthetic records"
     if "declared" in sides:
         caption += " (naive: not valid as inference), and the private estimates of the declared study"
@@ -83,50 +96,35 @@ def plot_effects(detail: Of[Effects]) -> Plot:
 
 def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plot:
     """Draw the private estimates of a declared study for a page, with intervals of ``level``."""
-    rows: list[EffectRow] = []
+    rows = []
     for told in estimates.effects(level):
-        private: DeclaredEffect = {
-            "estimate": told["estimate"],
-            "lower": told["lower"],
-            "upper": told["upper"],
-            **_UNCOMPARED,
-        }
-        rows.append(
-            {"term": told["term"], "real": None, "synthetic": None, "declared": private, **_UNCOMPARED}
-        )
-    data: Effects = {
-        "model": estimates.kind,
-        "outcome": estimates.outcome,
-        "measure": estimates.measure,
-        "rows": rows,
-        "n_real": 0,
-        "n_synthetic": 0,
-        "level": level,
-    }
-    said = "; ".join(f"{row['term']}: {in_words(row['declared'])}" for row in rows)
+        private = DeclaredEffect(told["estimate"], told["lower"], told["upper"])
+        rows.append(EffectRow(told["term"], None, None, declared=private))
+    forest = Forest(estimates.outcome, estimates.measure, level, rows)
+    said = "; ".join(f"{row.term}: {in_words(row.declared)}" for row in rows)
     measure = estimates.measure
     return to_plot(
-        lambda: draw(data, sides=_ALONE),
+        lambda: draw(forest, sides=_ALONE),
         f"Forest plot of private estimates, {measure}. {said}.",
         f"{measure.capitalize()} of each term: private estimates of the declared study {estimates.study}",
         internal=internal,
     )
 
 
-def _sides(data: Effects) -> Sides:
+def _sides(data: Effects | Forest) -> Sides:
     """What stands in a row, from top to bottom."""
-    return _WITH_DECLARED if "study" in data else _TABLES
+    return _TABLES if data.study is None else _WITH_DECLARED
 
 
 def in_words(effect: Effect | None) -> str:
     """An estimate with its interval, as people read it."""
     if effect is None:
         return "n/a"
-    estimate, lower, upper = effect_texts(effect)
+    estimate, lower, upper = interval_texts(effect.estimate, effect.lower, effect.upper)
     return f"{estimate} ({lower} to {upper})"
 
 
-def draw(data: Effects, *, most: int = 40, sides: Sides | None = None) -> Figure:
+def draw(data: Effects | Forest, *, most: int = 40, sides: Sides | None = None) -> Figure:
     """Draw a forest plot.
 
     The figure is 4.5 inches wide and as high as the number of terms needs; terms beyond the first ``most``
@@ -136,7 +134,7 @@ def draw(data: Effects, *, most: int = 40, sides: Sides | None = None) -> Figure
     """
     sides = sides or _sides(data)
     with styled():
-        if any(row.get(side) is not None for row in data["rows"] for side in sides):
+        if any(getattr(row, side) is not None for row in data.rows for side in sides):
             figure = _draw(data, most, sides)
         else:
             figure = _without_estimate(data)
@@ -145,11 +143,11 @@ def draw(data: Effects, *, most: int = 40, sides: Sides | None = None) -> Figure
     return figure
 
 
-def _draw(data: Effects, most: int, sides: Sides) -> Figure:
+def _draw(data: Effects | Forest, most: int, sides: Sides) -> Figure:
     from matplotlib.figure import Figure
 
-    rows, ratio = data["rows"][:most], data["measure"] != "difference"
-    labels = [_wrapped(row["term"]) for row in rows]
+    rows, ratio = data.rows[:most], data.measure != "difference"
+    labels = [_wrapped(row.term) for row in rows]
     heights = [max(2, len(sides), label.count("\n") + 1) for label in labels]
     # two lines of 8 points a row, three of three sides, and room for the axis and the legend
     legend = 0.18 * (len(sides) - 2)
@@ -160,8 +158,8 @@ def _draw(data: Effects, most: int, sides: Sides) -> Figure:
     # what stands alone needs no dashes
     looks = _LOOKS if len(sides) > 1 else {side: _LOOKS[side]._replace(dash="-") for side in sides}
     # what no term has is said once, in the legend
-    told = [side for side in sides if any(row.get(side) is not None for row in data["rows"])]
-    low, high = _limits([effect for row in rows for side in sides if (effect := row.get(side))], ratio)
+    told = [side for side in sides if any(getattr(row, side) is not None for row in data.rows)]
+    low, high = _limits([effect for row in rows for side in sides if (effect := getattr(row, side))], ratio)
     if ratio:
         axis.set_xscale("log")
     axis.set_xlim(low, high)
@@ -171,15 +169,15 @@ def _draw(data: Effects, most: int, sides: Sides) -> Figure:
         for place, side in enumerate(sides):
             if side in told:
                 offset = _APART * (place - (len(sides) - 1) / 2)
-                _side(axis, middle + offset, row.get(side), looks[side], sides[side][1], (low, high))
+                _side(axis, middle + offset, getattr(row, side), looks[side], sides[side][1], (low, high))
     axis.set_yticks(middles, labels)
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="y", visible=False)
     if ratio:
         _ratio_ticks(axis, low, high)
-    per_cent, more = f"{100 * data.get('level', 0.95):g} %", len(data["rows"]) - most
+    per_cent, more = f"{100 * data.level:g} %", len(data.rows) - most
     rest = f"\n({more} further terms are not drawn)" if more > 0 else ""
-    axis.set_xlabel(f"{data['measure']} for {data['outcome']}, {per_cent} interval{rest}", fontsize=8.5)
+    axis.set_xlabel(f"{data.measure} for {data.outcome}, {per_cent} interval{rest}", fontsize=8.5)
     for side, (name, _) in sides.items():
         look, label = looks[side], name if side in told else f"{name}: no estimate"
         _mark(axis, [], [], look, dash=look.dash, label=label)
@@ -203,13 +201,13 @@ def _side(
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
         return
-    left, right = (min(max(end, low), high) for end in (effect["lower"], effect["upper"]))
+    left, right = (min(max(end, low), high) for end in (effect.lower, effect.upper))
     axis.plot([left, right], [place, place], linewidth=1.6, color=look.colour, linestyle=look.dash)
-    for end, beyond, arrow in ((left, effect["lower"] < low, "<"), (right, effect["upper"] > high, ">")):
+    for end, beyond, arrow in ((left, effect.lower < low, "<"), (right, effect.upper > high, ">")):
         if beyond:
             axis.plot([end], [place], marker=arrow, color=look.colour, markersize=5, clip_on=False)
-    if low <= effect["estimate"] <= high:
-        _mark(axis, [effect["estimate"]], [place], look)
+    if low <= effect.estimate <= high:
+        _mark(axis, [effect.estimate], [place], look)
 
 
 def _mark(
@@ -222,11 +220,11 @@ def _mark(
 def _limits(effects: Sequence[Effect], ratio: bool) -> tuple[float, float]:
     """Ends of the axis: all intervals, but for those that would press the others into a line."""
     scale = math.log if ratio else float
-    points = sorted([0.0, *(scale(effect["estimate"]) for effect in effects)])
-    reach = [0.0, *(scale(end) for effect in effects for end in (effect["lower"], effect["upper"]))]
+    points = sorted([0.0, *(scale(effect.estimate) for effect in effects)])
+    reach = [0.0, *(scale(end) for effect in effects for end in (effect.lower, effect.upper))]
     tenth = len(points) // 10
     inner = (points[tenth], points[-1 - tenth])
-    spread = sorted(scale(effect["upper"]) - scale(effect["lower"]) for effect in effects) or [0.0]
+    spread = sorted(scale(effect.upper) - scale(effect.lower) for effect in effects) or [0.0]
     # the width of a typical interval counts as well: the estimates may all be alike
     room = _REACH * max(inner[1] - inner[0], spread[len(spread) // 2], 1e-12 if effects else 1.0)
     low, high = max(min(reach), inner[0] - room), min(max(reach), inner[1] + room)
@@ -274,14 +272,14 @@ def _wrapped(term: str) -> str:
     return textwrap.fill(" ".join(words), _LABEL_WIDTH, max_lines=3).replace("_ ", "_").replace("\xa0", " ")
 
 
-def _without_estimate(data: Effects) -> Figure:
+def _without_estimate(data: Effects | Forest) -> Figure:
     """Say in words that there is nothing to draw."""
     from matplotlib.figure import Figure
 
-    terms = f"{len(data['rows']):,} term{'s' if len(data['rows']) != 1 else ''}"
-    lines = [f"No {data['measure']} for {data['outcome']} could be estimated ({terms})."]
+    terms = f"{len(data.rows):,} term{'s' if len(data.rows) != 1 else ''}"
+    lines = [f"No {data.measure} for {data.outcome} could be estimated ({terms})."]
     # the reasons come first in the note of the detail
-    lines += re.findall(r"No estimate from .*?\.(?= |$)", data.get("note", ""))
+    lines += re.findall(r"No estimate from .*?\.(?= |$)", data.note)
     text = "\n".join(textwrap.fill(line, 62) for line in lines)
     figure = Figure(figsize=(_WIDTH, 0.5 + 0.16 * (text.count("\n") + 1)))
     figure.text(0.03, 0.5, text, va="center", fontsize=8.5)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.evaluation.records import shown
-from dpsynth.report.details import Distances, Marginal, Of, any_internal
+from dpsynth.evaluation.details import Distances, Marginal
+from dpsynth.evaluation.records import Detail, any_internal, shown
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
 
@@ -23,58 +23,58 @@ if TYPE_CHECKING:
 _MOST_BARS = 20
 
 
-def plot_marginals(details: Sequence[Of[Marginal]]) -> Plot:
+def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
     """Draw one column's distribution, of one table or of several over each other, with the same bins."""
     tables = [detail.data for detail in details]
     first = tables[0]
-    numeric = first["type"] == "numeric"
-    caption = str(first["column"]) + (f" ({first['unit']})" if first.get("unit") else "")
-    missing = [(d["table"], d["missing"]) for d in tables]
-    special = [(d["table"], d.get("special")) for d in tables]
+    numeric = first.type == "numeric"
+    caption = str(first.column) + (f" ({first.unit})" if first.unit else "")
+    missing = [(d.table, d.missing) for d in tables]
+    special = [(d.table, d.special) for d in tables]
     for what, apart in (("missing", missing), ("special codes", special)):
         shares = [f"{style.NAMES[table]} {100 * share:.1f} %" for table, share in apart if share is not None]
         if shares:
             caption += f"; {what}: {', '.join(shares)}"
-    if not numeric and len(first["labels"]) > _MOST_BARS:
-        caption += f"; the first {_MOST_BARS} of {len(first['labels'])} categories"
-    names = " and ".join(style.NAMES[d["table"]] for d in tables)
-    alt = f"Share of records over {first['column']}, {names}. " + " ".join(_peak(d) for d in tables)
+    if not numeric and len(first.labels) > _MOST_BARS:
+        caption += f"; the first {_MOST_BARS} of {len(first.labels)} categories"
+    names = " and ".join(style.NAMES[d.table] for d in tables)
+    alt = f"Share of records over {first.column}, {names}. " + " ".join(_peak(d) for d in tables)
     draw = _numeric if numeric else _categories
     return to_plot(lambda: draw(tables), alt, caption, internal=any_internal(details))
 
 
 def _peak(data: Marginal) -> str:
-    share = data["share"]
+    share = data.share
     if not share or max(share) <= 0:
-        return f"No {data['table']} value."
+        return f"No {data.table} value."
     place = int(np.argmax(share))
-    if place == 0 and data.get("zero"):
+    if place == 0 and data.zero:
         where = "0"
-    elif data["type"] == "numeric":
-        where = f"{_tick(data['edges'][place])} to {_tick(data['edges'][place + 1])}"
+    elif data.type == "numeric":
+        where = f"{_tick(data.edges[place])} to {_tick(data.edges[place + 1])}"
     else:
-        where = str(data["labels"][place])
-    name = style.NAMES[data["table"]]
+        where = str(data.labels[place])
+    name = style.NAMES[data.table]
     return f"Most frequent in {name}: {where} ({100 * share[place]:.1f} %)."
 
 
 def _numeric(tables: Sequence[Marginal]) -> Figure:
     figure, (axis,) = style.panels(height=2.1)
-    log = bool(tables[0].get("log")) and min(tables[0]["edges"], default=0) > 0
-    edges = np.asarray(tables[0]["edges"], dtype=float)
+    log = bool(tables[0].log) and min(tables[0].edges, default=0) > 0
+    edges = np.asarray(tables[0].edges, dtype=float)
     scale = _to_equal_widths(np.log(edges) if log else edges)
     for data in tables:
-        share = np.asarray(data["share"], dtype=float) * scale
-        look = style.TABLES[data["table"]]
-        axis.stairs(share, edges, label=style.NAMES[data["table"]], linewidth=1.6, **look)
-        if data["table"] == "synthetic":
+        share = np.asarray(data.share, dtype=float) * scale
+        look = style.TABLES[data.table]
+        axis.stairs(share, edges, label=style.NAMES[data.table], linewidth=1.6, **look)
+        if data.table == "synthetic":
             axis.stairs(share, edges, fill=True, color=look["color"], alpha=0.18, linewidth=0)
     if log:
         axis.set_xscale("log")
         style.plain_ticks(axis.xaxis)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("share" if np.all(scale == 1) else "share by width")
-    axis.set_xlabel(style.clipped(tables[0].get("unit") or "value", 40))
+    axis.set_xlabel(style.clipped(tables[0].unit or "value", 40))
     style.legend_of_curves(figure, axis, len(tables))
     return figure
 
@@ -91,15 +91,15 @@ def _to_equal_widths(edges: np.ndarray) -> np.ndarray:
 
 
 def _categories(tables: Sequence[Marginal]) -> Figure:
-    labels = [str(label) for label in tables[0]["labels"]][:_MOST_BARS]
+    labels = [str(label) for label in tables[0].labels][:_MOST_BARS]
     count = max(len(labels), 1)
     figure, (axis,) = style.panels(height=0.75 + count * (0.16 + 0.09 * len(tables)))
     width = 0.8 / len(tables)
     for place, data in enumerate(tables):
-        look = style.TABLES[data["table"]]
+        look = style.TABLES[data.table]
         rows = np.arange(len(labels)) + (place - (len(tables) - 1) / 2) * width
-        share = list(data["share"])[: len(labels)]
-        hatch = None if data["table"] == "synthetic" else "////"
+        share = list(data.share)[: len(labels)]
+        hatch = None if data.table == "synthetic" else "////"
         # hatched as well, since print may have no colours
         axis.barh(
             rows,
@@ -108,7 +108,7 @@ def _categories(tables: Sequence[Marginal]) -> Figure:
             color=look["color"] if hatch is None else "white",
             edgecolor=look["color"],
             hatch=hatch,
-            label=style.NAMES[data["table"]],
+            label=style.NAMES[data.table],
         )
     axis.set_yticks(range(len(labels)), [style.clipped(label, 16) for label in labels])
     axis.set_ylim(len(labels) - 0.4, -0.6)
@@ -123,24 +123,24 @@ def _tick(value: float) -> str:
     return f"{value:.4g}"
 
 
-def plot_distances(detail: Of[Distances]) -> Plot:
+def plot_distances(detail: Detail[Distances]) -> Plot:
     """Draw how far synthetic and held-out records lie from their nearest training record."""
     data = detail.data
-    series = [("synthetic", data["synthetic_to_train"])]
-    if (held_out := data.get("test_to_train")) is not None:
+    series = [("synthetic", data.synthetic_to_train)]
+    if (held_out := data.test_to_train) is not None:
         series.append(("test", held_out))
 
     def draw() -> Figure:
         figure, (axis,) = style.panels(height=2.6)
         for table, share in series:
             label = f"{style.NAMES[table]} to training"
-            axis.stairs(share, data["edges"], label=label, linewidth=1.6, **style.TABLES[table])
+            axis.stairs(share, data.edges, label=label, linewidth=1.6, **style.TABLES[table])
         axis.set_ylim(bottom=0)
-        axis.set(xlabel=f"distance ({data.get('space', 'encoded')})", ylabel="share of records")
+        axis.set(xlabel=f"distance ({data.space})", ylabel="share of records")
         style.legend_of_curves(figure, axis, 2, columns=1)
         return figure
 
-    medians = [f"{style.NAMES[table]} {shown(_median(data['edges'], share))}" for table, share in series]
+    medians = [f"{style.NAMES[table]} {shown(_median(data.edges, share))}" for table, share in series]
     alt = f"Distances to the nearest training record; medians about: {', '.join(medians)}."
     return to_plot(draw, alt, "Distance to the nearest training record", internal=detail.internal)
 

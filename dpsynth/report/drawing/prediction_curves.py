@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.evaluation.records import shown
-from dpsynth.report.details import Calibration, Curve, Of, Roc, any_internal
+from dpsynth.evaluation.details import Calibration, Roc
+from dpsynth.evaluation.records import Detail, any_internal, shown
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
 from dpsynth.studies.life_table import SurvivalCurve
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_roc(details: Sequence[Of[Roc]]) -> Plot:
+def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
     """Draw the receiver operating characteristic of one classifier on held-out records."""
     curves = [detail.data for detail in details]
 
     def draw() -> Figure:
         axes = ("false positive rate", "true positive rate")
-        return _unit_square(curves, [(c["fpr"], c["tpr"]) for c in curves], axes, marker="")
+        return _unit_square(curves, [(c.fpr, c.tpr) for c in curves], axes, marker="")
 
     model = _words(curves[0])
-    said = ", ".join(f"{shown(c['auc'])} trained on {style.NAMES[c['trained_on']]}" for c in curves)
+    said = ", ".join(f"{shown(c.auc)} trained on {style.NAMES[c.trained_on]}" for c in curves)
     alt = f"ROC of the {model} on held-out real records. AUC {said}."
     return to_plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
 
 
-def plot_calibration(details: Sequence[Of[Calibration]]) -> Plot:
+def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
     """Draw observed over predicted risks of one classifier."""
     curves = [detail.data for detail in details]
 
     def draw() -> Figure:
         axes = ("predicted risk", "observed share")
-        return _unit_square(curves, [(c["predicted"], c["observed"]) for c in curves], axes, marker="o")
+        return _unit_square(curves, [(c.predicted, c.observed) for c in curves], axes, marker="o")
 
     model = _words(curves[0])
     alt = f"Calibration of the {model}: observed share of the outcome over the predicted risk. " + " ".join(
-        f"Trained on {style.NAMES[c['trained_on']]}: "
-        + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(c["predicted"], c["observed"], strict=False))
+        f"Trained on {style.NAMES[c.trained_on]}: "
+        + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(c.predicted, c.observed, strict=False))
         + "."
         for c in curves
     )
@@ -53,7 +53,7 @@ def plot_calibration(details: Sequence[Of[Calibration]]) -> Plot:
 
 
 def _unit_square(
-    curves: Sequence[Curve],
+    curves: Sequence[Roc | Calibration],
     points: Sequence[tuple[Sequence[float], Sequence[float]]],
     axes: tuple[str, str],
     marker: str,
@@ -62,7 +62,7 @@ def _unit_square(
     figure, (axis,) = style.panels(height=3.0)
     axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
     for curve, (across, up) in zip(curves, points, strict=True):
-        table = curve["trained_on"]
+        table = curve.trained_on
         label = f"trained on {style.NAMES[table]}"
         axis.plot(across, up, label=label, marker=marker, markersize=4, **style.TABLES[table])
     axis.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
@@ -71,8 +71,8 @@ def _unit_square(
     return figure
 
 
-def _words(curve: Curve) -> str:
-    return str(curve["model"]).replace("_", " ")
+def _words(curve: Roc | Calibration) -> str:
+    return curve.model.replace("_", " ")
 
 
 def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from dpsynth.evaluation.details import SingleColumnRow, SingleColumns, Tails, TailsRow
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.details import SINGLE_COLUMNS, TAILS, Estimate, SingleColumnRow, TailsRow
+from dpsynth.evaluation.similarity.tails import Percentile
 from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Sentence, number, paragraph
 from dpsynth.report.page.tables import OF_COLUMN, measure_grid, measures_of
 from dpsynth.report.verdicts import columns
@@ -22,8 +24,8 @@ Rule = Callable[[Evaluation], Iterable[Verdict]]
 def column_blocks(evaluation: Evaluation) -> list[Block]:
     """Return the tables of single columns under a heading; empty where nothing was measured."""
     plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
-    tails = [row for detail in TAILS.of(evaluation) for row in detail.data["rows"]]
-    single = [row for detail in SINGLE_COLUMNS.of(evaluation) for row in detail.data["rows"]]
+    tails = [row for detail in evaluation.of(Tails) for row in detail.data.rows]
+    single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
     grids = [
         _tails(tails, _well(evaluation, columns.tails)),
         _masses(tails, _well(evaluation, columns.point_masses)),
@@ -61,20 +63,17 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
 
 def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
     cells = []
-    for row in sorted(rows, key=lambda row: -row["surely"]):
-        if row["spread"] is None:
+    for row in sorted(rows, key=lambda row: -row.surely):
+        if row.spread is None:
             continue
-        unit = f" ({row['unit']})" if row["unit"] else ""
-        held_out = (row["spread_baseline"], row["low_baseline"], row["high_baseline"])
+        unit = f" ({row.unit})" if row.unit else ""
+        held_out = (row.spread_baseline, row.low_baseline, row.high_baseline)
         cells.append(
             (
-                Cell(f"{row['column']}{unit}"),
-                _change(row["deviation_real"], row["deviation_synthetic"]),
-                _estimate(row["spread"], 2),
-                _change(row["low"]["real"], row["low"]["synthetic"]),
-                _estimate(row["low"]["error"], 2),
-                _change(row["high"]["real"], row["high"]["synthetic"]),
-                _estimate(row["high"]["error"], 2),
+                Cell(f"{row.column}{unit}"),
+                _change(row.deviation_real, row.deviation_synthetic),
+                _estimate(row.spread, 2),
+                *(cell for end in (row.low, row.high) if end for cell in _percentile(end)),
                 # adding 0 turns -0.00 into 0.00
                 number(", ".join(f"{round(value, 2) + 0.0:.2f}" for value in held_out if value is not None)),
                 Cell("", internal=True),
@@ -98,15 +97,15 @@ def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
 
 
 def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
-    masses = [(row["column"], mass) for row in rows for mass in row["masses"]]
-    masses.sort(key=lambda entry: -abs(entry[1]["difference"]["value"]))
+    masses = [(row.column, mass) for row in rows for mass in row.masses]
+    masses.sort(key=lambda entry: -abs(entry[1].difference.value))
     cells = tuple(
         (
             Cell(name),
-            Cell(str(mass["value"])),
-            _share(mass["real"]),
-            _share(mass["synthetic"]),
-            _estimate(mass["difference"]),
+            Cell(str(mass.value)),
+            _share(mass.real),
+            _share(mass.synthetic),
+            _estimate(mass.difference),
             Cell("", internal=True),
         )
         for name, mass in masses
@@ -119,19 +118,23 @@ def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
 def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
     cells = tuple(
         (
-            Cell(row["column"]),
-            _estimate(row["auc"]),
-            _share(row["last_digits"]),
-            _share(row["baseline"]),
+            Cell(row.column),
+            _estimate(row.auc),
+            _share(row.last_digits),
+            _share(row.baseline),
             Cell("", internal=True),
         )
-        for row in sorted(rows, key=lambda row: -row["auc"]["value"])
+        for row in sorted(rows, key=lambda row: -row.auc.value)
     )
     header = ("column", "single_column_auc", "of its last digits alone", "held out", "status")
     return Grid("Synthetic told from real records by one column alone", header, cells, folded)
 
 
-def _change(real: float, synthetic: float) -> Cell:
+def _percentile(end: Percentile) -> tuple[Cell, Cell]:
+    return _change(end.real, end.synthetic), number("") if end.error is None else _estimate(end.error, 2)
+
+
+def _change(real: float | None, synthetic: float | None) -> Cell:
     return number(f"{in_words(real)} → {in_words(synthetic)}")
 
 
@@ -140,6 +143,6 @@ def _share(value: float | None) -> Cell:
 
 
 def _estimate(estimate: Estimate, digits: int = 3) -> Cell:
-    ends = (estimate["value"], estimate["lower"], estimate["upper"])
+    ends = (estimate.value, estimate.lower, estimate.upper)
     value, lower, upper = (f"{end:.{digits}f}" for end in ends)
     return number(f"{value} ({lower} to {upper})")

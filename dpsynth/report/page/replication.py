@@ -6,8 +6,8 @@ them, or a regression fitted to the synthetic table, with real records is intern
 
 from __future__ import annotations
 
-from dpsynth.evaluation.records import shown
-from dpsynth.report.details import EFFECTS, Comparison, DeclaredEffect, EffectRow, Effects, Of
+from dpsynth.evaluation.details import Comparison, DeclaredEffect, Effects
+from dpsynth.evaluation.records import Detail, shown
 from dpsynth.report.drawing.forest import in_words, plot_effects, plot_estimates
 from dpsynth.report.drawing.prediction_curves import plot_survival
 from dpsynth.report.page.blocks import (
@@ -36,7 +36,7 @@ def section(report: RunReport) -> Section | None:
     evaluation = report.measured
     measures = measures_of(evaluation, "replication")
     compared: list[Block] = []
-    for detail in EFFECTS.of(evaluation):
+    for detail in evaluation.of(Effects):
         compared += _compared(detail)
     compared += measure_tables(measures) + column_tables(measures, "Replication")
     declared = _declared(report)
@@ -93,15 +93,15 @@ def _survival(estimates: Estimates, internal: bool) -> list[Block]:
     ]
 
 
-def _compared(detail: Of[Effects]) -> list[Block]:
-    data, told = detail.data, detail.data["rows"]
-    name = f"{data['model'].capitalize()} regression of {data['outcome']}"
-    study = data.get("study")
+def _compared(detail: Detail[Effects]) -> list[Block]:
+    data, told = detail.data, detail.data.rows
+    name = f"{data.model.capitalize()} regression of {data.outcome}"
+    study = data.study
     title = name if study is None else f"{name}, declared as {study}"
-    fitted = f"Fitted to {data['n_real']} real and {data['n_synthetic']} synthetic records."
-    note = Sentence(f"{fitted} {data.get('note', '')}".strip(), detail.internal)
+    fitted = f"Fitted to {data.n_real} real and {data.n_synthetic} synthetic records."
+    note = Sentence(f"{fitted} {data.note}".strip(), detail.internal)
     blocks: list[Block] = [Heading(title), paragraph(note)]
-    if not any(row["real"] or row["synthetic"] or row.get("declared") for row in told):
+    if not any(row.real or row.synthetic or row.declared for row in told):
         return blocks  # the note says why; a table of nothing adds nothing
     blocks.append(Plots((plot_effects(detail),)))
     caption = f"{name}: effects with intervals ({detail.name})"
@@ -110,41 +110,41 @@ def _compared(detail: Of[Effects]) -> list[Block]:
     return [*blocks, *_three_sides(detail, caption, f"{name}: agreement with real records ({detail.name})")]
 
 
-def _two_sides(detail: Of[Effects], caption: str) -> Grid:
-    measure = detail.data["measure"]
+def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
+    measure = detail.data.measure
     header = ("term", f"real {measure}", f"synthetic {measure}", "same sign", "overlap",
               "standardised difference", "status")  # fmt: skip
     cells = tuple(
         (
-            Cell(row["term"]),
-            number(in_words(row["real"])),
-            number(in_words(row["synthetic"])),
+            Cell(row.term),
+            number(in_words(row.real)),
+            number(in_words(row.synthetic)),
             *_agreement(row),
             Cell("", internal=detail.internal),
         )
-        for row in detail.data["rows"]
+        for row in detail.data.rows
     )
     return Grid(caption, header, cells, folded=len(cells) > _MOST)
 
 
-def _three_sides(detail: Of[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
+def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
     """Two tables, since one of all numbers is wider than paper."""
-    measure, told = detail.data["measure"], detail.data["rows"]
+    measure, told = detail.data.measure, detail.data.rows
     effects = tuple(
         (
-            Cell(row["term"]),
-            number(in_words(row["real"])),
-            number(in_words(row.get("declared"))),
-            number(in_words(row["synthetic"])),
+            Cell(row.term),
+            number(in_words(row.real)),
+            number(in_words(row.declared)),
+            number(in_words(row.synthetic)),
             Cell("", internal=detail.internal),
         )
         for row in told
     )
     compared = tuple(
         (
-            Cell(row["term"]),
-            *_agreement(row.get("declared")),
-            Cell(_held(row.get("declared"))),
+            Cell(row.term),
+            *_agreement(row.declared),
+            Cell(_held(row.declared)),
             *_agreement(row),
             Cell("", internal=detail.internal),
         )
@@ -173,19 +173,19 @@ def _three_sides(detail: Of[Effects], sizes: str, agreement: str) -> tuple[Grid,
     )
 
 
-def _agreement(side: Comparison | EffectRow | None) -> tuple[Cell, Cell, Cell]:
+def _agreement(side: Comparison | None) -> tuple[Cell, Cell, Cell]:
     """Same sign, overlap and standardised difference of one side against the real one."""
     if side is None:
         return Cell("n/a"), number("n/a"), number("n/a")
     return (
-        Cell(_yes_no(side["same_sign"])),
-        number(shown(side["overlap"])),
-        number(shown(side["standardised_difference"])),
+        Cell(_yes_no(side.same_sign)),
+        number(shown(side.overlap)),
+        number(shown(side.standardised_difference)),
     )
 
 
 def _held(private: DeclaredEffect | None) -> str:
-    return _yes_no(None if private is None else private.get("holds_real"))
+    return _yes_no(None if private is None else private.holds_real)
 
 
 def _yes_no(answer: bool | None) -> str:

@@ -6,16 +6,17 @@ The section on closeness: nearest neighbours, and attacks that ask whether the t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.details import ASSOCIATION, DISTANCES, MARGINAL, Associations, Marginal, Of, any_internal
+from dpsynth.evaluation.details import Associations, Distances, Marginal
+from dpsynth.evaluation.records import Detail, Evaluation, Measure, any_internal
 from dpsynth.report.drawing.heat_map import MOST_NAMES, plot_matrix
 from dpsynth.report.drawing.histograms import plot_distances, plot_marginals
 from dpsynth.report.drawing.intervals import plot_intervals
 from dpsynth.report.drawing.svg import Plot
 from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Plots, Section, Sentence, paragraph
 from dpsynth.report.page.columns import column_blocks
-from dpsynth.report.page.tables import OF_COLUMN, column_tables, measure_tables, measures_of
+from dpsynth.report.page.tables import OF_COLUMN, by, column_tables, measure_tables, measures_of
 
 _ATTACKS = {
     "membership_auc": "attack by distance",
@@ -39,7 +40,7 @@ def closeness_section(evaluation: Evaluation) -> Section | None:
         rows = [(_label(measure.name), "synthetic", measure) for measure in chosen]
         if any(measure.value is not None for measure in chosen):
             drawn.append(plot_intervals(rows, what=words, caption=caption, reference=0.5, axis_label=label))
-    drawn += [plot_distances(detail) for detail in DISTANCES.of(evaluation) if detail.data["edges"]]
+    drawn += [plot_distances(detail) for detail in evaluation.of(Distances) if detail.data.edges]
     blocks: list[Block] = [Plots(tuple(drawn))] if drawn else []
     blocks += measure_tables(measures) + column_tables(measures, "Closeness")
     if not blocks:
@@ -78,7 +79,7 @@ def section(evaluation: Evaluation) -> Section | None:
     blocks += column_tables(measures, "Resemblance")
     if not blocks:
         return None
-    both = any(m.internal for m in measures) or any_internal(MARGINAL.of(evaluation))
+    both = any(m.internal for m in measures) or any_internal(evaluation.of(Marginal))
     intro = "Distributions of single columns and associations of pairs" + (
         ", synthetic beside real." if both else " in the synthetic table."
     )
@@ -95,13 +96,13 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
         and match["name"] == "tvd"
     }
     drawn: list[tuple[float, Plot]] = []
-    for details in MARGINAL.by(evaluation, "column"):
-        by_table = {d.data["table"]: d for d in reversed(details)}
+    for details in by(evaluation.of(Marginal), "column"):
+        by_table = {d.data.table: d for d in reversed(details)}
         real = by_table.get("train", by_table.get("test"))
-        pair = [d for d in (by_table.get("synthetic"), real) if d is not None and d.data["share"]]
+        pair = [d for d in (by_table.get("synthetic"), real) if d is not None and d.data.share]
         pair = [d for d in pair if _bins(d.data) == _bins(pair[0].data)]
         if pair:
-            drawn.append((-distance.get(pair[0].data["column"], 0.0), plot_marginals(pair)))
+            drawn.append((-distance.get(pair[0].data.column, 0.0), plot_marginals(pair)))
     if not drawn:
         return []
     if distance:
@@ -117,12 +118,12 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
 
 
 def _bins(data: Marginal) -> Sequence[object] | None:
-    return data.get("edges") or data.get("labels")
+    return data.edges or data.labels
 
 
 def _associations(evaluation: Evaluation) -> list[Block]:
-    known = (d for d in ASSOCIATION.of(evaluation) if d.data["columns"] and d.data["matrix"])
-    details: dict[str, Of[Associations]] = {detail.data["table"]: detail for detail in known}
+    known = (d for d in evaluation.of(Associations) if d.data.columns and d.data.matrix)
+    details: dict[str, Detail[Associations]] = {detail.data.table: detail for detail in known}
     if not details:
         return []
     plots: list[Plot] = []
@@ -132,7 +133,7 @@ def _associations(evaluation: Evaluation) -> list[Block]:
             plots.append(_heat_map(detail.data, what, words, internal=detail.internal))
     if "synthetic" in details and "train" in details:
         synthetic, real = details["synthetic"].data, details["train"].data
-        if synthetic["columns"] == real["columns"]:
+        if synthetic.columns == real.columns:
             what = "Difference of the associations, synthetic minus real"
             caption = "Difference: synthetic minus real"
             plots.append(_heat_map(_difference(synthetic, real), what, caption, internal=True, signed=True))
@@ -144,7 +145,7 @@ def _associations(evaluation: Evaluation) -> list[Block]:
         ),
         Plots(tuple(plots)),
     ]
-    columns = next(iter(details.values())).data["columns"]
+    columns = next(iter(details.values())).data.columns
     if len(columns) > MOST_NAMES:
         key = tuple((Cell(str(place)), Cell(name)) for place, name in enumerate(columns, start=1))
         blocks.append(Grid("Columns of the heat maps by number", ("number", "column"), key, folded=True))
@@ -152,13 +153,14 @@ def _associations(evaluation: Evaluation) -> list[Block]:
 
 
 def _heat_map(data: Associations, what: str, caption: str, *, internal: bool, signed: bool = False) -> Plot:
-    matrix = data["matrix"] or ()
-    return plot_matrix(matrix, data["columns"], what=what, caption=caption, internal=internal, signed=signed)
+    return plot_matrix(
+        data.matrix, data.columns, what=what, caption=caption, internal=internal, signed=signed
+    )
 
 
 def _difference(synthetic: Associations, real: Associations) -> Associations:
     matrix = [
         [None if a is None or b is None else a - b for a, b in zip(*rows, strict=True)]
-        for rows in zip(synthetic["matrix"] or (), real["matrix"] or (), strict=True)
+        for rows in zip(synthetic.matrix, real.matrix, strict=True)
     ]
-    return {**synthetic, "matrix": matrix}
+    return replace(synthetic, matrix=matrix)

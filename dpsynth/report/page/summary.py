@@ -13,9 +13,9 @@ from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import points_more_probable, right_at_most
 from dpsynth.accounting.ledger.guarantee import UNIT, round_up
 from dpsynth.accounting.profile import Profile
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.details import Effects, FinerThanDeclared
+from dpsynth.evaluation.records import Evaluation, any_internal
 from dpsynth.evaluation.subsample import sampled
-from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered
 from dpsynth.report.run_report import RunReport
@@ -227,12 +227,12 @@ def _declared(report: RunReport) -> list[Sentence]:
 
 def _effects(evaluation: Evaluation) -> list[Sentence]:
     sentences = []
-    for detail in EFFECTS.of(evaluation):
-        sides = [side for row in detail.data["rows"] if (side := judged(row, detail.data)) is not None]
-        signs = [side["same_sign"] for side in sides if side["same_sign"] is not None]
+    for detail in evaluation.of(Effects):
+        sides = [side for row in detail.data.rows if (side := judged(row, detail.data)) is not None]
+        signs = [side.same_sign for side in sides if side.same_sign is not None]
         if signs:
-            study = detail.data.get("study")
-            found = f"A {detail.data['model']} regression of {detail.data['outcome']} finds"
+            study = detail.data.study
+            found = f"A {detail.data.model} regression of {detail.data.outcome} finds"
             if study is not None:
                 found = f"The private estimates of the declared study {study} have"
             text = (
@@ -256,7 +256,7 @@ def _distributions(evaluation: Evaluation) -> list[Sentence]:
 
 def _rounded(evaluation: Evaluation) -> list[Sentence]:
     """Which columns of the real files hold digits beyond the declared steps; no fault of any table."""
-    real = [detail for detail in FINER.of(evaluation) if not detail.name.endswith(".synthetic")]
+    real = [detail for detail in evaluation.of(FinerThanDeclared) if not detail.name.endswith(".synthetic")]
     if not real:
         return []
     text = (

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from dpsynth.evaluation.records import Evaluation, Measure, shown, shown_interval, shown_with_interval
+from dpsynth.evaluation.records import (
+    Detail,
+    Evaluation,
+    Measure,
+    Record,
+    shown,
+    shown_interval,
+    shown_with_interval,
+)
 from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Sentence, number
 
 #: a measure of one column, such as ``tvd[age]``
@@ -43,6 +51,14 @@ def home(group: str) -> str | None:
 def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
     """Return the measures of one section, in order."""
     return [measure for measure in evaluation.measures if home(measure.group) == name]
+
+
+def by(details: Iterable[Detail[Record]], name: str) -> list[list[Detail[Record]]]:
+    """Return details with those of one column, or of one model, together."""
+    groups: dict[object, list[Detail[Record]]] = {}
+    for detail in details:
+        groups.setdefault(getattr(detail.data, name), []).append(detail)
+    return list(groups.values())
 
 
 def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dpsynth.evaluation.details import Calibration, Roc
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.details import CALIBRATION, ROC
 from dpsynth.report.drawing.intervals import plot_intervals
 from dpsynth.report.drawing.prediction_curves import plot_calibration, plot_roc
 from dpsynth.report.page.blocks import Block, Heading, Plots, Section, paragraph
-from dpsynth.report.page.tables import column_tables, measure_tables, measures_of
+from dpsynth.report.page.tables import by, column_tables, measure_tables, measures_of
 
 
 def section(evaluation: Evaluation) -> Section | None:
@@ -23,9 +23,9 @@ def section(evaluation: Evaluation) -> Section | None:
             caption = f"{label} on held-out real records; the line is blind guessing"
             plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
             blocks.append(Plots((plot,)))
-    rocs = tuple(map(plot_roc, ROC.by(evaluation, "model")))
+    rocs = tuple(map(plot_roc, by(evaluation.of(Roc), "model")))
     blocks += [Heading("Receiver operating characteristic"), Plots(rocs)] if rocs else []
-    calibrations = tuple(map(plot_calibration, CALIBRATION.by(evaluation, "model")))
+    calibrations = tuple(map(plot_calibration, by(evaluation.of(Calibration), "model")))
     blocks += [Heading("Calibration"), Plots(calibrations)] if calibrations else []
     blocks += measure_tables(scores) + column_tables(scores, "Utility")
     if not blocks:

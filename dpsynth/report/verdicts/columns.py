@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dpsynth.checks import few, together
-from dpsynth.evaluation.records import Evaluation, shown
-from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.details import (
-    FINER,
-    MISSING_CELLS,
-    OUTSIDE,
-    SINGLE_COLUMNS,
-    TAILS,
-    Estimate,
-    FinerRow,
-    Of,
-    Rows,
+from dpsynth.evaluation.details import (
+    FinerThanDeclared,
+    MissingCells,
+    OutsideBounds,
     SingleColumnRow,
+    SingleColumns,
+    Tails,
     TailsRow,
 )
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.records import Detail, Evaluation, shown
+from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.verdicts.verdict import Severity, Verdict
 
 #: part of a column's values outside its declared bounds that is worth a sentence
@@ -40,13 +37,13 @@ _BY_DIGITS = 0.7
 
 def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do the declared bounds cut the real table, so that no other measure can see what was lost?"""
-    for detail in OUTSIDE.of(evaluation):
-        rows = [row for row in detail.data["rows"] if row["values"] > _CUT * row["of"]]
+    for detail in evaluation.of(OutsideBounds):
+        rows = [row for row in detail.data.rows if row.values > _CUT * row.of]
         if rows and detail.name.endswith(".train"):
             named = [
-                f"{row['values']:,} of {row['of']:,} values of {row['column']} lie outside "
-                f"{row['lower']:g} to {row['upper']:g}"
-                for row in sorted(rows, key=lambda row: -row["values"] / row["of"])
+                f"{row.values:,} of {row.of:,} values of {row.column} lie outside "
+                f"{row.lower:g} to {row.upper:g}"
+                for row in sorted(rows, key=lambda row: -row.values / row.of)
             ]
             sentence = (
                 f"The schema's bounds cut the real table: {_first(named)}. They were clipped before fitting "
@@ -57,15 +54,15 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def tails(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the standard deviations and the extreme values of numbers those of the real table?"""
-    for detail in TAILS.of(evaluation):
-        numeric = [(row, spread) for row in detail.data["rows"] if (spread := row["spread"]) is not None]
-        beyond = sorted((row for row, _ in numeric if row["surely"] > 1.0), key=lambda row: -row["surely"])
+    for detail in evaluation.of(Tails):
+        numeric = [(row, spread) for row in detail.data.rows if (spread := row.spread) is not None]
+        beyond = sorted((row for row, _ in numeric if row.surely > 1.0), key=lambda row: -row.surely)
         if beyond:
             sentence = (
                 f"Extreme values are not to be trusted in {len(beyond)} of {len(numeric)} numeric columns: "
                 f"{_first([_worst_error(row) for row in beyond])}."
             )
-            yield Verdict("tails", _severity(beyond[0]["surely"]), sentence, (detail.name,), detail.internal)
+            yield Verdict("tails", _severity(beyond[0].surely), sentence, (detail.name,), detail.internal)
         elif numeric and all(_within(row, spread) for row, spread in numeric):
             sentence = "Standard deviations and extreme values of numbers are nearly those of the real table."
             yield Verdict("tails_hold", "good", sentence, (detail.name,), detail.internal)
@@ -77,60 +74,67 @@ def _severity(surely: float) -> Severity:
 
 def _worst_error(row: TailsRow) -> str:
     """What is wrong with a column: a percentile, which says more, or its standard deviation."""
-    unit = f" {row['unit']}" if row["unit"] else ""
-    ends = (("below", row["low"]), ("above", row["high"]))
-    where, worst = max(ends, key=lambda end: abs(end[1]["error"]["value"]))
-    if abs(worst["error"]["value"]) > PERCENTILE_AIM:
-        synthetic, real = number(worst["synthetic"]), number(worst["real"])
+    unit = f" {row.unit}" if row.unit else ""
+    ends = (("below", row.low), ("above", row.high))
+    size, where, worst = max(
+        (
+            (abs(end.error.value), where, end)
+            for where, end in ends
+            if end is not None and end.error is not None
+        ),
+        key=lambda found: found[0],
+    )
+    if size > PERCENTILE_AIM:
+        synthetic, real = number(worst.synthetic), number(worst.real)
         return (
-            f"{row['column']}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
+            f"{row.column}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
             f"{where} {real}"
         )
-    synthetic, real = number(row["deviation_synthetic"]), number(row["deviation_real"])
-    return f"{row['column']}: the standard deviation is {synthetic}{unit}; in the real table {real}"
+    synthetic, real = number(row.deviation_synthetic), number(row.deviation_real)
+    return f"{row.column}: the standard deviation is {synthetic}{unit}; in the real table {real}"
 
 
 def _within(row: TailsRow, spread: Estimate) -> bool:
-    errors = (row["low"]["error"]["value"], row["high"]["error"]["value"])
-    close = SPREAD_AIM[0] <= spread["value"] <= SPREAD_AIM[1]
-    return close and all(abs(error) < PERCENTILE_AIM for error in errors)
+    errors = [end.error for end in (row.low, row.high) if end is not None and end.error is not None]
+    close = SPREAD_AIM[0] <= spread.value <= SPREAD_AIM[1]
+    return close and all(abs(error.value) < PERCENTILE_AIM for error in errors)
 
 
 def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do values that hold many records hold as many in the synthetic table?"""
-    for detail in TAILS.of(evaluation):
+    for detail in evaluation.of(Tails):
         # of a column only the worst is told
         worst = [
-            (row["column"], max(row["masses"], key=lambda mass: mass["surely"]))
-            for row in detail.data["rows"]
-            if row["masses"]
+            (row.column, max(row.masses, key=lambda mass: mass.surely))
+            for row in detail.data.rows
+            if row.masses
         ]
         beyond = sorted(
-            (entry for entry in worst if entry[1]["surely"] > 1.0), key=lambda entry: -entry[1]["surely"]
+            (entry for entry in worst if entry[1].surely > 1.0), key=lambda entry: -entry[1].surely
         )
         if beyond:
             said = [
-                f"{name}: {100 * mass['synthetic']:.0f} of 100 records are exactly {mass['value']}; in the "
-                f"real table {100 * mass['real']:.0f}"
+                f"{name}: {100 * mass.synthetic:.0f} of 100 records are exactly {mass.value}; in the "
+                f"real table {100 * mass.real:.0f}"
                 for name, mass in beyond
             ]
             sentence = f"Frequent values are lost or made up: {_first(said)}."
-            severity = _severity(beyond[0][1]["surely"])
+            severity = _severity(beyond[0][1].surely)
             yield Verdict("point_masses", severity, sentence, (detail.name,), detail.internal)
 
 
 def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are values missing together as in the real table?"""
-    for detail in MISSING_CELLS.of(evaluation):
-        ratio = detail.data["ratio"]
-        if SPREAD_AIM[0] <= ratio["upper"] and ratio["lower"] <= SPREAD_AIM[1]:
+    for detail in evaluation.of(MissingCells):
+        ratio = detail.data.ratio
+        if SPREAD_AIM[0] <= ratio.upper and ratio.lower <= SPREAD_AIM[1]:
             continue
         start = (
             "Values that are missing together in real records are missing apart in synthetic ones"
-            if ratio["upper"] < SPREAD_AIM[0]
+            if ratio.upper < SPREAD_AIM[0]
             else "Missing values gather in too few synthetic records"
         )
-        synthetic, real = number(detail.data["synthetic"]), number(detail.data["train"])
+        synthetic, real = number(detail.data.synthetic), number(detail.data.train)
         sentence = (
             f"{start}: the number of missing cells a record has a standard deviation of {synthetic}; in the "
             f"real table {real}."
@@ -140,30 +144,30 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
     """Which columns give synthetic records away by themselves?"""
-    for detail in SINGLE_COLUMNS.of(evaluation):
-        rows = [row for row in detail.data["rows"] if row["beyond_chance"] and row["auc"]["value"] > ALONE]
+    for detail in evaluation.of(SingleColumns):
+        rows = [row for row in detail.data.rows if row.beyond_chance and row.auc.value > ALONE]
         if not rows:
             continue
-        rows.sort(key=lambda row: -row["auc"]["value"])
-        digits = [row["column"] for row in rows if _by_digits(row)]
-        named = [f"{row['column']} ({row['auc']['value']:.2f})" for row in rows]
+        rows.sort(key=lambda row: -row.auc.value)
+        digits = [row.column for row in rows if _by_digits(row)]
+        named = [f"{row.column} ({row.auc.value:.2f})" for row in rows]
         some = "one column alone tells" if len(rows) == 1 else f"{len(rows)} columns, each by itself, tell"
         sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {few(named)}"
         if digits:
             habits = "last digits (real values sit on tens, fives or halves, say)"
             sentence += f"; {together(digits)} mostly by {habits}"
-        severity: Severity = "bad" if max(row["auc"]["lower"] for row in rows) > OBVIOUS else "caution"
+        severity: Severity = "bad" if max(row.auc.lower for row in rows) > OBVIOUS else "caution"
         yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
 
 
 def _by_digits(row: SingleColumnRow) -> bool:
-    digits = row["last_digits"]
-    return digits is not None and digits - 0.5 > _BY_DIGITS * (row["auc"]["value"] - 0.5)
+    digits = row.last_digits
+    return digits is not None and digits - 0.5 > _BY_DIGITS * (row.auc.value - 0.5)
 
 
 def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
-    for detail in FINER.of(evaluation):
+    for detail in evaluation.of(FinerThanDeclared):
         if detail.name.endswith(".synthetic"):
             columns = "; ".join(between_steps([detail]))
             sentence = (
@@ -173,13 +177,13 @@ def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
             yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
 
 
-def between_steps(tables: Sequence[Of[Rows[FinerRow]]]) -> list[str]:
+def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
     """Columns with the numbers of their values between steps, in all tables together, most first."""
     totals: dict[str, int] = {}
     steps: dict[str, str] = {}
-    for row in (row for detail in tables for row in detail.data["rows"]):
-        totals[row["column"]] = totals.get(row["column"], 0) + row["values"]
-        steps[row["column"]] = f"{row['step']:g}" + (f" {row['unit']}" if row["unit"] else "")
+    for row in (row for detail in tables for row in detail.data.rows):
+        totals[row.column] = totals.get(row.column, 0) + row.values
+        steps[row.column] = f"{row.step:g}" + (f" {row.unit}" if row.unit else "")
     order = sorted(totals, key=lambda name: -totals[name])
     said = [f"{shown(totals[name])} values of {name}, in steps of {steps[name]}" for name in order]
     more = len(said) - _NAMED
@@ -187,7 +191,7 @@ def between_steps(tables: Sequence[Of[Rows[FinerRow]]]) -> list[str]:
     return [*said[:_NAMED], f"and of {columns}"] if more > 0 else said
 
 
-def number(value: float) -> str:
+def number(value: float | None) -> str:
     """A value of a column as sentences have it: three significant digits, no exponent where it can be.
 
     Examples
@@ -195,6 +199,8 @@ def number(value: float) -> str:
     >>> number(11.873), number(0.0123), number(180.0), number(12345.6)
     ('11.9', '0.0123', '180', '12,346')
     """
+    if value is None:
+        return "n/a"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 

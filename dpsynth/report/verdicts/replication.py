@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.details import EFFECTS, Comparison, Effect, EffectRow, Effects, Of
+from dpsynth.evaluation.details import Comparison, Effect, EffectRow, Effects
+from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.report.studies import widened
 from dpsynth.report.verdicts.verdict import Severity, Verdict
 from dpsynth.studies.estimates import Estimates
@@ -27,21 +27,21 @@ def effects(evaluation: Evaluation) -> Iterator[Verdict]:
     if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
         sentence = "No study was replicated: none was named, and none fits the outcome by itself."
         yield Verdict("no_study", "caution", sentence, (), True)
-    for detail in EFFECTS.of(evaluation):
+    for detail in evaluation.of(Effects):
         yield _replicated(detail)
 
 
-def _replicated(detail: Of[Effects]) -> Verdict:
-    none = 0.0 if detail.data["measure"] == "difference" else 1.0
+def _replicated(detail: Detail[Effects]) -> Verdict:
+    none = 0.0 if detail.data.measure == "difference" else 1.0
     rows = [
-        (row["real"], side)
-        for row in detail.data["rows"]
-        if (side := judged(row, detail.data)) is not None and side["same_sign"] is not None
+        (row.real, side)
+        for row in detail.data.rows
+        if (side := judged(row, detail.data)) is not None and side.same_sign is not None
     ]
     clear = [side for real, side in rows if _excludes(real, none)]
-    study, where = f"{detail.data['model']} model of {detail.data['outcome']}", "synthetic ones"
-    if "study" in detail.data:
-        study, where = f"{study} declared as {detail.data['study']}", "its private estimates"
+    study, where = f"{detail.data.model} model of {detail.data.outcome}", "synthetic ones"
+    if detail.data.study is not None:
+        study, where = f"{study} declared as {detail.data.study}", "its private estimates"
     if not rows:
         return _no_comparison(detail, study)
     if not clear:
@@ -50,9 +50,9 @@ def _replicated(detail: Of[Effects]) -> Verdict:
             f"be found again in {where}."
         )
         return Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
-    same = sum(bool(side["same_sign"]) for side in clear)
-    overlaps = [max(0.0, side["overlap"]) for side in clear if side["overlap"] is not None]
-    fitted = ", fitted with a prior because outcomes separate" if detail.data.get("separated") else ""
+    same = sum(bool(side.same_sign) for side in clear)
+    overlaps = [max(0.0, side.overlap) for side in clear if side.overlap is not None]
+    fitted = ", fitted with a prior because outcomes separate" if detail.data.separated else ""
     sentence = (
         f"Of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records, in the {study}{fitted}, "
         f"{same} {'has' if same == 1 else 'have'} the same sign in {where}"
@@ -66,7 +66,7 @@ def _replicated(detail: Of[Effects]) -> Verdict:
         sentence += ": the direction holds, the size does not"
     agree = share >= SAME_SIGN and same_size
     severity: Severity = "good" if agree else "caution" if share > 0.5 else "bad"
-    if severity == "bad" and "study" in detail.data and not _turned(detail.data, none):
+    if severity == "bad" and detail.data.study is not None and not _turned(detail.data, none):
         # an interval that leaves the sign open misleads nobody
         severity, sentence = "caution", f"{sentence}; where the sign differs, the interval leaves it open"
     code = "effects_agree" if agree else "effects_differ"
@@ -76,19 +76,19 @@ def _replicated(detail: Of[Effects]) -> Verdict:
 def _turned(data: Effects, none: float) -> bool:
     """Whether a private interval excludes the sign that is clear in the real records."""
     return any(
-        private["same_sign"] is False and _excludes(private, none) and _excludes(row["real"], none)
-        for row in data["rows"]
-        if (private := row.get("declared")) is not None
+        private.same_sign is False and _excludes(private, none) and _excludes(row.real, none)
+        for row in data.rows
+        if (private := row.declared) is not None
     )
 
 
-def _no_comparison(detail: Of[Effects], study: str) -> Verdict:
+def _no_comparison(detail: Detail[Effects], study: str) -> Verdict:
     """Say why nothing could be compared; it is bad where only the synthetic table is to blame."""
-    problems = detail.data.get("problems", {})
-    if "study" in detail.data:  # the synthetic table has no part in the private estimates
+    problems = detail.data.problems
+    if detail.data.study is not None:  # the synthetic table has no part in the private estimates
         problems = {table: problem for table, problem in problems.items() if table == "real"}
     told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
-    sides = "both sides" if "study" in detail.data else "both tables"
+    sides = "both sides" if detail.data.study is not None else "both tables"
     why = "; ".join(told_why) or f"no term can be told from {sides}"
     severity: Severity = "bad" if set(problems) == {"synthetic"} else "caution"
     sentence = f"Whether a study comes out the same could not be computed, with the {study}: {why}."
@@ -122,9 +122,9 @@ def _clear(estimates: Estimates, internal: bool) -> Verdict:
 
 def judged(row: EffectRow, data: Effects) -> Comparison | None:
     """What of a row is judged: the private estimate of a declared study, else the synthetic table's."""
-    return row.get("declared") if "study" in data else row
+    return row if data.study is None else row.declared
 
 
 def _excludes(effect: Effect | None, none: float) -> bool:
     """Whether the interval of an effect excludes "no effect"."""
-    return effect is not None and (effect["lower"] > none or effect["upper"] < none)
+    return effect is not None and (effect.lower > none or effect.upper < none)

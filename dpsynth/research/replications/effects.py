@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
+from dpsynth.evaluation.details import Effect, Effects
 from dpsynth.evaluation.replication.contrasts import interval_overlap
-from dpsynth.report.details import Effect, Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.selected_tables import NOT_PRIVATE
@@ -51,7 +51,7 @@ class Regression:
     @property
     def ratio(self) -> bool:
         """Whether effects are ratios, so that none is 1."""
-        return self.told["measure"] != "difference"
+        return self.told.measure != "difference"
 
     def conclusion(self, told: Effect) -> Conclusion:
         """What an interval says.
@@ -59,7 +59,7 @@ class Regression:
         It lies above or below no effect, or holds it.
         """
         none = 1.0 if self.ratio else 0.0
-        return "above" if told["lower"] > none else "below" if told["upper"] < none else "none"
+        return "above" if told.lower > none else "below" if told.upper < none else "none"
 
     def additive(self, value: float) -> float:
         """On the scale on which intervals are symmetric."""
@@ -69,9 +69,7 @@ class Regression:
 
     def overlap(self, told: Effect, real: Effect) -> float | None:
         """Karr's overlap of two intervals."""
-        first, second = (
-            (self.additive(each["lower"]), self.additive(each["upper"])) for each in (told, real)
-        )
+        first, second = ((self.additive(each.lower), self.additive(each.upper)) for each in (told, real))
         return interval_overlap(first, second)
 
 
@@ -83,9 +81,8 @@ def regressions(results: Results) -> tuple[Regression, ...]:
     details = trials[0].sets[0].effects
     labels = [study.label for study in results.protocol.studies]
     found = []
-    for number, (label, detail) in enumerate(zip(labels, details, strict=True)):
-        told = cast(Effects, detail)
-        real = {row["term"]: _defined(row.get("real")) for row in told["rows"]}
+    for number, (label, told) in enumerate(zip(labels, details, strict=True)):
+        real = {row.term: _defined(row.real) for row in told.rows}
         found.append(Regression(number, label, told, real))
     return tuple(found)
 
@@ -106,16 +103,15 @@ def effect_of(trial: Trial, number: int, term: str, side: Side) -> Effect | None
     """Return an effect in the first table of a trial; None where it has none."""
     if not trial.sets or number >= len(trial.sets[0].effects):
         return None
-    rows = cast(Effects, trial.sets[0].effects[number])["rows"]
-    return next((_defined(row.get(side)) for row in rows if row["term"] == term), None)
+    rows = trial.sets[0].effects[number].rows
+    return next((_defined(getattr(row, side)) for row in rows if row.term == term), None)
 
 
 def _defined(told: Effect | None) -> Effect | None:
-    """None as well where a number is none."""
+    """None as well where an estimate is no number."""
     if told is None:
         return None
-    numbers = (told["estimate"], told["lower"], told["upper"])
-    return None if any(number is None or math.isnan(number) for number in numbers) else told
+    return None if any(map(math.isnan, (told.estimate, told.lower, told.upper))) else told
 
 
 def over_trials(

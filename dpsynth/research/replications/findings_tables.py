@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpsynth.report.details import Effect
+from dpsynth.evaluation.details import Effect
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.effects import Regression, Source, over_trials, regressions, sources
 from dpsynth.research.replications.protocol import Finding
@@ -108,7 +108,7 @@ def _kept(each: Regression, finding: Finding, told: Effect | None) -> bool:
 def _kept_in(results: Results, each: Regression, finding: Finding, source: Source) -> Entry:
     told = over_trials(results, each, finding.term, source)
     count = counted(sum(_kept(each, finding, one) for one in told), len(told))
-    estimates = effects_over_seeds(OverSeeds.of(one["estimate"] for one in told if one), len(told))
+    estimates = effects_over_seeds(OverSeeds.of(one.estimate for one in told if one), len(told))
     if not told:
         return Entry("no fit")
     return Entry(f"{count.text}; {estimates.text}", {**count.numbers, **estimates.numbers})

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, stdev
 
-from dpsynth.report.details import Effect
+from dpsynth.evaluation.details import Effect
 from dpsynth.research.replications.effects import Regression, Source, over_trials, regressions, sources
 from dpsynth.research.replications.results import OverSeeds, Results
 from dpsynth.research.replications.sheets import (
@@ -41,9 +41,7 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
             effect(real),
             *(
                 effects_over_seeds(
-                    OverSeeds.of(
-                        told["estimate"] for told in over_trials(results, each, term, source) if told
-                    ),
+                    OverSeeds.of(told.estimate for told in over_trials(results, each, term, source) if told),
                     results.seeds,
                 )
                 for source in compared
@@ -51,15 +49,15 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
         )
         for term, real in each.real.items()
     ]
-    name, measure = f"regression-{each.number + 1}", each.told["measure"]
-    reasons = each.told.get("problems", {})
+    name, measure = f"regression-{each.number + 1}", each.told.measure
+    reasons = each.told.problems
     yield Sheet(
         f"{name}-estimates",
         f"Regression {each.label}: {measure} of each term",
         ("term", "all real records (95 % interval)", *(source.label for source in compared)),
         tuple(rows),
         (
-            f"{each.told.get('formula', '')} (all {each.told['n_real']:,} real records).".strip(),
+            f"{each.told.formula} (all {each.told.n_real:,} real records).".strip(),
             *(f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}." for
               side, why in reasons.items()),
             "In the first column the parentheses hold the 95 % interval. In all others they hold the "
@@ -87,7 +85,7 @@ def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
 
 
 def _sign(each: Regression, told: Effect) -> int:
-    value = each.additive(told["estimate"])
+    value = each.additive(told.estimate)
     return 0 if value == 0 else int(math.copysign(1, value))
 
 
@@ -192,7 +190,7 @@ def _coverage(results: Results, each: Regression) -> Sheet:
 
 
 def _holds(told: Effect, real: Effect) -> bool:
-    return told["lower"] <= real["estimate"] <= told["upper"]
+    return told.lower <= real.estimate <= told.upper
 
 
 def _share(shares: Sequence[float]) -> Entry:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpsynth.errors import INTERNAL
+from dpsynth.evaluation.details import Effect
 from dpsynth.files.markdown import inert
-from dpsynth.report.details import Effect
 from dpsynth.research.replications.results import OverSeeds
 from dpsynth.studies.digits import effect_texts, interval_texts
 
@@ -148,8 +148,8 @@ def effect(told: Effect | None, rest: str = "") -> Entry:
     """An estimate with its interval, and what else is to be said of it."""
     if told is None:
         return Entry(NOT_KNOWN)
-    estimate, lower, upper = effect_texts(told)
-    numbers = {"estimate": told["estimate"], "lower": told["lower"], "upper": told["upper"]}
+    numbers = {"estimate": told.estimate, "lower": told.lower, "upper": told.upper}
+    estimate, lower, upper = effect_texts(numbers)
     return Entry(f"{estimate} ({lower} to {upper}){rest}", numbers)
 
 

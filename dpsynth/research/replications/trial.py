@@ -19,6 +19,7 @@ from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.datasets.split import train_test
 from dpsynth.datasets.table import Table
 from dpsynth.errors import OwnerWarning, PrivacyError
+from dpsynth.evaluation.details import Effects
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Findings
 from dpsynth.evaluation.replication.evaluator import replication
@@ -84,13 +85,12 @@ class Measured:
     ----------
     measures : dict
         By the evaluators' names; None where one is not defined.
-    effects : tuple of dict
-        One for each regression, as :func:`~dpsynth.evaluation.replication.evaluator.replication` tells it:
-        real records, synthetic ones, and the private estimates.
+    effects : tuple of Effects
+        One for each regression: real records, synthetic ones, and the private estimates.
     """
 
     measures: Mapping[str, float | None] = field(default_factory=dict)
-    effects: tuple[Mapping[str, Any], ...] = ()
+    effects: tuple[Effects, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,19 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record; :meth:`from_dict` is its inverse."""
-        return asdict(self)
+        sets = [
+            {"measures": dict(each.measures), "effects": [study.to_dict() for study in each.effects]}
+            for each in self.sets
+        ]
+        return {**asdict(self), "sets": sets}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Trial:
         """Rebuild what :meth:`to_dict` described."""
-        sets = tuple(Measured(each["measures"], tuple(each["effects"])) for each in record["sets"])
+        sets = tuple(
+            Measured(each["measures"], tuple(map(Effects.from_dict, each["effects"])))
+            for each in record["sets"]
+        )
         return cls(**{**record, "task": Task(**record["task"]), "sets": sets})
 
 
@@ -250,7 +257,9 @@ def _measure(
 def _kept(parts: Sequence[Findings], classifiers: Sequence[str]) -> Measured:
     wanted = {*_MEASURES, *(f"auc_{name}" for name in classifiers)}
     measures = {m.name: m.value for part in parts for m in part.measures if m.name in wanted}
-    effects = tuple(detail.data for part in parts for detail in part.details if detail.kind == "effects")
+    effects = tuple(
+        detail.data for part in parts for detail in part.details if isinstance(detail.data, Effects)
+    )
     return Measured(measures, effects)
 
 

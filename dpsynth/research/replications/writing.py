@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpsynth.evaluation.details import DeclaredEffect, EffectRow
 from dpsynth.files.atomic import dump_json, write_text
 from dpsynth.files.markdown import inert
-from dpsynth.report.details import Comparison, DeclaredEffect, EffectRow, Effects
-from dpsynth.report.drawing.forest import draw, in_words
+from dpsynth.report.drawing.forest import Forest, draw, in_words
 from dpsynth.report.drawing.svg import Plot, to_plot
 from dpsynth.report.page.blocks import (
     Block,
@@ -38,8 +38,6 @@ from dpsynth.research.replications.sheets import Entry, Sheet
 from dpsynth.research.replications.thesis_tables import thesis_sheets
 from dpsynth.research.replications.trial import Trial
 
-_UNCOMPARED: Comparison = {"same_sign": None, "overlap": None, "standardised_difference": None}
-
 
 def forests(results: Results) -> tuple[Plots, ...]:
     """Return the plots of each regression side by side, one for each epsilon.
@@ -61,40 +59,23 @@ def _first(results: Results, arm: Arm) -> Trial | None:
 
 
 def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
-    rows: list[EffectRow] = []
+    rows = []
     for term, real in each.real.items():
-        private = effect_of(trial, each.number, term, "declared")
-        declared: DeclaredEffect | None = None
-        if private is not None:
-            declared = {
-                "estimate": private["estimate"],
-                "lower": private["lower"],
-                "upper": private["upper"],
-                **_UNCOMPARED,
-            }
-        naive = effect_of(trial, each.number, term, "synthetic")
-        rows.append({"term": term, "real": real, "declared": declared, "synthetic": naive, **_UNCOMPARED})
+        private, naive = (effect_of(trial, each.number, term, side) for side in ("declared", "synthetic"))
+        declared = None if private is None else DeclaredEffect(private.estimate, private.lower, private.upper)
+        rows.append(EffectRow(term, real, naive, declared=declared))
     told = each.told
-    data: Effects = {
-        "model": told["model"],
-        "outcome": told["outcome"],
-        "measure": told["measure"],
-        "rows": rows,
-        "n_real": told["n_real"],
-        "n_synthetic": trial.records,
-        "level": told.get("level", 0.95),
-        "study": each.label,
-    }
+    forest = Forest(told.outcome, told.measure, told.level, rows, each.label)
     said = "; ".join(
-        f"{row['term']}: all real {in_words(row['real'])}, declared {in_words(row['declared'])}, "
-        f"naive {in_words(row['synthetic'])}"
+        f"{row.term}: all real {in_words(row.real)}, declared {in_words(row.declared)}, "
+        f"naive {in_words(row.synthetic)}"
         for row in rows
     )
     what = f"{each.label}, {arm.name}, split {trial.task.seed + 1}"
     return to_plot(
-        lambda: draw(data),
-        f"Forest plot, {what}, {told['measure']}. {said}.",
-        f"{what}: {told['measure']} of each term with its 95 % interval in all real records, as private "
+        lambda: draw(forest),
+        f"Forest plot, {what}, {told.measure}. {said}.",
+        f"{what}: {told.measure} of each term with its 95 % interval in all real records, as private "
         "estimates, and from a synthetic table (naive: not valid as inference). One split alone; the tables "
         "below have all.",
         internal=True,

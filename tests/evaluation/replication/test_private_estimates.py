@@ -73,9 +73,11 @@ def test_the_comparison_is_that_of_the_definitions() -> None:
     age, sex = 0.06, -0.4
     result = found([private([age, sex], [0.004, 0.5])])
     (detail,) = result.details
-    assert detail.data["study"] == "mortality" and [row["term"] for row in detail.data["rows"]] == list(TERMS)
+    assert detail.data.to_dict()["study"] == "mortality" and [
+        row["term"] for row in detail.data.to_dict()["rows"]
+    ] == list(TERMS)
     overlaps, apart, held = [], [], []
-    for row, value, error in zip(detail.data["rows"], (age, sex), (0.004, 0.5), strict=True):
+    for row, value, error in zip(detail.data.to_dict()["rows"], (age, sex), (0.004, 0.5), strict=True):
         low, real, high = (math.log(row["real"][key]) for key in ("lower", "estimate", "upper"))
         told = row["declared"]
         ends = (value - Z * error, value + Z * error)
@@ -102,7 +104,10 @@ def test_naive_numbers_stay_as_they_are() -> None:
     names = [name for name in values(both) if name.startswith("effects_")]
     assert list(values(plain)) == names and len(values(both)) == len(names) + 6
     assert {name: values(both)[name] for name in names} == values(plain)
-    assert "study" not in plain.details[0].data and "declared" not in plain.details[0].data["rows"][0]
+    assert (
+        "study" not in plain.details[0].data.to_dict()
+        and "declared" not in plain.details[0].data.to_dict()["rows"][0]
+    )
 
 
 def test_the_fit_itself_agrees_with_itself() -> None:
@@ -145,7 +150,7 @@ def test_a_linear_study_is_on_the_scale_of_its_outcome() -> None:
     """A difference that is exponentiated."""
     formula = "linear: sbp ~ age"
     told = private([0.4], [0.05], ("age",), formula)
-    (row,) = found([told], (formula,)).details[0].data["rows"]
+    (row,) = found([told], (formula,)).details[0].data.to_dict()["rows"]
     assert row["declared"]["estimate"] == pytest.approx(0.4)
     assert row["declared"]["lower"] == pytest.approx(0.4 - Z * 0.05)
 
@@ -154,7 +159,7 @@ def test_studies_are_matched_by_their_formula() -> None:
     """Estimates beside another regression, or beside the second study under the first one's names."""
     told = private([0.05, 0.6], [0.01, 0.3])
     result = found([told], ("linear: sbp ~ age", FORMULA))
-    assert [detail.data.get("study") for detail in result.details] == [None, "mortality"]
+    assert [detail.data.to_dict().get("study") for detail in result.details] == [None, "mortality"]
     assert "declared_covered[2]" in values(result) and "declared_covered" not in values(result)
 
 
@@ -162,12 +167,15 @@ def test_other_increments_are_not_compared_in_silence() -> None:
     """An odds ratio of ten years beside that of one; of two studies of one formula the wrong one."""
     decades = private([0.5, 0.6], [0.1, 0.3], ("age (per 10)", TERMS[1]), name="decades")
     result = found([decades])
-    rows = result.details[0].data["rows"]
+    rows = result.details[0].data.to_dict()["rows"]
     assert rows[0]["declared"] is None and rows[1]["declared"] is not None
-    assert "no such terms: age (per 10) (declared in the study decades" in result.details[0].data["note"]
+    assert (
+        "no such terms: age (per 10) (declared in the study decades"
+        in result.details[0].data.to_dict()["note"]
+    )
     assert "over 1 of 2 terms" in result.measures[-1].detail
     model = EffectsModel("logistic", "died", ["age", "sex"], units={"age": 10})
-    rows = found([private([0.05, 0.6], [0.01, 0.3]), decades], (model,)).details[0].data["rows"]
+    rows = found([private([0.05, 0.6], [0.01, 0.3]), decades], (model,)).details[0].data.to_dict()["rows"]
     assert [row["term"] for row in rows] == list(decades.terms)
     assert math.log(rows[0]["declared"]["estimate"]) == pytest.approx(0.5)
 
@@ -180,10 +188,10 @@ def test_a_term_that_real_records_do_not_tell() -> None:
         declared=[private([0.05, 0.6], [0.01, 0.3])],
     )  # fmt: skip
     result = replication(tables, Settings.of(effects=[FORMULA]), np.random.default_rng(0))
-    row = result.details[0].data["rows"][1]
+    row = result.details[0].data.to_dict()["rows"][1]
     assert row["real"] is None and row["declared"]["estimate"] == pytest.approx(math.exp(0.6))
     assert row["declared"]["same_sign"] is None and row["declared"]["holds_real"] is None
-    assert json.dumps(result.details[0].data, allow_nan=False)
+    assert json.dumps(result.details[0].data.to_dict(), allow_nan=False)
 
 
 def test_declared_studies_are_replicated_by_default() -> None:

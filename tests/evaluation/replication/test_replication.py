@@ -82,7 +82,7 @@ def test_a_table_replicates_itself(model: EffectsModel) -> None:
 def test_measures_are_those_of_the_rows(model: EffectsModel) -> None:
     """A share over other rows than those shown, or an overlap of ratios in place of logarithms."""
     result = found(table(200, 1), table(400, 2), model)
-    data = result.details[0].data
+    data = result.details[0].data.to_dict()
     values = {measure.name: measure.value for measure in result.measures}
     rows = data["rows"]
     assert [row["term"] for row in rows][:3] == ["age (years)", "race: b vs a", "race: c vs a"]
@@ -115,7 +115,7 @@ def test_an_effect_that_is_lost_is_seen() -> None:
     lost = {measure.name: measure.value for measure in found(shuffled, real, model).measures}
     assert kept["effects_overlap_mean"] > 0.6 > 0.5 > lost["effects_overlap_mean"]
     assert kept["effects_standardised_difference_median"] < lost["effects_standardised_difference_median"]
-    rows = found(shuffled, real, model).details[0].data["rows"]
+    rows = found(shuffled, real, model).details[0].data.to_dict()["rows"]
     assert rows[0]["overlap"] < 0 and rows[0]["standardised_difference"] > 5
     # the rows say how far apart the intervals lie, the mean how much they share
     shared = np.clip([row["overlap"] for row in rows], 0, None)
@@ -130,8 +130,8 @@ def test_few_records(model: EffectsModel, n: int) -> None:
     if n <= 5:
         assert all(measure.value is None for measure in result.measures)
         assert "synthetic: " in result.measures[0].detail
-        assert "No estimate from the synthetic records" in result.details[0].data["note"]
-    assert found(table(60, 6), table(n, 5), model).details[0].data["n_synthetic"] > 0
+        assert "No estimate from the synthetic records" in result.details[0].data.to_dict()["note"]
+    assert found(table(60, 6), table(n, 5), model).details[0].data.to_dict()["n_synthetic"] > 0
 
 
 def changed(**columns) -> pd.DataFrame:
@@ -155,7 +155,7 @@ MISSING = pd.array([pd.NA] * 200, dtype="Int64")
 def test_what_one_table_lacks(model: EffectsModel, synthetic: pd.DataFrame, note: str) -> None:
     """A column without variation that takes the whole study with it, or goes unmentioned."""
     result = found(SCHEMA.conform(synthetic).frame, table(200, 8), model)
-    data = result.details[0].data
+    data = result.details[0].data.to_dict()
     assert note in data["note"]
     assert all(row["real"] is not None for row in data["rows"])
     lacking = [row for row in data["rows"] if row["synthetic"] is None]
@@ -179,12 +179,12 @@ def test_separation() -> None:
     real = table(200, 9)
     split = real.assign(died=np.where(real["sbp"] > real["sbp"].median(), "yes", "no"))
     result = found(SCHEMA.conform(split).frame, real, MODELS[0])
-    data = result.details[0].data
+    data = result.details[0].data.to_dict()
     assert all(row["synthetic"] is not None and row["real"] is not None for row in data["rows"])
     assert data["separated"] == ["synthetic"] and data["problems"] == {}
     assert "tells died without an error for some or all of the synthetic records" in data["note"]
     assert "normal prior on every slope" in data["note"]
-    plain = found(real, real, MODELS[0]).details[0].data
+    plain = found(real, real, MODELS[0]).details[0].data.to_dict()
     assert plain["separated"] == [] and "prior" not in plain["note"]
     # the real side is drawn towards no effect as well: else estimators would be compared, not tables
     odds = [[row["real"]["estimate"] for row in d["rows"]] for d in (data, plain)]
@@ -222,7 +222,10 @@ def test_a_long_list_is_cut() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"ward": rng.choice(["w0", "w1", "w2"], 60), "sbp": rng.integers(100, 150, 60)})
     result = found(frame, frame, EffectsModel("linear", "sbp"), schema=schema)
-    assert "ward: w8 vs w0 and 91 more (the category does not occur)." in result.details[0].data["note"]
+    assert (
+        "ward: w8 vs w0 and 91 more (the category does not occur)."
+        in result.details[0].data.to_dict()["note"]
+    )
     assert result.measures[0].detail.startswith("share of estimates with the same sign, over 2 of 99 terms")
 
 
@@ -237,7 +240,9 @@ def test_every_number_is_finite() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": 50 + 1e-4 * rng.normal(size=80)})
     frame["y"] = (rng.random(80) < 1 / (1 + np.exp(-2e4 * (frame["x"] - 50)))).astype(int)
-    row = found(frame, frame, EffectsModel("logistic", "y"), schema=schema).details[0].data["rows"][0]
+    row = (
+        found(frame, frame, EffectsModel("logistic", "y"), schema=schema).details[0].data.to_dict()["rows"][0]
+    )
     assert row["real"]["upper"] == pytest.approx(np.exp(700.0))
 
 
@@ -263,7 +268,7 @@ def test_level_and_progress() -> None:
         result = replication(
             conformed(real, real, None, SCHEMA), chosen, np.random.default_rng(0), seen.append
         )
-        row = result.details[1].data["rows"][0]
+        row = result.details[1].data.to_dict()["rows"][0]
         widths.append(row["real"]["upper"] - row["real"]["lower"])
     assert widths[0] < widths[1]
     assert seen == [0.25, 0.5, 0.75, 1.0] * 2
@@ -308,13 +313,13 @@ def test_flchain(flchain, text: str) -> None:
     model = EffectsModel.parse(text, schema)
     half = np.random.default_rng(0).random(len(frame)) < 0.5
     result = found(frame[half], frame[~half], model, schema=schema)
-    rows = {row["term"]: row for row in result.details[0].data["rows"]}
+    rows = {row["term"]: row for row in result.details[0].data.to_dict()["rows"]}
     for term in ("age", "sex: M vs F", "lambda"):
         for side in ("real", "synthetic"):
             assert rows[term][side]["lower"] > 1, (term, side)
     assert 1.08 < rows["age"]["real"]["estimate"] < 1.16
     assert {measure.name: measure.value for measure in result.measures}["effects_overlap_mean"] > 0.4
-    assert json.dumps(result.details[0].data, allow_nan=False)
+    assert json.dumps(result.details[0].data.to_dict(), allow_nan=False)
 
 
 def test_flchain_cox_is_the_published_kind_of_number(flchain) -> None:
@@ -327,5 +332,5 @@ def test_flchain_cox_is_the_published_kind_of_number(flchain) -> None:
     direct = PHReg(whole["futime"].to_numpy(float), x, whole["death"].to_numpy(float), ties="efron").fit()
     model = EffectsModel("cox", "death", ["age", "sex"], "futime")
     result = found(whole, whole, model, schema=schema)
-    estimates = [row["real"]["estimate"] for row in result.details[0].data["rows"]]
+    estimates = [row["real"]["estimate"] for row in result.details[0].data.to_dict()["rows"]]
     assert estimates == pytest.approx(np.exp(direct.params), rel=1e-5)

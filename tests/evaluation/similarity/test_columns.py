@@ -169,20 +169,18 @@ def test_histograms_are_whole_and_public(column: Column) -> None:
     other = marginal(frame.iloc[:5], column, "train")
     data = found.data
     assert not found.internal and other.internal
-    assert sum(data["share"]) + (data["missing"] or 0.0) + (data["special"] or 0.0) == pytest.approx(1.0)
-    assert data["special"] == (pytest.approx(0.075) if column.special else None)
-    assert data["missing"] == (0.1 if column.missing else None)
+    assert sum(data.share) + (data.missing or 0.0) + (data.special or 0.0) == pytest.approx(1.0)
+    assert data.special == (pytest.approx(0.075) if column.special else None)
+    assert data.missing == (0.1 if column.missing else None)
     if column.is_numeric:
-        assert data["edges"] == other.data["edges"]
-        assert len(data["edges"]) == len(data["share"]) + 1 <= 41
-        assert np.all(np.diff(data["edges"]) > 0)
-        assert data["edges"][0] <= column.lower and data["edges"][-1] >= column.upper
+        assert data.edges == other.data.edges
+        assert len(data.edges) == len(data.share) + 1 <= 41
+        assert np.all(np.diff(data.edges) > 0)
+        assert data.edges[0] <= column.lower and data.edges[-1] >= column.upper
         present = frame[column.name].dropna().to_numpy(dtype=float)
         present = present[~np.isin(present, column.special)]
-        counted = np.histogram(present, data["edges"])[0] / len(frame)
-        assert data["share"] == pytest.approx(
-            counted.tolist(), abs=0.02
-        )  # rounding of edges on the log scale
-        assert not data["log"] or data["edges"][0] > 0
+        counted = np.histogram(present, data.edges)[0] / len(frame)
+        assert data.share == pytest.approx(counted.tolist(), abs=0.02)  # rounding of edges on the log scale
+        assert not data.log or data.edges[0] > 0
     else:
-        assert data["labels"] == ["low", "mid", "high"]
+        assert data.labels == ["low", "mid", "high"]

@@ -98,7 +98,7 @@ def check(findings: Findings) -> None:
             assert measure.lower <= measure.value + 1e-9 and measure.value <= measure.upper + 1e-9
     for detail in findings.details:
         assert detail.internal
-        for entry in numbers(detail.data):
+        for entry in numbers(detail.data.to_dict()):
             assert type(entry) in (str, int, float) and (type(entry) is not float or math.isfinite(entry))
 
 
@@ -224,12 +224,12 @@ def test_curves(three: Findings) -> None:
         for model in CLASSIFIERS
     }
     for detail in three.details:
-        part = "" if detail.data["trained_on"] == "synthetic" else "_real"
+        part = "" if detail.data.trained_on == "synthetic" else "_real"
         if detail.kind == "roc":
-            assert detail.data["auc"] == value[f"auc{part}_{detail.data['model']}"]
-            assert len(detail.data["fpr"]) == len(detail.data["tpr"]) <= 200
+            assert detail.data.auc == value[f"auc{part}_{detail.data.model}"]
+            assert len(detail.data.fpr) == len(detail.data.tpr) <= 200
         else:
-            assert len(detail.data["predicted"]) <= 10 and sum(detail.data["count"]) == 250
+            assert len(detail.data.predicted) <= 10 and sum(detail.data.count) == 250
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -11,19 +12,19 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.report.drawing.forest import draw, plot_effects, plot_estimates
+from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow
+from dpsynth.report.drawing.forest import Forest, draw, plot_effects, plot_estimates
 from dpsynth.report.drawing.svg import Plot
 from dpsynth.studies.digits import interval_texts
 from dpsynth.studies.estimates import Estimates
 
 
-def side(estimate: float, lower: float, upper: float) -> dict[str, float]:
-    return {"estimate": estimate, "lower": lower, "upper": upper, "p_value": 0.5}
+def side(estimate: float, lower: float, upper: float) -> Effect:
+    return Effect(estimate, lower, upper, p_value=0.5)
 
 
 def detail(rows, measure="odds ratio", **others):
-    named = [{"term": term, "real": real, "synthetic": made} for term, real, made in rows]
-    return {"measure": measure, "outcome": "death", "level": 0.95, "rows": named, **others}
+    return Forest("death", measure, 0.95, [EffectRow(*row) for row in rows], **others)
 
 
 ROWS = [
@@ -181,9 +182,8 @@ def test_intervals_without_length(value: float) -> None:
 
 def test_names_are_no_formulas():
     """Would catch a column's name read as mathematics, which fails where it is none."""
-    side = {"estimate": 1.4, "lower": 1.2, "upper": 1.6}
-    rows = [{"term": r"$\foo$", "real": side, "synthetic": side}]
-    figure = draw({"measure": "odds ratio", "outcome": r"$\bar{", "rows": rows})
+    rows = [EffectRow(r"$\foo$", side(1.4, 1.2, 1.6), side(1.4, 1.2, 1.6))]
+    figure = draw(Forest(r"$\bar{", "odds ratio", 0.95, rows))
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
     assert buffer.getvalue()
@@ -191,10 +191,9 @@ def test_names_are_no_formulas():
 
 def declared(places=range(4)):
     """A declared study of three sides, with intervals of their own lengths."""
-    data = detail([(f"x{k}", side(2.0, 1.0, 4.0), side(1.5, 1.2, 1.9)) for k in places])
-    for row in data["rows"]:
-        row["declared"] = side(1.8, 0.7, 4.6)
-    return data | {"study": "mortality"}
+    data = detail([(f"x{k}", side(2.0, 1.0, 4.0), side(1.5, 1.2, 1.9)) for k in places], study="mortality")
+    private = DeclaredEffect(1.8, 0.7, 4.6)
+    return replace(data, rows=[replace(row, declared=private) for row in data.rows])
 
 
 def test_three_sides_differ_in_more_than_colour() -> None:
@@ -241,7 +240,8 @@ def test_rows_of_three_sides_keep_apart() -> None:
 def test_a_term_without_a_private_estimate_is_said() -> None:
     """A term of the regression that the estimates do not hold, passed over in silence."""
     data = declared()
-    data["rows"][0]["declared"] = data["rows"][1]["synthetic"] = None
+    first, second, *others = data.rows
+    data = replace(data, rows=[replace(first, declared=None), replace(second, synthetic=None), *others])
     told = words(drawn(data)[0])
     assert "declared: no estimate" in told and "naive: no estimate" in told
 

@@ -31,7 +31,7 @@ def decoded(plot) -> str:
 def marginal(table: str = "synthetic", **changes) -> Detail:
     data = {"column": "age", "table": table, "type": "numeric", "edges": [0.0, 10.0, 100.0]}
     data |= {"share": [0.25, 0.75], "missing": 0.125, "unit": "years", "log": False}
-    return Detail("marginal", f"marginal[age].{table}", table != "synthetic", data | changes)
+    return sources.detail("marginal", f"marginal[age].{table}", table != "synthetic", data | changes)
 
 
 def test_a_drawing_is_small_and_comes_out_the_same():

@@ -16,7 +16,7 @@ from page_outline import Outline, check_self_contained
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.events.events import gaussian_event, non_private_event
 from dpsynth.errors import InputError
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page.html import MODES, render, write_page
 from dpsynth.report.run_report import RunReport
 
@@ -234,7 +234,7 @@ def test_details_of_one_table_only():
         kept = tuple(
             detail
             for detail in report.evaluation.details
-            if table in (detail.data.get("table"), detail.data.get("trained_on"))
+            if table in (getattr(detail.data, "table", None), getattr(detail.data, "trained_on", None))
         )
         Outline(render(replace(report, evaluation=Evaluation((), {}, kept)), "internal"))
 
@@ -242,20 +242,22 @@ def test_details_of_one_table_only():
 def test_empty_details():
     """Catches a crash where a table has no associations, no distances, or a column no value at all."""
     empty = (
-        Detail("association", "a", False, {"table": "synthetic", "columns": ["x"], "matrix": None}),
-        Detail("distances", "d", True, {"edges": [], "synthetic_to_train": [], "test_to_train": None}),
-        Detail("marginal", "m", False, {"column": "x", "table": "synthetic", "type": "categories",
+        sources.detail("association", "a", False, {"table": "synthetic", "columns": ["x"], "matrix": []}),
+        sources.detail("distances", "d", True, {"edges": [], "synthetic_to_train": [],
+                                                "test_to_train": None}),
+        sources.detail("marginal", "m", False, {"column": "x", "table": "synthetic", "type": "categories",
                                         "labels": [], "share": [], "missing": 1.0}),
-        Detail("effects", "e", True, {"model": "cox", "outcome": "death", "measure": "hazard ratio",
+        sources.detail("effects", "e", True, {"model": "cox", "outcome": "death", "measure": "hazard ratio",
                                       "rows": [], "n_real": 0, "n_synthetic": 0, "note": "nothing"}),
-        Detail("roc", "r", True, {"trained_on": "train", "model": "m", "fpr": [], "tpr": [], "auc": None}),
+        sources.detail("roc", "r", True, {"trained_on": "train", "model": "m", "fpr": [], "tpr": [],
+                                          "auc": None}),
     )  # fmt: skip
     Outline(render(RunReport(evaluation=Evaluation((), {}, empty)), "internal"))
 
 
 def test_an_unknown_kind_of_detail_is_passed_over():
     """Catches a page that fails on the details of a later version."""
-    evaluation = Evaluation((), {}, (Detail("hologram", "h", True, {"a": [1]}),))
+    evaluation = Evaluation((), {}, (sources.detail("hologram", "h", True, {"a": [1]}),))
     assert "hologram" not in render(RunReport(evaluation=evaluation), "internal")
 
 
@@ -338,7 +340,7 @@ def test_a_table_of_nothing_is_no_table():
     evaluation = Evaluation(
         (*lost, Measure("Constraints", "values_outside", 0, False, "numbers outside the bounds")),
         {},
-        (Detail("effects", "effects", True, data),),
+        (sources.detail("effects", "effects", True, data),),
     )
     html = render(RunReport(evaluation=evaluation), "internal")
     assert "n/a" not in html

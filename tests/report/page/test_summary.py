@@ -114,7 +114,7 @@ def test_declared_studies_are_told_first_and_only_as_far_as_they_may():
 def test_the_summary_counts_the_signs_of_the_private_estimates():
     """Catches a count over the synthetic table's fit under the name of the declared study."""
     detail = sources.compared_study(sources.study_of(), sources.Numbers())
-    signs = [row["declared"]["same_sign"] for row in detail.data["rows"] if row["declared"]]
+    signs = [row.declared.same_sign for row in detail.data.rows if row.declared]
     told = summary.trust(RunReport(evaluation=Evaluation((), {}, (detail,))))[0]
     assert (
         f"declared study mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+import report_sources as sources
 from compared import conformed
 
-from dpsynth.evaluation.records import Detail, Evaluation
+from dpsynth.evaluation.details import Tails
+from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
@@ -72,11 +76,11 @@ def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     found = {verdict.code: verdict for verdict in judge(bad)}
     assert set(found) == {"tails", "point_masses", "missing_together", "single_columns"}
     assert found["tails"].severity == found["point_masses"].severity == "bad"
-    high = next(row for row in bad.of_kind("tails")[0].data["rows"] if row["column"] == "creatinine")["high"]
+    high = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").high
     words = (
-        f"creatinine: one record in a hundred lies above {number(high['synthetic'])} mg/dL; in the real table"
+        f"creatinine: one record in a hundred lies above {number(high.synthetic)} mg/dL; in the real table"
     )
-    assert f"{words} above {number(high['real'])}" in found["tails"].sentence
+    assert f"{words} above {number(high.real)}" in found["tails"].sentence
     assert "in 1 of 2 numeric columns" in found["tails"].sentence
     assert "scoma: 36 of 100 records are exactly 0; in the real table 7" in found["point_masses"].sentence
     assert "missing apart" in found["missing_together"].sentence
@@ -128,9 +132,9 @@ def test_tables_are_folded_when_all_is_well(good: Evaluation, bad: Evaluation) -
         assert [grid.folded for grid in grids] == [folded] * 3 + [True]
         assert all(any(cell.internal for cell in row) for grid in grids for row in grid.rows)
     assert column_blocks(bad.released()) == []
-    (detail,) = bad.of_kind("tails")
-    rows = [{**detail.data["rows"][0], "column": f"c{i}"} for i in range(20)]
-    long = Evaluation((), {}, (Detail("tails", "tails", True, {"rows": rows}),))
+    (detail,) = bad.of(Tails)
+    rows = [replace(detail.data.rows[0], column=f"c{i}") for i in range(20)]
+    long = Evaluation((), {}, (replace(detail, data=Tails(rows)),))
     grids = [block for block in column_blocks(long) if block.kind == "grid" and "Spread" in block.caption]
     assert [(len(grid.rows), grid.folded) for grid in grids] == [(12, False), (8, True)]
 
@@ -152,7 +156,7 @@ def test_finer_files_are_named() -> None:
 def test_many_columns_are_counted_not_all_told() -> None:
     """Would catch a summary of a hundred names."""
     rows = [{"column": f"c{i}", "values": 9, "step": 1.0, "unit": None} for i in range(5)]
-    detail = Detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
+    detail = sources.detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
     (found,) = judge(Evaluation((), {}, (detail,)))
     assert "9 values of c2, in steps of 1; and of 2 more columns)" in found.sentence
 
@@ -165,7 +169,9 @@ def test_columns_are_named_where_chance_does_not_explain_them(value, beyond, sev
     """Would catch one of thirty columns of a small table that is named because one of thirty always is."""
     auc = {"value": value, "lower": value - 0.02, "upper": value + 0.02}
     row = {"column": "sbp", "auc": auc, "last_digits": None, "beyond_chance": beyond}
-    detail = Detail("single_columns", "single_columns", True, {"reference": "held-out", "rows": [row]})
+    detail = sources.detail(
+        "single_columns", "single_columns", True, {"reference": "held-out", "rows": [row]}
+    )
     assert [v.severity for v in judge(Evaluation((), {}, (detail,)))] == ([severity] if severity else [])
 
 

@@ -248,7 +248,7 @@ def test_effects_are_counted(agree, overlap, severity):
     rows.append({"term": "absent", "real": clear, "same_sign": None, "overlap": None})
     # a sign that chance decides in the real records says nothing about the synthetic ones
     rows += [{"term": "?", "real": clear | {"upper": 1.2}, "same_sign": agree < 7, "overlap": 0.9}] * 20
-    detail = Detail(
+    detail = sources.detail(
         "effects",
         "effects",
         True,
@@ -330,8 +330,8 @@ def test_several_categories_have_another_brier_score():
 
 def study(rows=(), **data):
     made = {"model": "logistic", "outcome": "death", "measure": "odds ratio", "rows": list(rows)}
-    return of(details=(Detail("effects", "effects", True, made | data),)), Evaluation(
-        (), {}, (Detail("effects", "effects", True, made | data),)
+    return of(details=(sources.detail("effects", "effects", True, made | data),)), Evaluation(
+        (), {}, (sources.detail("effects", "effects", True, made | data),)
     )
 
 
@@ -399,7 +399,7 @@ def declared_study(private, overlap=0.6, naive_agrees=False, **data):
         for place, side in enumerate(private)
     ]
     made = {"study": "mortality", "model": "cox", "outcome": "death", "measure": "hazard ratio", "rows": rows}
-    return judge(Evaluation((), {}, (Detail("effects", "effects", True, made | data),)))
+    return judge(Evaluation((), {}, (sources.detail("effects", "effects", True, made | data),)))
 
 
 @pytest.mark.parametrize(

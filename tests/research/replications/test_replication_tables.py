@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import study_results as made
 
+from dpsynth.evaluation.details import Effect
 from dpsynth.research.replications.effects import regressions
 from dpsynth.research.replications.findings_tables import paper_sheets
 from dpsynth.research.replications.replication_tables import regression_sheets
@@ -124,11 +125,11 @@ def test_a_difference_has_no_effect_at_zero():
     """Catches 1 taken for no effect of a linear regression, and logarithms of its negative numbers."""
     results = made.made_up()
     (each,) = regressions(results)
-    linear = replace(each, told={**each.told, "measure": "difference"})
-    below = {"estimate": -0.5, "lower": -0.9, "upper": -0.1}
+    linear = replace(each, told=replace(each.told, measure="difference"))
+    below = Effect(-0.5, -0.9, -0.1)
     assert linear.conclusion(below) == "below"
     assert linear.overlap(below, below) == pytest.approx(1.0)
-    assert each.conclusion({"estimate": 0.5, "lower": 0.3, "upper": 0.9}) == "below"
+    assert each.conclusion(Effect(0.5, 0.3, 0.9)) == "below"
 
 
 def test_without_regressions():
@@ -141,8 +142,8 @@ def test_without_regressions():
 def test_a_regression_that_real_records_cannot_tell():
     """Catches a missing real estimate that is compared all the same."""
     results = made.made_up()
-    blind = made.effects({"age": None, "dose": made.TRUTH["dose"]}, made.HALF)
-    blind["problems"] = {"real": "the terms are collinear"}
+    problems = {"real": "the terms are collinear"}
+    blind = made.effects({"age": None, "dose": made.TRUTH["dose"]}, made.HALF, problems=problems)
     trials = tuple(
         replace(trial, sets=(replace(trial.sets[0], effects=(blind,)),))
         if trial.task.arm == "real"

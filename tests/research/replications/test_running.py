@@ -61,8 +61,8 @@ def test_a_trial_tells_its_cost_and_its_records(small: Protocol, tmp_path: Path)
         .mean()
     )
     effects = private.sets[0].effects[0]
-    assert [row["term"] for row in effects["rows"]] == ["mean_texture", "mean_smoothness (per 0.01)"]
-    assert all(row["declared"] is not None for row in effects["rows"])
+    assert [row.term for row in effects.rows] == ["mean_texture", "mean_smoothness (per 0.01)"]
+    assert all(row.declared is not None for row in effects.rows)
     assert 0.7 < private.sets[0].measures["auc_logistic_regression"] < 1.0
 
 

@@ -1,0 +1,287 @@
+"""What lies behind the numbers of an evaluation, as records: tables and curves that a report shows.
+
+Each record is the ``data`` of one kind of :class:`~dpsynth.evaluation.records.Detail`. ``to_dict`` gives what
+a JSON file holds, and :func:`read` the same record again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.similarity.tails import ColumnTails
+
+Table = Literal["synthetic", "train", "test"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data of a detail."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return lists, mappings, text and numbers, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Build the record from what :meth:`to_dict` gives; raise pydantic.ValidationError otherwise."""
+        from pydantic import TypeAdapter
+
+        found: Self = TypeAdapter(cls).validate_python(record)
+        return found
+
+
+@dataclass(frozen=True)
+class Marginal(Data):
+    """Shares of one column of one table, over bins between ``edges`` or over categories (``labels``).
+
+    ``missing`` and ``special`` are the shares of missing values and of special codes, None where the column
+    has neither. On a logarithmic scale (``log``), the first bin may be a cell for 0 (``zero``).
+    """
+
+    column: str
+    table: Table
+    type: Literal["numeric", "categories"]
+    share: Sequence[float]
+    missing: float | None
+    special: float | None
+    unit: str | None
+    log: bool
+    zero: bool
+    edges: Sequence[float] = ()
+    labels: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bins or the categories before the shares, without the other of the two."""
+        plain = super().to_dict()
+        edges, labels = plain.pop("edges"), plain.pop("labels")
+        head = {name: plain.pop(name) for name in ("column", "table", "type")}
+        return head | ({"edges": edges} if self.type == "numeric" else {"labels": labels}) | plain
+
+
+@dataclass(frozen=True)
+class Associations(Data):
+    """One number for each pair of columns of one table, and of which kind it is."""
+
+    table: Table
+    columns: Sequence[str]
+    matrix: Sequence[Sequence[float | None]]
+    kinds: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Roc(Data):
+    """Receiver operating characteristic of a classifier on held-out records, trained on one table."""
+
+    trained_on: str
+    model: str
+    fpr: Sequence[float]
+    tpr: Sequence[float]
+    auc: float | None
+
+
+@dataclass(frozen=True)
+class Calibration(Data):
+    """Observed shares of the outcome, by groups of predicted risk, with the records of each group."""
+
+    trained_on: str
+    model: str
+    predicted: Sequence[float]
+    observed: Sequence[float]
+    count: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Distances(Data):
+    """Shares of records over the distance to their nearest training record."""
+
+    space: str
+    edges: Sequence[float]
+    synthetic_to_train: Sequence[float]
+    test_to_train: Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One coefficient of a regression, with its interval."""
+
+    estimate: float
+    lower: float
+    upper: float
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class DeclaredEffect(Effect):
+    """A private estimate against the real one; None where the latter is not known."""
+
+    same_sign: bool | None = None
+    same_decision: bool | None = None
+    covered: bool | None = None
+    holds_real: bool | None = None
+    overlap: float | None = None
+    standardised_difference: float | None = None
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """One term of a regression, fitted to both tables; in a declared study, with its private estimate.
+
+    How both sides compare is None where one of them is not known.
+    """
+
+    term: str
+    real: Effect | None
+    synthetic: Effect | None
+    same_sign: bool | None = None
+    same_decision: bool | None = None
+    covered: bool | None = None
+    overlap: float | None = None
+    standardised_difference: float | None = None
+    declared: DeclaredEffect | None = None
+
+
+#: what an effect is compared with the real one by
+Comparison = EffectRow | DeclaredEffect
+
+
+@dataclass(frozen=True)
+class Effects(Data):
+    """A study, fitted to both tables; ``study`` is the name of a declared one.
+
+    ``problems`` says by side why a fit failed; ``separated`` names sides whose outcomes are separated.
+    """
+
+    model: str
+    formula: str
+    outcome: str
+    event: str | None
+    measure: str
+    level: float
+    rows: Sequence[EffectRow]
+    n_real: int
+    n_synthetic: int
+    problems: Mapping[str, str]
+    separated: Sequence[str]
+    note: str
+    study: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name of a declared study first; without one, no private estimates."""
+        plain = super().to_dict()
+        study = plain.pop("study")
+        if study is not None:
+            return {"study": study, **plain}
+        for row in plain["rows"]:
+            del row["declared"]
+        return plain
+
+
+@dataclass(frozen=True)
+class TailsRow(ColumnTails):
+    """Spread, tails and frequent values of one column in its unit, and the errors of held-out records."""
+
+    unit: str | None
+    spread_baseline: float | None
+    low_baseline: float | None
+    high_baseline: float | None
+
+
+@dataclass(frozen=True)
+class Tails(Data):
+    """One entry a column."""
+
+    rows: Sequence[TailsRow]
+
+
+@dataclass(frozen=True)
+class SingleColumnRow:
+    """How well one column alone tells synthetic from real records; held-out ones give ``baseline``."""
+
+    column: str
+    auc: Estimate
+    last_digits: float | None
+    beyond_chance: bool
+    size: int
+    baseline: float | None
+
+
+@dataclass(frozen=True)
+class SingleColumns(Data):
+    """One entry a column; the ``reference`` is training or held-out records."""
+
+    reference: str
+    rows: Sequence[SingleColumnRow]
+
+
+@dataclass(frozen=True)
+class MissingCells(Data):
+    """Standard deviations of the number of missing cells a record, and their ratio."""
+
+    train: float
+    synthetic: float
+    ratio: Estimate
+
+
+@dataclass(frozen=True)
+class FinerRow:
+    """How many values of a column lie between its declared steps."""
+
+    column: str
+    values: int
+    step: float
+    unit: str | None
+
+
+@dataclass(frozen=True)
+class FinerThanDeclared(Data):
+    """One entry a column."""
+
+    rows: Sequence[FinerRow]
+
+
+@dataclass(frozen=True)
+class OutsideRow:
+    """How many values of a column, of so many, lie outside its declared bounds."""
+
+    column: str
+    values: int
+    of: int
+    lower: float
+    upper: float
+    unit: str | None
+
+
+@dataclass(frozen=True)
+class OutsideBounds(Data):
+    """One entry a column."""
+
+    rows: Sequence[OutsideRow]
+
+
+_KINDS: dict[str, type[Data]] = {
+    "marginal": Marginal,
+    "association": Associations,
+    "roc": Roc,
+    "calibration": Calibration,
+    "distances": Distances,
+    "effects": Effects,
+    "tails": Tails,
+    "single_columns": SingleColumns,
+    "missing_cells": MissingCells,
+    "finer_than_declared": FinerThanDeclared,
+    "outside_bounds": OutsideBounds,
+}
+
+
+def read(kind: str, data: Mapping[str, Any]) -> Data | Mapping[str, Any]:
+    """Return the record of one kind of detail; what has no record stays a mapping.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        If a key is missing or holds something else.
+    """
+    return _KINDS[kind].from_dict(data) if kind in _KINDS else data
