@@ -29,11 +29,15 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
             {"pairwise_statistics": "auto"},
             "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps. By rule: .*",
         ),
-        (["base model tables"], {}, "Neither pairwise statistics nor critic steps."),
+        (
+            ["base model tables"],
+            {},
+            "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps.",
+        ),
         (
             ["base model tables"],
             {"pairwise_statistics": False},
-            "Neither pairwise statistics nor critic steps.",
+            "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps.",
         ),
         (
             ["base model tables", "pairwise statistics"],
