@@ -74,8 +74,8 @@ def main() -> None:
     plan = Plan(
         sampling_prob=batch / n, expected_batch=float(batch), steps=per_segment, noise_multiplier=None
     )
-    trainer = Trainer(points, encoder.layout, settings, plan, bank=None, with_prior=False)
-    state = initial_state(encoder.layout, settings, with_prior=False, rng=rng)
+    trainer = Trainer(points, encoder.layout, settings, plan, bank=None, with_base_model=False)
+    state = initial_state(encoder.layout, settings, with_base_model=False, rng=rng)
     rows = []
     for segment in range(args.segments + 1):
         weights = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)

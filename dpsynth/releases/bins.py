@@ -1,6 +1,6 @@
 """Coarse bins of every column, as what was released before decides them.
 
-Coarse bins of the prior, made from released one-way probabilities (post-processing).
+Coarse bins of the base model, made from released one-way probabilities (post-processing).
 
 Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
 equal released mass (quantiles of the private distribution). Rare categories share one bin. Missing values and
@@ -154,7 +154,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The axes of a prior's tables; make them with `Bins.of`.
+    """The axes of a base model's tables; make them with `Bins.of`.
 
     Parameters
     ----------

@@ -1,12 +1,13 @@
-"""Groups of records: each belongs to the nearest of a few centres, which come from the prior's own draws.
+"""Groups of records: each belongs to the nearest of a few centres, which come from the base model's own
+draws.
 
 Records are compared by the numbers of `dpsynth.releases.features`: ranks and indicators of their bins,
 standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over draws of a
-released prior: no record is looked at, and groups lie where draws do.
+released base_model: no record is looked at, and groups lie where draws do.
 
 The group of a record is computed from its own bins alone, by additions in a fixed order. A product of
 matrices would not do: it rounds a row by its place among others, so that near ties would make one record more
-or less move the votes of many.
+or less move the nearest-neighbour histogram of many.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Groups:
         bins : Bins
             With released probabilities.
         draws : int array, shape (m, columns)
-            Bins of the prior's draws.
+            Bins of the base model's draws.
         size : int
             How many groups, at least 1; fewer where fewer draws differ.
         rng : numpy Generator

@@ -1,4 +1,4 @@
-"""Which columns the prior ties together: a spanning tree grown by private choices (theory of 1.8).
+"""Which columns the base model ties together: a spanning tree grown by private choices (theory of 1.8).
 
 The tree grows from its root as Prim's algorithm does, but each new edge is drawn by the exponential
 mechanism among all edges between a column inside and one outside. A pair's score is
@@ -91,7 +91,7 @@ Family = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class EdgesRelease:
-    """The families of a prior's tables, chosen by exponential mechanisms on scores of sensitivity 1.
+    """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class EdgesRelease:
     table_std: float
     bins: Bins | None = None
     stage: Stage | None = None
-    name: ClassVar[str] = "prior edges"
+    name: ClassVar[str] = "base model edges"
     adjacency: ClassVar[str] = ADD_REMOVE
     detail: ClassVar[str] = ""
 

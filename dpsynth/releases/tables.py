@@ -1,4 +1,4 @@
-"""The prior's tables: counts of the columns that it ties together, with Gaussian noise.
+"""The base model's tables: counts of the columns that it ties together, with Gaussian noise.
 
 Where the outcome is a parent of all, it is also counted with each other column alone. A classifier lives on
 those two-way tables, and the sum of a three-way one over its third column adds up the noise of all its cells.
@@ -47,7 +47,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
     with_outcome: int = 0
     bins: Bins | None = None
     families: tuple[Family, ...] = ()
-    name = "prior tables"
+    name = "base model tables"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +65,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         noise_multiplier: float | None,
         stage: Stage | None = None,
     ) -> TablesRelease:
-        """The tables of a prior of so many columns.
+        """The tables of a base model of so many columns.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         )
 
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
-        """The release for these families of a prior; its cost is the same.
+        """The release for these families of a base model; its cost is the same.
 
         Raises
         ------

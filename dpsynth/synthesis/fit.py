@@ -1,8 +1,9 @@
 """From private records to a model, one noisy statistic after the other: the one place that orders them.
 
 The order is: number of records (only where the schema has no ``n_public``), single-column counts, the base
-model's edges and tables, moments, votes, studies. The critic's steps come last
-(`dpsynth.synthesis.training`). The ledger runs each of them. What is made of them between is post-processing.
+model's edges and tables, pairwise statistics, the nearest-neighbour histogram, studies. The critic's steps
+come last (`dpsynth.synthesis.training`). The ledger runs each of them. What is made of them between is
+post-processing.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ import numpy as np
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.ledger.entries import Stage
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.model.base_model.network import Prior
+from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.reweighting.fit_reweighting import tilted
+from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.features import FourierFeatures, PairFeatures
 from dpsynth.releases.groups import Groups
-from dpsynth.releases.moments import Moments
+from dpsynth.releases.neighbour_histogram import NeighbourHistogram, group_count
+from dpsynth.releases.pairwise_statistics import PairwiseStatistics
 from dpsynth.releases.records import Records
-from dpsynth.releases.votes import Votes, group_count
 from dpsynth.synthesis.budget import Releases, Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
@@ -62,16 +63,16 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class Refinements:
-    """What was bought beside the prior.
+    """What was released beside the base model.
 
     Parameters
     ----------
-    moments : Moments, optional
-    votes : Votes, optional
+    pairwise_statistics : PairwiseStatistics, optional
+    neighbour_histogram : NeighbourHistogram, optional
     """
 
-    moments: Moments | None = None
-    votes: Votes | None = None
+    pairwise_statistics: PairwiseStatistics | None = None
+    neighbour_histogram: NeighbourHistogram | None = None
 
 
 def plan_fit(
@@ -127,10 +128,10 @@ def release_statistics(
     marginals = None
     if releases.marginals is not None:
         marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
-    prior, bought = None, Refinements()
-    if releases.prior is not None and marginals is not None:
-        prior = releases.prior.run(ledger, records, marginals, rng)
-        bought = _release_refinements(records, releases, marginals, prior, schema, rng, ledger)
+    base_model, bought = None, Refinements()
+    if releases.base_model is not None and marginals is not None:
+        base_model = releases.base_model.run(ledger, records, marginals, rng)
+        bought = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
@@ -140,7 +141,7 @@ def release_statistics(
     model = GeneratorModel(
         schema,
         encoder,
-        prior,
+        base_model,
         weights=None,
         latent=training.latent,
         latent_law=training.latent_law,
@@ -153,37 +154,39 @@ def _release_refinements(
     records: Records,
     releases: Releases,
     marginals: Marginals,
-    prior: Prior,
+    base_model: BayesianNetwork,
     schema: Schema,
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> Refinements:
-    """Moments and votes, where they are among the releases; features and groups are of the prior's draws."""
-    if releases.moments is None and releases.votes is None:
+    """What is released beside the base model; features and groups are of its draws."""
+    if releases.pairwise_statistics is None and releases.neighbour_histogram is None:
         return Refinements()
-    bins, draws = Bins(marginals.grids, prior.binnings, marginals.n), prior.sample(_DRAWS, rng)
-    moments, votes = None, None
-    if releases.moments is not None:
+    bins, draws = Bins(marginals.grids, base_model.binnings, marginals.n), base_model.sample(_DRAWS, rng)
+    pairwise_statistics, neighbour_histogram = None, None
+    if releases.pairwise_statistics is not None:
         outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
         products = PairFeatures.of(bins, draws, outcome)
-        moments = ledger.run(releases.moments.of(bins, products), records, rng)
-    if releases.votes is not None:
-        groups = Groups.of(bins, draws, group_count(bins.n, releases.votes.noise_std), rng)
+        pairwise_statistics = ledger.run(releases.pairwise_statistics.of(bins, products), records, rng)
+    if releases.neighbour_histogram is not None:
+        groups = Groups.of(bins, draws, group_count(bins.n, releases.neighbour_histogram.noise_std), rng)
         features = FourierFeatures.of(groups.tables, rng)
-        votes = ledger.run(releases.votes.of(bins, groups, features), records, rng)
-    return Refinements(moments, votes)
+        neighbour_histogram = ledger.run(
+            releases.neighbour_histogram.of(bins, groups, features), records, rng
+        )
+    return Refinements(pairwise_statistics, neighbour_histogram)
 
 
 def _refined(model: GeneratorModel, bought: Refinements, rng: np.random.Generator) -> GeneratorModel:
     """The model with its base model reweighted by what was bought: post-processing."""
-    prior = model.prior
-    if prior is None:
+    base_model = model.base_model
+    if base_model is None:
         return model
-    if bought.moments is not None:
-        prior = tilted(prior, bought.moments, rng)
-    if bought.votes is not None:
-        prior = weighted(prior, bought.votes, rng)
-    return dataclasses.replace(model, prior=prior)
+    if bought.pairwise_statistics is not None:
+        base_model = reweighted(base_model, bought.pairwise_statistics, rng)
+    if bought.neighbour_histogram is not None:
+        base_model = weighted(base_model, bought.neighbour_histogram, rng)
+    return dataclasses.replace(model, base_model=base_model)
 
 
 def _count(

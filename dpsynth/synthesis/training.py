@@ -23,7 +23,7 @@ from dpsynth.synthesis import default_rules
 if TYPE_CHECKING:
     from dpsynth.model.wgan.training import TrainingState
 
-# Rows of the bank of prior draws (or public points) that training gathers from.
+# Rows of the bank of base model draws (or public points) that training gathers from.
 _BANK_ROWS = 50_000
 
 
@@ -51,7 +51,7 @@ class Training:
     Parameters
     ----------
     model : GeneratorModel
-        With marginals and prior, not trained.
+        With marginals and base model, not trained.
     settings : TrainingSettings
     initial_rng : numpy.random.Generator
         Of the initial weights.
@@ -113,8 +113,8 @@ def trained_state(
 
     model, settings = training.model, training.settings
     bank = None
-    if model.prior is not None:
-        bank = model.prior.sample_points(_BANK_ROWS, model.encoder, rng)
+    if model.base_model is not None:
+        bank = model.base_model.sample_points(_BANK_ROWS, model.encoder, rng)
     elif settings.penalty == "public":
         bank = independent_points(model.encoder, _BANK_ROWS, rng)
 
@@ -136,7 +136,7 @@ def trained_state(
         settings,
         plan,
         bank=bank,
-        with_prior=model.prior is not None,
+        with_base_model=model.base_model is not None,
     )
     return trainer.run(
         rng, initial_rng=training.initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt

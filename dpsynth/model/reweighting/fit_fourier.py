@@ -28,7 +28,7 @@ from dpsynth.releases.features import FourierFeatures
 
 Floats = NDArray[np.float64]
 
-#: Least gain in log likelihood for which there is a tilt.
+#: Least gain in log likelihood for which there is a reweighting.
 _LEAST_GAIN = 2.0
 #: Logarithms of the variance t, among which the likeliest is found.
 _VARIANCES = (-25.0, 25.0)
@@ -43,7 +43,7 @@ _MOST = 50.0
 
 
 @dataclass(frozen=True, eq=False)
-class FourierTilt:
+class FourierReweighting:
     """The logarithm of what each draw counts for, as a sum of waves.
 
     Parameters
@@ -65,18 +65,18 @@ class FourierTilt:
         # a cos(x) + b sin(x) is one wave: half of the cosines
         height, lag = np.hypot(cosine, sine), np.arctan2(sine, cosine)
         parts = [np.cos(angles - lag) @ height for angles in self.features.angles(draws)]
-        tilt = np.concatenate([*parts, np.zeros(0)]) - self.offset
-        return np.exp(np.clip(tilt, -np.log(_MOST), np.log(_MOST)))
+        reweighting = np.concatenate([*parts, np.zeros(0)]) - self.offset
+        return np.exp(np.clip(reweighting, -np.log(_MOST), np.log(_MOST)))
 
 
-def fourier_tilt(
+def fourier_reweighting(
     features: FourierFeatures,
     mean: Floats,
     noise_std: float,
     n: float,
     draws: NDArray[np.int64],
     weights: Floats,
-) -> FourierTilt | None:
+) -> FourierReweighting | None:
     """The tilt that released means ask for, or None where they tell nothing but noise.
 
     Parameters
@@ -116,25 +116,25 @@ def fourier_tilt(
     units = 1.0 / np.sqrt(n * (eigenvalues + ridge))
     turned = values @ (basis * units).astype(np.float32)
 
-    def loss(tilt: Floats) -> tuple[float, Floats]:
-        exponent = turned @ tilt.astype(np.float32)
+    def loss(reweighting: Floats) -> tuple[float, Floats]:
+        exponent = turned @ reweighting.astype(np.float32)
         most = exponent.max()
         share = light * np.exp(exponent - most)
         total = float(share.sum(dtype=np.float64))
         found = (share @ turned).astype(np.float64) / total
-        pull, back = units * gap, units**2 * ridge * tilt
-        value = np.log(total) + most - tilt @ pull + tilt @ back / 2
+        pull, back = units * gap, units**2 * ridge * reweighting
+        value = np.log(total) + most - reweighting @ pull + reweighting @ back / 2
         return float(n * value), n * (found - pull + back)
 
     options = {"maxiter": _ITERATIONS, "gtol": _GRADIENT}
-    tilt = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
-    coefficients = (basis @ (units * tilt)).astype(np.float32)
+    reweighting = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
+    coefficients = (basis @ (units * reweighting)).astype(np.float32)
     mean_of = float(logsumexp(values @ coefficients, b=light))
-    return FourierTilt(features, coefficients, float(coefficients @ center) + mean_of)
+    return FourierReweighting(features, coefficients, float(coefficients @ center) + mean_of)
 
 
 def _likeliest(gap: Floats, eigenvalues: Floats, known: Floats) -> float | None:
-    """The variance t of the tilt's entries, or None where there need be no tilt."""
+    """The variance t of the reweighting's entries, or None where there need be none."""
     from scipy.optimize import minimize_scalar
 
     def surprise(log_variance: float) -> float:

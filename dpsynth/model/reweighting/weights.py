@@ -1,6 +1,6 @@
-"""Weights of a prior's draws: how likely each is, compared with the prior, by group and waves.
+"""Weights of a base model's draws: how likely each is, by group and by random Fourier features.
 
-A draw x has the weight w_g(x) of the group that it lies in, times what a sum of waves says
+A draw x has the weight w_g(x) of the group that it lies in, times what a sum of random Fourier features says
 (`dpsynth.model.reweighting.fit_fourier`), a factor for each column's bin and one for its number of missing
 values; the factors keep one-way marginals and the law of missing values as they were released. Draws are made
 by choosing among more of them than are needed, at most `most` times as many.
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.model.reweighting.fit_fourier import FourierTilt
+from dpsynth.model.reweighting.fit_fourier import FourierReweighting
 from dpsynth.releases.features import FourierFeatures
 from dpsynth.releases.groups import Groups
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """What a draw of the prior counts for.
+    """What a draw of the base model counts for.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class Weighting:
     most : float
         Greatest weight that counts, at least 1: so many draws are made for each one that is kept.
     noise_std : float
-        Of the votes that it was fitted to.
-    waves : FourierTilt, optional
+        Of the nearest-neighbour histogram that it was fitted to.
+    fourier : FourierReweighting, optional
         None where they told nothing.
     """
 
@@ -49,7 +49,7 @@ class Weighting:
     missing: Floats
     most: float
     noise_std: float
-    waves: FourierTilt | None = None
+    fourier: FourierReweighting | None = None
 
     def of(self, draws: NDArray[np.int64], missing: NDArray[np.int64]) -> Floats:
         """Weight of each draw, shape (m,), from 0 to ``most``.
@@ -64,8 +64,8 @@ class Weighting:
         weights = self.weights[self.groups.labels(draws)] * self.missing[missing]
         for j, factors in enumerate(self.columns):
             weights *= factors[draws[:, j]]
-        if self.waves is not None:
-            weights *= self.waves.of(draws)
+        if self.fourier is not None:
+            weights *= self.fourier.of(draws)
         return np.minimum(weights, self.most)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -78,10 +78,10 @@ class Weighting:
         for j, (table, column) in enumerate(zip(self.groups.tables, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"column_{j}": column}
         meta = {"most": self.most, "noise_std": self.noise_std}
-        if self.waves is not None:
-            meta["offset"] = self.waves.offset
-            arrays["frequencies"] = self.waves.features.frequencies
-            arrays["coefficients"] = self.waves.coefficients
+        if self.fourier is not None:
+            meta["offset"] = self.fourier.offset
+            arrays["frequencies"] = self.fourier.features.frequencies
+            arrays["coefficients"] = self.fourier.coefficients
         return meta, arrays
 
     @classmethod
@@ -89,10 +89,10 @@ class Weighting:
         """Inverse of `to_state`."""
         size = sum(name.startswith("table_") for name in arrays)
         tables = tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size))
-        waves = None
+        fourier = None
         if "frequencies" in arrays:
             features = FourierFeatures(tables, np.asarray(arrays["frequencies"]))
-            waves = FourierTilt(features, np.asarray(arrays["coefficients"]), float(meta["offset"]))
+            fourier = FourierReweighting(features, np.asarray(arrays["coefficients"]), float(meta["offset"]))
         return cls(
             Groups(tables, np.asarray(arrays["centres"])),
             np.asarray(arrays["weights"]),
@@ -100,5 +100,5 @@ class Weighting:
             np.asarray(arrays["missing"]),
             float(meta["most"]),
             float(meta["noise_std"]),
-            waves,
+            fourier,
         )

@@ -15,17 +15,17 @@ from scipy.special import expit, softmax
 from dpsynth.model.wgan.weights import Weights
 from dpsynth.table.layout import Layout
 
-# The generator may move a point of the prior only as far as its logit is finite.
+# The generator may move a point of the base model only as far as its logit is finite.
 _EDGE = 1e-3
-# Share of a prior's one-hot coordinate spread over the other categories, so that they stay reachable.
+# Share of a base model's one-hot coordinate spread over the other categories, so that they stay reachable.
 _SMOOTHING = 0.01
 
 
 def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layout, xp: Any) -> Any:
-    """Points of the unit cube from latent noise, or from draws of a prior and latent noise.
+    """Points of the unit cube from latent noise, or from draws of a base model and latent noise.
 
-    Without a prior: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
-    one-hot group (with no groups this is the thesis's generator). With a prior the network's output is a
+    Without a base_model: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
+    one-hot group (with no groups this is the thesis's generator). With a base model the network's output is a
     correction of the draw's logits; a last layer of zeros makes it the identity up to the smoothing of
     one-hot groups.
 
@@ -34,7 +34,7 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
     weights : list of (W, b)
     latent : array (n, n_latent)
     base : array (n, dim) or None
-        Draws from the private prior, encoded.
+        Draws from the private base model, encoded.
     layout : Layout
     xp : Ops
         `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.

@@ -39,7 +39,7 @@ class DrawShapes:
     capacity : int
         Initial width of the index array.
     n_bank : int
-        Rows of the bank of prior or public points, 0 where there is none.
+        Rows of the bank of base model or public points, 0 where there is none.
     """
 
     steps: int

@@ -1,10 +1,10 @@
-"""Private votes: each record votes for the group of draws that it is most like, and adds its waves.
+"""A noisy nearest-neighbour histogram: how many records are nearest to each group of draws.
 
 The nearest-neighbour histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024), "Differentially private
 synthetic data via foundation model APIs 1: images", for tables: one histogram of sensitivity 1 over groups of
-the prior's draws (`dpsynth.releases.groups`). It asks about all columns at once, so that it sees what tables
-and moments of few columns cannot: parities, curves, formulas. Groups have edges, and curves do not: the same
-release sums random Fourier features (`dpsynth.releases.features`), which see smooth structure through less
+the base model's draws (`dpsynth.releases.groups`). It measures all
+columns at once, and so parities, curves and formulas, which statistics of two or three columns miss. The same
+release sums random Fourier features (`dpsynth.releases.features`), which measure smooth structure with less
 noise than groups. `dpsynth.model.reweighting.fit_weights` weighs the draws by both.
 """
 
@@ -49,8 +49,8 @@ def group_count(n: float, noise_std: float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Votes:
-    """Released votes.
+class NeighbourHistogram:
+    """The released histogram.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class Votes:
     n : float
         Public or released number of records.
     features : FourierFeatures, optional
-        None where tables are redrawn of a model without waves.
-    waves : array, shape (features.size,), optional
+        None where tables are redrawn from a model without them.
+    fourier : array, shape (features.size,), optional
         Sum of the records' features, with the same noise.
     """
 
@@ -72,16 +72,16 @@ class Votes:
     noise_std: float
     n: float
     features: FourierFeatures | None = None
-    waves: NDArray[np.float64] | None = None
+    fourier: NDArray[np.float64] | None = None
 
     @property
     def cast(self) -> float:
-        """How many records voted, at least 1, by the votes' noisy sum: a public number may be a tenth off."""
+        """The noisy number of records, at least 1: a public number may be a tenth off."""
         return max(float(self.counts.sum()), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VotesRelease(GaussianRelease[Votes]):
+class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
     """How many records are most like each group of draws, and the sum of their Fourier features.
 
     Parameters
@@ -95,23 +95,27 @@ class VotesRelease(GaussianRelease[Votes]):
     bins: Bins | None = None
     groups: Groups | None = None
     features: FourierFeatures | None = None
-    name = "votes"
+    name = "nearest-neighbour histogram"
     l2_sensitivity = math.sqrt(2.0)
     sensitivity = (
-        "sqrt(2) (a record votes for one group of the prior's draws, and adds Fourier features of length 1)"
+        "sqrt(2) (a record is in one group of the base model's draws, and adds Fourier features of length 1)"
     )
 
-    def of(self, bins: Bins, groups: Groups, features: FourierFeatures | None = None) -> VotesRelease:
-        """The release of votes for these groups, and of these features; its cost is the same."""
+    def of(
+        self, bins: Bins, groups: Groups, features: FourierFeatures | None = None
+    ) -> NeighbourHistogramRelease:
+        """The release for these groups, and of these features; its cost is the same."""
         return replace(self, bins=bins, groups=groups, features=features)
 
     def _given(self) -> tuple[Bins, Groups]:
         if self.bins is None or self.groups is None:
-            raise PrivacyError("votes are for groups, which are released before and given with of()")
+            raise PrivacyError(
+                "a nearest-neighbour histogram is of groups, which are made before and given with of()"
+            )
         return self.bins, self.groups
 
     def query(self, records: Records) -> list[Array]:
-        """The exact number of votes for each group, and the exact sum of features."""
+        """The exact number of records in each group, and the exact sum of features."""
         bins, groups = self._given()
         features = self.features
 
@@ -122,8 +126,8 @@ class VotesRelease(GaussianRelease[Votes]):
 
         return records.sums(total)
 
-    def finish(self, noisy: Sequence[Array]) -> Votes:
+    def finish(self, noisy: Sequence[Array]) -> NeighbourHistogram:
         """The noisy numbers as they are."""
         bins, groups = self._given()
-        waves = None if self.features is None else noisy[1]
-        return Votes(groups, noisy[0], self.noise_std, bins.n, self.features, waves)
+        fourier = None if self.features is None else noisy[1]
+        return NeighbourHistogram(groups, noisy[0], self.noise_std, bins.n, self.features, fourier)
