@@ -21,7 +21,7 @@ FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
 def _audits_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the audit of its releases out of the many runs whose tests are about something else."""
     if request.path.parent.name in ("runs", "commands") and "audited" not in request.keywords:
-        monkeypatch.setattr("dpsynth.runs.attempts.attempts_on_releases", lambda *args: iter(()))
+        monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

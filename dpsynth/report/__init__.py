@@ -1,7 +1,7 @@
-"""Reports made from result records only; nothing here reads a table."""
+"""Reports made from result records only; nothing here reads a table or a folder."""
 
-from dpsynth.report.folder import load, write_json, write_markdown
+from dpsynth.report.markdown import to_markdown
 from dpsynth.report.page.html import render, write_page
 from dpsynth.report.run_report import RunReport
 
-__all__ = ["RunReport", "load", "render", "write_json", "write_markdown", "write_page"]
+__all__ = ["RunReport", "render", "to_markdown", "write_page"]

@@ -1,9 +1,9 @@
 """The report of one run or evaluation, as one record: what was promised, what it cost, what it is worth.
 
 Whoever makes a table makes this record and has it rendered from memory, as a page
-(:mod:`dpsynth.report.page.html`), as Markdown and as JSON; :mod:`dpsynth.report.folder` writes it and reads
-the same record back. :meth:`RunReport.released` is where a page for release begins: it keeps what is on a
-list and drops the rest, so that nothing that is added to a run later gets onto such a page by itself.
+(:mod:`dpsynth.report.page.html`), as Markdown and as JSON. :meth:`RunReport.released` is where a page for
+release begins: it keeps what is on a list and drops the rest, so that nothing that is added to a run later
+gets onto such a page by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import PureWindowsPath
 from typing import Any
 
+import numpy as np
+
 from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.summary import Summary
@@ -24,7 +26,7 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import finite
-from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.estimates import MEASURES, Estimates
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
 _TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
@@ -223,6 +225,40 @@ class RunReport:
             "seconds": self.seconds,
         }
         return {key: finite(value) for key, value in record.items()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], ledger: Ledger, evaluation: Evaluation | None) -> RunReport:
+        """Build the report of a run from what :meth:`to_dict` gives, its ledger and its evaluation.
+
+        Raises
+        ------
+        KeyError, TypeError or ValueError
+            If something is missing or is something else.
+        """
+        return cls(
+            ledger=ledger,
+            delta=float(record["ledger"]["delta"]),
+            table=dict(record["table"]),
+            config=dict(record["config"]),
+            evaluation=evaluation,
+            versions=dict(record["versions"]),
+            seconds=dict(record["seconds"]),
+            created=record["created"],
+            studies=tuple(_study(told) for told in record["studies"]),
+            attempts=tuple(Attempt.from_dict(told) for told in record["attempts"]),
+        )
+
+
+def _study(record: Mapping[str, Any]) -> Estimates:
+    """Read the estimates of one study; a file that somebody changed must not be drawn."""
+    told = Estimates.from_dict(record)
+    if told.kind not in MEASURES:
+        raise ValueError(f"the study {told.study!r} is of the unknown kind {told.kind!r}")
+    terms = len(told.terms)
+    shapes = told.coefficients.shape == (terms,) and told.covariance.shape == (terms, terms)
+    if not (shapes and np.isfinite(told.coefficients).all() and (np.diag(told.covariance) > 0).all()):
+        raise ValueError(f"the study {told.study!r} lacks an estimate or a variance of one of its terms")
+    return told
 
 
 def _kept(record: object, names: tuple[str, ...]) -> dict[str, object]:

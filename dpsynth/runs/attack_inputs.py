@@ -20,12 +20,11 @@ from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.datasets.split import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
-from dpsynth.report.folder import LEDGER
-from dpsynth.runs.attempts import proved_by
 from dpsynth.runs.config import RunConfig
+from dpsynth.runs.evaluation import proved_by
 from dpsynth.runs.pipeline import build_model
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, compared, load_table, split_table
-from dpsynth.runs.run_folder import folder_of, open_run
+from dpsynth.runs.run_folder import RunFolder, open_run
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
@@ -95,7 +94,7 @@ def attacked_run(folder: str | Path) -> Attacked:
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    run = open_run(folder_of(folder))
+    run = open_run(RunFolder.of_run(folder))
     config = run.config
     made, train, test = run.parts()
     synthetic = made.head(EVALUATED_ROWS)
@@ -103,7 +102,7 @@ def attacked_run(folder: str | Path) -> Attacked:
     records = pd.util.hash_pandas_object(tables.train, index=False).to_numpy()
     return Attacked(
         tables,
-        proved_by(Ledger.load(run.folder / LEDGER), coins=config.split.method == "independent"),
+        proved_by(Ledger.load(run.folder.ledger), coins=config.split.method == "independent"),
         Generator(config.to_dict(), train.schema, len(synthetic)),
         {
             "configuration": config.of_fit(),
@@ -168,7 +167,7 @@ def to_audit(path: str | Path) -> ToAudit:
         If it is neither, the configuration is wrong, or it asks for no privacy.
     """
     path = Path(path)
-    config = open_run(folder_of(path)).config if path.is_dir() else RunConfig.from_yaml(path)
+    config = open_run(RunFolder.of_run(path)).config if path.is_dir() else RunConfig.from_yaml(path)
     options = build_model(config).validate()
     schema = training_schema(check_run(config), config.split.test_fraction)
     if options.epsilon is None:

@@ -6,25 +6,28 @@ that is renamed: what is interrupted leaves the parts before it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.suite import quick
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.evaluators import evaluate_tables
-from dpsynth.files.locks import locked
-from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
-from dpsynth.report.page.html import write_page
+from dpsynth.evaluation.tables import Tables
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.attempts import attempts_on
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, compared
-from dpsynth.runs.run_folder import MODEL, folder_of, open_run
+from dpsynth.runs.run_folder import RunFolder, open_run
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
 #: receives the name of a stage and the part of it that is done
@@ -35,25 +38,19 @@ Stages = Callable[[str, float], None]
 class Finished:
     """A run whose model and ledger are in its folder.
 
-    Attributes
-    ----------
-    out : Path
-    report : RunReport
-    problems : list of str
-        Why the table, the evaluation, the attacks or the page are absent. What was paid for is kept.
-    interrupted : bool
-        Whether the user's interrupt is a reason.
+    ``problems`` say why the table, the evaluation, the attacks or the page are absent: what was paid for is
+    kept. ``interrupted`` says whether the user's interrupt is a reason.
     """
 
-    out: Path
+    folder: RunFolder
     report: RunReport
     problems: list[str] = field(default_factory=list)
     interrupted: bool = False
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """What the folder holds."""
-        return tuple(sorted(entry.name for entry in self.out.iterdir()))
+    def out(self) -> Path:
+        """The path of the folder."""
+        return self.folder.path
 
     @contextmanager
     def kept(self, what: str) -> Iterator[None]:
@@ -72,12 +69,11 @@ class Finished:
         self.report = replace(self.report, seconds={**self.report.seconds, stage: seconds}, **changes)  # type: ignore[arg-type]
         return seconds
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: RunFolder) -> None:
         """Write the report as JSON, Markdown and a page."""
-        write_json(self.report, folder / REPORT_JSON)
-        write_markdown(self.report, folder / REPORT_MD)
+        folder.write_report(self.report)
         with self.kept("drawing the report's page"):
-            write_page(self.report, folder / REPORT_HTML, "internal")
+            folder.write_page(self.report)
 
 
 def judge(
@@ -104,13 +100,13 @@ def judge(
             studies = [study.effects(tables.schema) for study in config.studies]
             found = evaluate_tables(tables, config.evaluate.replicating(studies), stages)
             seconds = done.add("evaluate", start, evaluation=found)
-            done.write(done.out)
+            done.write(done.folder)
             say(f"evaluated in {seconds:.1f} s")
     if config.attack.enabled and len(done.problems) == before:
         with done.kept("the attack"):
             start = time.perf_counter()
             seconds = done.add("attack", start, attempts=attempts_on(config, tables, model, stages))
-            done.write(done.out)
+            done.write(done.folder)
             say(f"attacked in {seconds:.1f} s")
 
 
@@ -143,16 +139,110 @@ def judge_again(
     DataError
         If the schema is not the run's any more, or a file cannot be read.
     """
-    folder = folder_of(folder)
-    with locked(folder):
-        run = open_run(folder, settings)
+    where = RunFolder.of_run(folder)
+    with where.locked():
+        run = open_run(where, settings)
         report, config = run.report, run.config
         if report.evaluation is not None and not force:
-            raise InputError(f"{folder} holds an evaluation; add --force to replace it")
+            raise InputError(f"{where.path} holds an evaluation; add --force to replace it")
         check_run(config)
         made = run.parts()
         table = {**report.table, "synthetic_records": len(made[0])}
         asked = {**report.config, "evaluate": config.to_dict()["evaluate"]}
-        done = Finished(folder, replace(report, table=table, config=asked))
-        judge(done, config, made, DPWGANGP.load(folder / MODEL), stages=stages)
+        done = Finished(where, replace(report, table=table, config=asked))
+        judge(done, config, made, where.load_model(), stages=stages)
     return done
+
+
+def attempts_on(
+    config: RunConfig,
+    tables: Tables,
+    model: DPWGANGP,
+    progress: Callable[[str, float], None] | None = None,
+) -> tuple[Attempt, ...]:
+    """Attack the synthetic table of a run, and audit the releases that it was made with.
+
+    Parameters
+    ----------
+    config : RunConfig
+    tables : Tables
+        Synthetic table, training part, held-out part.
+    model : DPWGANGP
+        Fitted, with its ledger.
+    progress : callable, optional
+        Receives the stage's name and the part of it that is done.
+
+    Returns
+    -------
+    tuple of Attempt
+        Those on the table are internal: real records are read without payment. Audits are not, unless the
+        schema has fields that were read off the records.
+    """
+    tell = progress or (lambda stage, done: None)
+    # An audit is released: random numbers that follow those spent on real records would tell of them.
+    on_table, on_releases = np.random.SeedSequence(config.evaluate.seed).spawn(2)
+    coins = config.split.method == "independent"
+    proved = proved_by(model.ledger_, coins=coins)
+    rng = np.random.default_rng(on_table)
+    level = config.evaluate.level
+    risks = quick(
+        tables, rng=rng, proved=proved, level=level, stages=lambda name, _: tell(f"attack by {name}", 0.0)
+    )
+    found = list(risks)
+    if proved.profile is not None:
+        tell("audit of the releases", 0.0)
+        found += attempts_on_releases(
+            tables, model, on_releases, lambda done: tell("audit of the releases", done)
+        )
+        tell("audit of the releases", 1.0)
+    if tables.schema.unreviewed:
+        found = [replace(attempt, internal=True) for attempt in found]
+    return tuple(found)
+
+
+def attempts_on_releases(
+    tables: Tables, model: DPWGANGP, seeds: np.random.SeedSequence, progress: Callable[[float], None]
+) -> Iterator[Attempt]:
+    """Audit each release of a fit, and set the adversary on the critic's steps.
+
+    But for the last attempt, of the adversary against a real record, nothing here depends on a record. The
+    adversary is left out where the number of records is not public: the plan is then another one.
+    """
+    from dpsynth.audits.configuration import QUICK, QUICK_NOISE, QUICK_STEPS, audit_one, releases_of
+
+    rng, on_records = (np.random.default_rng(child) for child in seeds.spawn(2))
+    options = model.validate()
+    if options.epsilon is None:
+        return
+    found = releases_of(tables.schema, options, rng)
+    played = found.plan is not None and tables.schema.n_public is not None
+    steps = len(found.names) + played
+    for place in range(len(found.names)):
+        audited = audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
+        yield from audited.attempts()
+        progress((place + 1) / steps)
+    if played and found.plan is not None:
+        from dpsynth.audits.adversary.quick import quick_attempts
+
+        records = tables.train.head(_most_watched(found.layout.dim))
+        points = model.model_.encoder.transform(records, on_records).astype(np.float64)
+        name = tables.schema.name or "the training records"
+        seed = int(rng.integers(2**63))
+        yield from quick_attempts(found.plan, found.training, found.layout, points, name=name, seed=seed)
+
+
+def _most_watched(dim: int) -> int:
+    """Records whose distances to one another are taken, and which are watched in training."""
+    return min(2000, max(int(math.sqrt(2e8 / dim)), 2))
+
+
+def proved_by(ledger: Ledger, *, coins: bool) -> Proved:
+    """Return the bounds of a ledger, and none where its guarantee is void.
+
+    Parameters
+    ----------
+    coins : bool
+        Whether each record came into the training part by a coin of its own.
+    """
+    void = ledger.delta is None or not ledger.guarantee().private
+    return Proved() if void else Proved(ledger.profile(), coins)

@@ -3,13 +3,16 @@
 Table, model and ledger are written into a temporary folder beside the target, which is renamed when they are
 complete: a run that fails before leaves nothing half-written, and what comes after
 (:mod:`dpsynth.runs.evaluation`) finds them in place. An interrupt during training leaves a *private*
-checkpoint (:mod:`dpsynth.runs.checkpoints`), from which the same run can go on once.
+checkpoint beside the folder, from which the same run can go on once.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,20 +20,18 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.ledger.guarantee import WARNING
-from dpsynth.accounting.ledger.journal import give_up, journalled
+from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.datasets.split import training_schema
-from dpsynth.errors import ConfigError, InputError, of_records
+from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.files import storage
 from dpsynth.files.targets import claimed
 from dpsynth.model.rejection import Acceptance
-from dpsynth.report.folder import LEDGER, REPORT_JSON
-from dpsynth.runs import checkpoints
-from dpsynth.runs.config import RunConfig
+from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.reporting import new_report
-from dpsynth.runs.run_folder import MODEL, SYNTHETIC
+from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
@@ -101,13 +102,14 @@ def run(
     Privacy: the training half is read by ``fit`` (add/remove one record, every reading in the ledger) and
     by the evaluation, whose numbers are internal.
     """
-    out = Path(out)
+    folder = RunFolder(Path(out))
+    out = folder.path
     model = build_model(config)
-    if resume and (out / REPORT_JSON).is_file() and not force:
+    if resume and folder.report_json.is_file() and not force:
         raise InputError(f"{out} holds a complete table; `dpsynth evaluate {out}` evaluates it")
-    with claimed(out, force=force, mark=REPORT_JSON):
-        checkpoint = checkpoints.checkpoint_folder(out)
-        checkpoints.check_checkpoint(checkpoint, config, resume=resume, force=force)
+    with claimed(out, force=force, mark=folder.report_json.name):
+        checkpoint = folder.checkpoint
+        _check_checkpoint(folder, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config, ledger)
         say = log or (lambda line: None)
@@ -117,7 +119,7 @@ def run(
                 say(line)
         named = None if ledger is None else Ledger.load(ledger)
         if resume:
-            named = checkpoints.continued(checkpoint, named, ledger, forget_earlier)
+            named = _continued(checkpoint, named, ledger, forget_earlier)
         with journalled(out, named, forget=forget_earlier, say=say) as book:
             if config.split.method == "stratified":
                 book.exclude("the stratified split: neighbouring tables are training parts, not whole tables")
@@ -132,7 +134,7 @@ def run(
                     "larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
-            with checkpoints.marked(checkpoint, config):
+            with _marked(folder, config):
                 if resume:
                     model = DPWGANGP.resume(checkpoint, train.frame, progress=progress)
                     model.ledger_.join(book)  # of which the checkpoint's is a part already, or all
@@ -158,11 +160,11 @@ def run(
                 seconds=seconds,
                 studies=model.estimates_,
             )
-            done = Finished(out, report)
+            done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)
             if config.sample.n is None and train.schema.n_public is None:
                 say("that is a noisy count of the training records; sample.n or n_public sets another")
-            checkpoints.remove(checkpoint)
+            _remove(checkpoint)
         if evaluate and sampled is not None:
             judge(done, config, (sampled, train, test), model, stages=stages, say=say)
         return done
@@ -176,13 +178,14 @@ def _write_table(
     # a private number of few records may come out as 1 or less, and one record cannot be evaluated
     n = n or max(round(model.n_), 2)
 
-    def fill(folder: Path) -> None:
-        model.save(folder / MODEL)
-        model.ledger_.save(folder / LEDGER)
-        model.guarantee().write_warning(folder / WARNING)
+    def fill(path: Path) -> None:
+        folder = RunFolder(path)
+        model.save(folder.model)
+        model.ledger_.save(folder.ledger)
+        model.guarantee().write_warning(path / WARNING)
         with done.kept("sampling"):
             start = time.perf_counter()
-            sampled.append(_sample_to(model, n, folder / SYNTHETIC))
+            sampled.append(_sample_to(model, n, folder.synthetic))
             seconds = done.add("sample", start, table={**done.report.table, "synthetic_records": n})
             say(f"sampled {n:,} records in {seconds:.1f} s")
             for line in model.acceptance_.lines():
@@ -240,3 +243,53 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
 
     write_table(blocks(), path)
     return pd.concat(kept, ignore_index=True)
+
+
+@contextmanager
+def _marked(folder: RunFolder, config: RunConfig) -> Iterator[None]:
+    """Write into a checkpoint that an interrupt of the block leaves which run it is of."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder.interrupted:
+            folder.checkpoint_config.write_text(json.dumps(config.to_dict()), encoding="utf-8")
+        raise
+
+
+def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, force: bool) -> None:
+    """Refuse to resume what is not there or another run's, and to give up a checkpoint without ``force``."""
+    if not resume:
+        if folder.interrupted and not force:
+            raise InputError(
+                f"{folder.checkpoint} holds the private checkpoint of an interrupted run; go on with "
+                "--resume, or give it up with --force"
+            )
+        return
+    if not folder.interrupted:
+        raise DataError(f"there is no checkpoint to resume in {folder.checkpoint}")
+    saved = folder.checkpoint_config
+    if not saved.exists() or keys_of_fit(json.loads(saved.read_text(encoding="utf-8"))) != config.of_fit():
+        raise ConfigError(f"{folder.checkpoint} was left by a run of another configuration")
+
+
+def _continued(
+    checkpoint: Path, named: Ledger | None, path: str | Path | None, forget_earlier: bool
+) -> Ledger:
+    """The checkpoint's ledger; one that the interrupted run did not go on from is refused, not lost."""
+    if forget_earlier:
+        raise InputError("--forget-earlier does not go with --resume: the interrupted run has its ledger")
+    ledger = checkpoint_ledger(checkpoint)
+    if named is not None and not ledger.holds(named):
+        raise InputError(
+            f"the run that left {checkpoint} did not go on from the ledger {path}: give the checkpoint up "
+            "(--force without --resume) and begin anew with that ledger, or resume without it if it is about "
+            "another table"
+        )
+    return ledger
+
+
+def _remove(checkpoint: Path) -> None:
+    """Remove a checkpoint and what killed processes left of it; the caller holds the folder's lock."""
+    for rest in (checkpoint, *storage.leftovers(checkpoint)):
+        if rest.exists():
+            shutil.rmtree(rest)

@@ -18,6 +18,7 @@ from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml
+from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study, read_studies
@@ -26,8 +27,6 @@ from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.schema import Schema
 
-#: files of the folder
-ESTIMATES, ESTIMATES_MD, LEDGER = "estimates.json", "estimates.md", "ledger.json"
 #: part of mu^2 for the studies; the base model stands for the records where nothing is bought, and gets the
 #: rest
 SHARE = 0.5
@@ -126,10 +125,11 @@ def estimates_record(model: DPWGANGP) -> dict[str, Any]:
 
 def write_estimates(model: DPWGANGP, folder: Path) -> None:
     """Write ``estimates.json``, ``estimates.md`` and ``ledger.json``, all of which may be shared."""
-    write_text(folder / ESTIMATES, dump_json(estimates_record(model)) + "\n")
+    places = RunFolder(folder)
+    write_text(places.estimates_json, dump_json(estimates_record(model)) + "\n")
     text = to_markdown(model.estimates_, model.guarantee(), model.ledger_.summary())
-    write_text(folder / ESTIMATES_MD, text)
-    model.ledger_.save(folder / LEDGER)
+    write_text(places.estimates_md, text)
+    model.ledger_.save(places.ledger)
     model.guarantee().write_warning(folder / WARNING)
 
 
@@ -143,8 +143,9 @@ def read_estimates(folder: str | Path) -> tuple[tuple[Estimates, ...], Guarantee
     DataError
         If a file is damaged, or the ledger beside it is not its own.
     """
-    if (Path(folder) / ESTIMATES).is_file():
-        return _of_folder(Path(folder))
+    places = RunFolder(Path(folder))
+    if places.estimates_json.is_file():
+        return _of_folder(places)
     model = read_model(folder)
     return model.estimates_, model.guarantee()
 
@@ -159,15 +160,19 @@ def read_model(folder: str | Path) -> DPWGANGP:
     DataError
         If a file is damaged, or the ledger beside it is not its own.
     """
-    folder = Path(folder)
-    home = next((path for path in (folder, folder / "model") if (path / "model.json").is_file()), None)
-    if home is None and (folder / ESTIMATES).is_file():
+    places = RunFolder(Path(folder))
+    home = places.model_home
+    there = (home / "model.json").is_file()
+    if not there and places.estimates_json.is_file():
         raise InputError(
             f"{folder} holds estimates alone, and a rehearsal draws its tables from a fitted model: name the "
             "folder of a fit or a run"
         )
-    if home is None:
-        raise InputError(f"{folder} holds neither {ESTIMATES} nor a model: name the folder of a fit or a run")
+    if not there:
+        raise InputError(
+            f"{folder} holds neither {places.estimates_json.name} nor a model: name the folder of a fit or a "
+            "run"
+        )
     model = DPWGANGP.load(home)
     if not model.estimates_:
         raise InputError(
@@ -177,8 +182,9 @@ def read_model(folder: str | Path) -> DPWGANGP:
     return model
 
 
-def _of_folder(folder: Path) -> tuple[tuple[Estimates, ...], Guarantee]:
-    record = read_json(folder / ESTIMATES)
+def _of_folder(places: RunFolder) -> tuple[tuple[Estimates, ...], Guarantee]:
+    folder, path = places.path, places.estimates_json
+    record = read_json(path)
     try:
         check_format(folder, "estimates", record["format"], _FORMAT)
         estimates = tuple(Estimates.from_dict(entry) for entry in record["estimates"])
@@ -187,10 +193,8 @@ def _of_folder(folder: Path) -> tuple[tuple[Estimates, ...], Guarantee]:
         if isinstance(problem, DataError):
             raise
         raise damaged(folder, "record of estimates", problem) from None
-    if Ledger.load(folder / LEDGER).guarantee() != guarantee:
-        raise DataError(
-            f"{folder / LEDGER} is not the ledger of {folder / ESTIMATES}: one of them was changed"
-        )
+    if Ledger.load(places.ledger).guarantee() != guarantee:
+        raise DataError(f"{places.ledger} is not the ledger of {path}: one of them was changed")
     return estimates, guarantee
 
 

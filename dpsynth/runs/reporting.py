@@ -19,8 +19,8 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.files.storage import check_same_ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ModelConfig
+from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
-from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
 _PACKAGES = ("dpsynth", "dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
@@ -116,8 +116,7 @@ class Origin:
         DataError
             If it holds no model or a damaged one.
         """
-        path = Path(path)
-        fitted = DPWGANGP.load(path / "model" if (path / "model" / "model.json").exists() else path)
+        fitted = RunFolder(Path(path)).load_model()
         # in the order of a run's configuration
         dumped = fitted.validate().model_dump()
         options = {name: dumped[name] for name in ModelConfig.model_fields if dumped[name] is not None}
@@ -145,9 +144,10 @@ class Origin:
             If neither it nor the caller says at which delta epsilon is told, or that is none.
         """
         path = Path(path)
+        folder = RunFolder(path)
         if path.is_dir():
-            check_same_ledger(path / "ledger.json", path / "model")
-            path = path / "ledger.json"
+            check_same_ledger(folder.ledger, folder.model)
+            path = folder.ledger
         ledger = Ledger.load(path)
         told = ledger.delta if delta is None else delta
         if told is None:

@@ -1,20 +1,33 @@
-"""A run's folder opened again: its report, its configuration, and both parts of the real table."""
+"""The layout of a run's folder, known here alone: where its files are, how they are read and written.
+
+`dpsynth evaluate --out` writes some of these files, `dpsynth study fit` others; both are read here as well.
+A run that was made is opened again with its configuration and with both parts of the real table. The
+guarantee is never read from a report: it is computed from ``ledger.json``, as anybody can, and a ledger that
+is not the report's is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
-from dpsynth.report.folder import EVALUATION, REPORT_JSON, load
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.files.atomic import dump_json, read_json, write_text
+from dpsynth.files.locks import locked
+from dpsynth.files.storage import check_same_ledger
+from dpsynth.report.markdown import to_markdown
+from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.checkpoints import checkpoint_folder, waits
 from dpsynth.runs.config import EvaluateConfig, RunConfig
 from dpsynth.runs.preflight import load_table, split_table
+from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.csv_format import OURS
 from dpsynth.table.io import read_table
 
@@ -22,23 +35,208 @@ if TYPE_CHECKING:
     from dpsynth.datasets.table import Table
 
 
-#: files of a run, beside those of its report
-SYNTHETIC, MODEL = "synthetic.csv", "model"
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run, which need not be there yet.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    path: Path
+
+    @classmethod
+    def of_run(cls, path: str | Path) -> RunFolder:
+        """Return a folder that `dpsynth run` wrote; of another one, raise InputError, saying what it is."""
+        path = Path(path)
+        if path.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
+            path = path.resolve()
+        folder = cls(path)
+        if folder.report_json.is_file() and not folder.evaluation_json.is_file():
+            return folder
+        if folder.interrupted:
+            raise InputError(
+                f"{path} is not there yet: its training was interrupted; go on with `dpsynth run --resume`"
+            )
+        raise InputError(
+            f"{path} is not the folder of a run: it holds no {folder.report_json.name} of `dpsynth run`"
+        )
+
+    @property
+    def synthetic(self) -> Path:
+        """The synthetic table."""
+        return self.path / "synthetic.csv"
+
+    @property
+    def model(self) -> Path:
+        """The folder of the fitted model."""
+        return self.path / "model"
+
+    @property
+    def model_home(self) -> Path:
+        """The same; where it holds no model, the folder itself, which may be that of a model."""
+        return self.model if (self.model / "model.json").exists() else self.path
+
+    @property
+    def ledger(self) -> Path:
+        """Every noisy statistic and its cost."""
+        return self.path / "ledger.json"
+
+    @property
+    def report_json(self) -> Path:
+        """The report as a record; it marks the folder of a run."""
+        return self.path / "report.json"
+
+    @property
+    def report_md(self) -> Path:
+        """The report for people without a browser."""
+        return self.path / "report.md"
+
+    @property
+    def evaluation_json(self) -> Path:
+        """What was measured; it marks the folder of an evaluation."""
+        return self.path / "evaluation.json"
+
+    @property
+    def evaluation_md(self) -> Path:
+        """The same as text."""
+        return self.path / "evaluation.md"
+
+    @property
+    def estimates_json(self) -> Path:
+        """Private estimates of studies alone; it marks the folder of `dpsynth study fit`."""
+        return self.path / "estimates.json"
+
+    @property
+    def estimates_md(self) -> Path:
+        """The same as text."""
+        return self.path / "estimates.md"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder beside it where an interrupt of the training leaves the private checkpoint."""
+        return self.path.with_name(f"{self.path.name}.checkpoint")
+
+    @property
+    def checkpoint_config(self) -> Path:
+        """The configuration of the run that left the checkpoint."""
+        return self.checkpoint / "run.json"
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a run can go on from the checkpoint."""
+        return (self.checkpoint / "checkpoint.json").is_file()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What the folder holds."""
+        return tuple(sorted(entry.name for entry in self.path.iterdir()))
+
+    def page(self, mode: Literal["internal", "release"] = "internal") -> Path:
+        """The page for the table's owner, or for everybody."""
+        return self.path / ("report.html" if mode == "internal" else "release.html")
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep every other process from writing the folder."""
+        return locked(self.path)
+
+    def read_ledger(self) -> Ledger:
+        """Read the ledger of a run or of a model; raise DataError where it is not that of the model."""
+        if not self.ledger.exists():
+            return self.load_model().ledger_
+        check_same_ledger(self.ledger, self.model)
+        return Ledger.load(self.ledger)
+
+    def load_model(self) -> DPWGANGP:
+        """Read the fitted model; raise DataError where there is none, or a damaged one."""
+        return DPWGANGP.load(self.model_home)
+
+    def write_report(self, report: RunReport) -> None:
+        """Write the report as JSON and as Markdown."""
+        self.write_json(report)
+        write_text(self.report_md, to_markdown(report))
+
+    def write_json(self, report: RunReport) -> None:
+        """Write the report as JSON; the ledger, which is not in it, is written beside it."""
+        write_text(self.report_json, dump_json(report.to_dict()) + "\n")
+
+    def write_page(self, report: RunReport) -> None:
+        """Write the page for the table's owner."""
+        write_page(report, self.page(), "internal")
+
+    def read_report(self) -> RunReport:
+        """Read the report of a run; of the folder of an evaluation alone, no guarantee is known.
+
+        Raises
+        ------
+        InputError
+            If the folder is neither.
+        DataError
+            If a file cannot be read or holds something else; the message names it.
+        """
+        if self.report_json.is_file():
+            return self._report()
+        if self.evaluation_json.is_file():
+            return RunReport.of_evaluation(_evaluation(_record(self.evaluation_json), self.evaluation_json))
+        raise InputError(
+            f"{self.path} is not the folder of a run or of an evaluation: it holds neither "
+            f"{self.report_json.name} nor {self.evaluation_json.name}"
+        )
+
+    def _report(self) -> RunReport:
+        path, record = self.report_json, _record(self.report_json)
+        if not self.ledger.is_file():
+            raise DataError(f"{self.path} holds {path.name} but no {self.ledger.name}")
+        ledger = Ledger.load(self.ledger)
+        check_same_ledger(self.ledger, self.model)
+        try:
+            if not _same_story(ledger, record["ledger"]):
+                files = f"{self.ledger.name} and {path.name}"
+                raise DataError(f"{self.path}: {files} tell different stories; one of them was changed")
+            evaluation = record["evaluation"]
+            known = None if evaluation is None else _evaluation(evaluation, path)
+            return RunReport.from_dict(record, ledger, known)
+        except (KeyError, TypeError, ValueError) as problem:
+            if isinstance(problem, DataError):
+                raise
+            what = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
+            raise DataError(f"{path} is not the report of a run: {what}") from None
+
+
+def _record(path: Path) -> dict[str, Any]:
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise DataError(f"{path} must hold a JSON object, not a {type(record).__name__}")
+    return record
+
+
+def _evaluation(record: Mapping[str, Any], path: Path) -> Evaluation:
+    try:
+        return Evaluation.from_dict(record)
+    except InputError as problem:
+        raise DataError(f"{path}: {problem}") from None
+
+
+def _same_story(ledger: Ledger, told: Mapping[str, Any]) -> bool:
+    """Whether a ledger is the one that a report was written beside: a guarantee hangs on it."""
+    same = (
+        [entry["name"] for entry in told["entries"]] == [entry.name for entry in ledger.entries]
+        and list(told["excluded"]) == list(ledger.excluded)
+        and bool(told["seeded"]) == ledger.seeded
+    )
+    if same and told["epsilon"] is not None:
+        epsilon = ledger.epsilon(float(told["delta"]))
+        # versions of the accounting may differ in the last digits
+        same = abs(epsilon - float(told["epsilon"])) <= 1e-3 * max(epsilon, float(told["epsilon"]))
+    return same
 
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """What a run left.
+    """What a run left; the configuration is without its seed."""
 
-    Attributes
-    ----------
-    folder : Path
-    report : RunReport
-    config : RunConfig
-        Without seed.
-    """
-
-    folder: Path
+    folder: RunFolder
     report: RunReport
     config: RunConfig
 
@@ -52,36 +250,21 @@ class OpenedRun:
         DataError
             If the schema is not the run's any more, or a file cannot be read.
         """
-        made = self.folder / SYNTHETIC
+        made, path = self.folder.synthetic, self.folder.path
         if not made.is_file():
             raise InputError(
-                f"{self.folder} holds no {SYNTHETIC}; `dpsynth sample {self.folder} -n N --out {made}` "
-                "draws one"
+                f"{path} holds no {made.name}; `dpsynth sample {path} -n N --out {made}` draws one"
             )
         train, test = split_table(self.config, load_table(self.config))
         if train.schema.digest() != self.report.table.get("schema_sha256"):
             data = self.config.data
             schema = f"the card of {self.config.dataset}" if data is None else data.schema_path
-            raise DataError(f"{self.folder} was made with another schema than {schema} is now")
+            raise DataError(f"{path} was made with another schema than {schema} is now")
         return read_table(made, train.schema, OURS), train, test
 
 
-def folder_of(folder: str | Path) -> Path:
-    """Return the folder of a run; raise InputError, saying what it is, unless `dpsynth run` wrote it."""
-    folder = Path(folder)
-    if folder.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
-        folder = folder.resolve()
-    if (folder / REPORT_JSON).is_file() and not (folder / EVALUATION).is_file():
-        return folder
-    if waits(checkpoint_folder(folder)):
-        raise InputError(
-            f"{folder} is not there yet: its training was interrupted; go on with `dpsynth run --resume`"
-        )
-    raise InputError(f"{folder} is not the folder of a run: it holds no {REPORT_JSON} of `dpsynth run`")
-
-
-def open_run(folder: Path, settings: Mapping[str, object] | None = None) -> OpenedRun:
-    """Open a :func:`folder_of`, with other settings of its evaluation; no record is read.
+def open_run(run: RunFolder, settings: Mapping[str, object] | None = None) -> OpenedRun:
+    """Open :meth:`RunFolder.of_run`, with other settings of its evaluation; no record is read.
 
     Raises
     ------
@@ -90,7 +273,7 @@ def open_run(folder: Path, settings: Mapping[str, object] | None = None) -> Open
     ConfigError
         If the configuration in the report, or a setting, is wrong.
     """
-    report = load(folder)
+    report = run.read_report()
     config = dict(report.config)
     if isinstance(model := config.get("model"), Mapping):
         # whoever reads a report must not learn the seed, so that a word stands in its place
@@ -101,6 +284,6 @@ def open_run(folder: Path, settings: Mapping[str, object] | None = None) -> Open
     try:
         known = RunConfig.from_dict(config)
     except ConfigError as problem:
-        raise ConfigError(f"{folder / REPORT_JSON}: {problem}") from None
+        raise ConfigError(f"{run.report_json}: {problem}") from None
     asked = {**known.to_dict()["evaluate"], **(settings or {}), "enabled": True}
-    return OpenedRun(folder, report, RunConfig.from_dict({**known.to_dict(), "evaluate": asked}))
+    return OpenedRun(run, report, RunConfig.from_dict({**known.to_dict(), "evaluate": asked}))

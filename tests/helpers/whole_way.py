@@ -19,9 +19,9 @@ from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError, RejectionError
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.settings import Settings
-from dpsynth.report.folder import write_json, write_markdown
 from dpsynth.report.page.html import Mode, render
 from dpsynth.runs.reporting import new_report
+from dpsynth.runs.run_folder import RunFolder
 from dpsynth.table.values import numeric_values
 
 #: of the evaluation, which is not what is searched here
@@ -85,8 +85,7 @@ def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
         seconds={},
         studies=model.estimates_,
     )
-    write_json(report, folder / "report.json")
-    write_markdown(report, folder / "report.md")
+    RunFolder(folder).write_report(report)
     if page is not None:
         assert render(report, page)
     return "made"

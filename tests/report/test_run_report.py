@@ -15,7 +15,7 @@ from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.files.atomic import dump_json
-from dpsynth.report.folder import to_markdown
+from dpsynth.report.markdown import to_markdown
 from dpsynth.report.run_report import RunReport
 
 

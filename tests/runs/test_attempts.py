@@ -11,7 +11,7 @@ from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs import attempts
+from dpsynth.runs import evaluation
 from dpsynth.table.schema import Schema
 
 
@@ -27,10 +27,10 @@ def test_audits_of_an_unreviewed_schema_are_internal(
     ledger.post("one-way marginals", gaussian_event(5.0), sensitivity="1")
     audit = Attempt("audit: one-way marginals", "epsilon", Estimate(0.1, 0.0, 0.2), internal=False)
     monkeypatch.setattr(
-        attempts, "quick", lambda *args, **options: iter([Attempt("guess", "tv", audit.found)])
+        evaluation, "quick", lambda *args, **options: iter([Attempt("guess", "tv", audit.found)])
     )
-    monkeypatch.setattr(attempts, "attempts_on_releases", lambda *args: iter([audit]))
+    monkeypatch.setattr(evaluation, "attempts_on_releases", lambda *args: iter([audit]))
     tables, model = SimpleNamespace(schema=schema), SimpleNamespace(ledger_=ledger)
-    found = attempts.attempts_on(config(), tables, model)
+    found = evaluation.attempts_on(config(), tables, model)
     assert len(found) == 2
     assert len(RunReport(attempts=found).released().attempts) == shared

@@ -18,7 +18,7 @@ from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
 from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import pipeline
-from dpsynth.runs.checkpoints import checkpoint_folder
+from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis import fit
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
@@ -36,7 +36,7 @@ def stages(path: str) -> int:
 
 def abandoned(out: str, ledger: Ledger, configuration: Any) -> None:
     """What an interrupt during training leaves."""
-    left = checkpoint_folder(out)
+    left = RunFolder(Path(out)).checkpoint
     left.mkdir()
     (left / "checkpoint.json").write_text(json.dumps({"ledger": ledger.to_dict()}))
     (left / "run.json").write_text(json.dumps(configuration.to_dict()))

@@ -25,11 +25,11 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.files.locks import locked
 from dpsynth.model.generator import GeneratorModel
-from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render
-from dpsynth.runs import attempts, evaluation, pipeline
+from dpsynth.runs import evaluation, pipeline
 from dpsynth.runs import preflight as tables_of
 from dpsynth.runs.config import RunConfig
+from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
@@ -62,7 +62,7 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     assert (
         names(done.out)
         == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"}
-        == set(done.files)
+        == set(done.folder.files)
     )
     ledger = Ledger.load(done.out / "ledger.json")
     assert 2.5 < ledger.epsilon(1e-5) <= 3.0
@@ -208,7 +208,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
     assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
     assert main(["evaluate", "out", "--force"]) == 0
     for where in ("out", "hand"):
-        report = load(folder / where)
+        report = RunFolder(folder / where).read_report()
         assert [told.to_dict() for told in report.studies] == [study.to_dict()]
         assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
         (detail,) = report.evaluation.of_kind("effects")
@@ -309,7 +309,7 @@ def test_a_seeded_run_repeats_and_is_not_private(folder: Path) -> None:
     seeded = config(model=model(random_state=5), evaluate={"enabled": False})
     first, second = (pipeline.run(seeded, name) for name in ("a", "b"))
     assert (first.out / "synthetic.csv").read_bytes() == (second.out / "synthetic.csv").read_bytes()
-    assert "NOT_PRIVATE.txt" in first.files
+    assert "NOT_PRIVATE.txt" in first.folder.files
 
 
 @pytest.mark.slow
@@ -495,7 +495,10 @@ def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
     assert "`dpsynth evaluate out`" in capsys.readouterr().err
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
-    assert load("out").evaluation is not None and (folder / "out/synthetic.csv").read_bytes() == before
+    assert (
+        RunFolder(Path("out")).read_report().evaluation is not None
+        and (folder / "out/synthetic.csv").read_bytes() == before
+    )
 
 
 def test_a_run_without_its_evaluation_says_how_to_go_on(
@@ -510,7 +513,10 @@ def test_a_run_without_its_evaluation_says_how_to_go_on(
     assert "`dpsynth evaluate out`" in capsys.readouterr().out
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
-    assert load("out").evaluation is not None and load("out").attempts
+    assert (
+        RunFolder(Path("out")).read_report().evaluation is not None
+        and RunFolder(Path("out")).read_report().attempts
+    )
 
 
 @pytest.mark.slow
@@ -595,7 +601,7 @@ def by_hand(done: evaluation.Finished, run: RunConfig) -> list[str]:
 
 def page(folder: Path, mode: Mode) -> str:
     """A page but for its times, attempts, the files' places and the split, of which only a run knows."""
-    report = load(folder)
+    report = RunFolder(folder).read_report()
     shared = {name: report.config[name] for name in ("model", "evaluate")}
     return render(replace(report, config=shared, seconds={}, attempts=()), mode)
 
@@ -800,7 +806,7 @@ def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps
     found = []
     for records in (train, replace(train, frame=train.frame.iloc[5:].reset_index(drop=True))):
         tables = tables_of.compared(made, records, test)
-        found.append([a for a in attempts.attempts_on(run, tables, fitted) if not a.internal])
+        found.append([a for a in evaluation.attempts_on(run, tables, fitted) if not a.internal])
     assert found[0] == found[1] and len(found[0]) > 2
 
 

@@ -121,17 +121,13 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
 
 def read_ledger(path: Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
+    if path.is_dir():
+        from dpsynth.runs.run_folder import RunFolder
+
+        return RunFolder(path).read_ledger()
     from dpsynth.accounting.ledger.ledger import Ledger
-    from dpsynth.files.storage import check_same_ledger
 
-    if not path.is_dir():
-        return Ledger.load(path)
-    if (path / "ledger.json").exists():
-        check_same_ledger(path / "ledger.json", path / "model")
-        return Ledger.load(path / "ledger.json")
-    from dpsynth.synthesis.synthesizer import DPWGANGP
-
-    return DPWGANGP.load(path).ledger_
+    return Ledger.load(path)
 
 
 @contextmanager

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from dpsynth.table.schema import Schema
 
 
-#: what every folder that is written here holds
-_MARK = "evaluation.json"
 _FILES = "evaluation.json, evaluation.md and report.html"
 
 
@@ -86,6 +84,7 @@ def evaluate_table(
     from dpsynth.evaluation.tables import Tables
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
+    from dpsynth.runs.run_folder import RunFolder
 
     asked: dict[str, object] = {
         "seed": seed,
@@ -113,7 +112,10 @@ def evaluate_table(
         raise InputError(f"{name} does not go with --model, which holds its own")
     if ledger is None and delta is not None:
         raise InputError("--delta goes with --ledger")
-    with nullcontext() if out is None else claimed(out, force=force, mark=_MARK):
+    claim = (
+        nullcontext() if out is None else claimed(out, force=force, mark=RunFolder(out).evaluation_json.name)
+    )
+    with claim:
         known, origin = _known(schema, model, ledger, delta)
         settings = EvaluateConfig.of(**asked, outcome=outcome)
         settings.check(known)
@@ -176,16 +178,16 @@ def _known(
 
 def _write(out: Path, report: RunReport, *, force: bool) -> None:
     from dpsynth.files import storage
-    from dpsynth.report.folder import LEDGER, REPORT_HTML, REPORT_JSON, write_json
-    from dpsynth.report.page.html import write_page
+    from dpsynth.runs.run_folder import RunFolder
 
-    def fill(folder: Path) -> None:
-        (folder / _MARK).write_text(report.measured.to_json() + "\n", encoding="utf-8")
-        (folder / "evaluation.md").write_text(_markdown(report.measured), encoding="utf-8")
+    def fill(path: Path) -> None:
+        folder = RunFolder(path)
+        folder.evaluation_json.write_text(report.measured.to_json() + "\n", encoding="utf-8")
+        folder.evaluation_md.write_text(_markdown(report.measured), encoding="utf-8")
         if report.ledger is not None:
-            report.ledger.save(folder / LEDGER)
-            write_json(report, folder / REPORT_JSON)
-        write_page(report, folder / REPORT_HTML, "internal")
+            report.ledger.save(folder.ledger)
+            folder.write_json(report)
+        folder.write_page(report)
 
     storage.write_folder(out, fill, replace=force)
 
@@ -230,14 +232,14 @@ def draw_report(
     It reads records of results only, never a table. In release mode nothing that was computed from real
     records without payment is on the page.
     """
-    from dpsynth.report.folder import REPORT_HTML, load
     from dpsynth.report.page.html import write_page
+    from dpsynth.runs.run_folder import RunFolder
 
-    name = REPORT_HTML if mode is Mode.INTERNAL else "release.html"
-    path = out if out is not None else folder / name
+    run = RunFolder(folder)
+    path = out if out is not None else run.page(mode.value)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path}: the page is HTML; name a file that ends with .html")
-    record = load(folder)
+    record = run.read_report()
     require_free_file(path, force=force)
     try:
         write_page(record, path, mode.value)

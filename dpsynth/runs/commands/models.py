@@ -163,8 +163,9 @@ def sample(
     With --tables, a folder of tables whose differences tell how far the released numbers may be off.
     """
     from dpsynth.cluster import connected
+    from dpsynth.runs.run_folder import RunFolder
     from dpsynth.synthesis.partitioned import FIRST
-    from dpsynth.synthesis.synthesizer import DPWGANGP, TABLE
+    from dpsynth.synthesis.synthesizer import TABLE
 
     in_parts = partitions is not None or scheduler is not None or workers is not None
     if study is not None and tables is None:
@@ -177,8 +178,7 @@ def sample(
         require_free_folder(out, force=force, mark=FIRST)
     else:
         require_free_file(out, force=force)
-    folder = model / "model" if (model / "model" / "model.json").exists() else model
-    fitted = DPWGANGP.load(folder)
+    fitted = RunFolder(model).load_model()
     if tables is not None:
         fitted.sample_many_to(
             out,

@@ -56,8 +56,9 @@ def run_configuration(
     train and half test; a YAML file can change that and everything else.
     """
     from dpsynth.accounting.ledger.journal import journal_file
-    from dpsynth.runs import checkpoints, pipeline
+    from dpsynth.runs import pipeline
     from dpsynth.runs.config import RunConfig
+    from dpsynth.runs.run_folder import RunFolder
 
     given = {
         "--data": data,
@@ -98,13 +99,12 @@ def run_configuration(
                 log=console.say,
             )
     except KeyboardInterrupt:
-        checkpoint = checkpoints.checkpoint_folder(out)
-        if checkpoints.waits(checkpoint):
-            left = f"a private checkpoint is in {checkpoint}; go on with --resume"
+        if (folder := RunFolder(out)).interrupted:
+            left = f"a private checkpoint is in {folder.checkpoint}; go on with --resume"
         else:
             left = "no table was written" if journal_file(out).exists() else "nothing was written"
         raise console.Interrupted(f"interrupted: {left}") from None
-    result = {"out": str(done.out), "files": list(done.files), **done.report.to_dict()}
+    result = {"out": str(done.out), "files": list(done.folder.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
     end_of(done)
 
@@ -149,7 +149,7 @@ def end_of(done: Finished) -> None:
     """Raise what failed or was interrupted, and say what is there and how to go on."""
     if not done.problems:
         return
-    table = done.out / "synthetic.csv"
+    table = done.folder.synthetic
     if table.exists():
         again = f"`dpsynth evaluate {done.out}{' --force' if done.report.evaluation else ''}`"
         there = f"the table, the model and the ledger are in {done.out}; {again} evaluates the table"
@@ -180,11 +180,11 @@ def _text(done: Finished) -> str:
     evaluation = done.report.evaluation
     if evaluation is not None:
         lines += ["What the table is worth (internal: not for release):", *judgement(evaluation)]
-    lines.append(f"wrote {', '.join(done.files)} to {done.out}")
-    if evaluation is None and (done.out / "synthetic.csv").exists():
+    lines.append(f"wrote {', '.join(done.folder.files)} to {done.out}")
+    if evaluation is None and done.folder.synthetic.exists():
         lines.append(f"not evaluated; `dpsynth evaluate {done.out}` does it")
-    elif (done.out / "report.html").exists():
-        lines.append(f"open {done.out / 'report.html'} in a browser")
+    elif done.folder.page().exists():
+        lines.append(f"open {done.folder.page()} in a browser")
     if "studies" in done.report.config:
         lines.append(f"`dpsynth study show {done.out}` prints the private estimates of the declared studies")
     return "\n".join(lines)

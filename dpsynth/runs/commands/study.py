@@ -66,6 +66,7 @@ def fit_studies(
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.preflight import require_table
+    from dpsynth.runs.run_folder import RunFolder
     from dpsynth.synthesis.studies import widening_lines
     from dpsynth.table.schema import Schema
 
@@ -82,7 +83,7 @@ def fit_studies(
         raise InputError(str(problem).replace("shares.studies", "--share")) from None
     options = model.validate()
     in_parts = data.is_dir() or scheduler is not None or workers is not None
-    with claimed(out, force=force, mark=alone.ESTIMATES):
+    with claimed(out, force=force, mark=RunFolder(out).estimates_json.name):
         part = alone.study_schema(Schema.from_yaml(schema), options.studies)
         earlier = console.earlier_ledger(ledger)
         if not in_parts:
@@ -95,8 +96,8 @@ def fit_studies(
         ):
             model.fit(table, schema=known, ledger=book, accept_n_public=accept_n_public)
             storage.write_folder(out, lambda folder: alone.write_estimates(model, folder), replace=force)
-    files = sorted(entry.name for entry in out.iterdir())
-    result = {"out": str(out), "files": files, **alone.estimates_record(model)}
+    files = RunFolder(out).files
+    result = {"out": str(out), "files": list(files), **alone.estimates_record(model)}
     lines = [*console.told(model.estimates_), str(model.guarantee()), f"wrote {', '.join(files)} to {out}"]
     console.emit(result, "\n".join(lines), as_json=as_json)
 

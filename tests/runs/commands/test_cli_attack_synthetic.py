@@ -15,7 +15,7 @@ from dpsynth.accounting.events.events import gaussian_event, non_private_event
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.cli import main
 from dpsynth.runs.attack_inputs import attacked_run
-from dpsynth.runs.attempts import proved_by
+from dpsynth.runs.evaluation import proved_by
 
 FILES = "attack synthetic --synthetic made.csv --train train.csv --control control.csv --schema schema.yaml"
 CONFIG = """\

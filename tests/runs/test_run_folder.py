@@ -13,9 +13,10 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.folder import load, to_markdown, write_json, write_markdown
+from dpsynth.report.markdown import to_markdown
 from dpsynth.report.page.html import MODES, render
 from dpsynth.report.run_report import RunReport
+from dpsynth.runs.run_folder import RunFolder
 
 
 @pytest.mark.slow
@@ -23,10 +24,9 @@ from dpsynth.report.run_report import RunReport
 def test_a_report_from_its_folder_has_the_page_of_the_one_in_memory(tmp_path, mode):
     """Catches a page that a run draws and that `dpsynth report` draws otherwise."""
     report, _ = sources.full_report(4)
-    write_json(report, tmp_path / "report.json")
-    write_markdown(report, tmp_path / "report.md")
+    RunFolder(tmp_path).write_report(report)
     report.ledger.save(tmp_path / "ledger.json")
-    again = load(tmp_path)
+    again = RunFolder(tmp_path).read_report()
     assert render(again, mode) == render(report, mode)
     assert again.to_dict() == report.to_dict()
     assert to_markdown(again) == (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -51,21 +51,23 @@ def a_run(folder, **changes):
 def test_read_a_run(tmp_path):
     """Catches a field of a run's folder that does not arrive."""
     ledger = a_run(tmp_path, created="2026-03-04T05:06:07Z")
-    report = load(tmp_path)
+    report = RunFolder(tmp_path).read_report()
     assert report.title == "Synthetic table: cohort" and report.delta == 1e-5
     assert report.ledger.to_dict() == ledger.to_dict() and report.guarantee == ledger.guarantee(1e-5)
     assert report.evaluation["auc_mean"].value == 0.8 and report.day == "2026-03-04"
     assert report.seconds == {"fit": 1.5} and report.versions == {"python": "3.11"}
     assert report.studies == ()  # as a report has it that is older than declared studies
     a_run(tmp_path, evaluation=None)
-    assert load(tmp_path).evaluation is None and load(tmp_path).day is None
+    assert (
+        RunFolder(tmp_path).read_report().evaluation is None and RunFolder(tmp_path).read_report().day is None
+    )
 
 
 def test_studies_arrive(tmp_path):
     """Catches an estimate that is rounded, or a covariance that is lost, on the way through the file."""
     study = sources.study_of("ward | 3", ("age (years)", "sex: M vs F"))
     a_run(tmp_path, studies=[study.to_dict()])
-    (again,) = load(tmp_path).studies
+    (again,) = RunFolder(tmp_path).read_report().studies
     assert again.to_dict() == study.to_dict() and again.terms == study.terms
     assert np.array_equal(again.covariance, study.covariance)
 
@@ -85,17 +87,17 @@ def test_a_study_that_was_changed_is_refused(tmp_path, changes, words):
     record = sources.study_of("mortality", ("age (years)", "sex: M vs F")).to_dict()
     a_run(tmp_path, studies=[record | changes])
     with pytest.raises(DataError, match=words):
-        load(tmp_path)
+        RunFolder(tmp_path).read_report()
     a_run(tmp_path, studies=[record, record])
     with pytest.raises(DataError, match="given twice"):
-        load(tmp_path)
+        RunFolder(tmp_path).read_report()
 
 
 def test_read_an_evaluation(tmp_path):
     """Catches a table of another tool for which a guarantee is shown."""
     evaluation = Evaluation((Measure("Utility", "auc_mean", 0.8, True),), {"outcome": "death"})
     (tmp_path / "evaluation.json").write_text(evaluation.to_json())
-    report = load(tmp_path)
+    report = RunFolder(tmp_path).read_report()
     assert report.guarantee is None and report.ledger is None
     assert report.evaluation == evaluation and report.table["outcome"] == "death"
 
@@ -106,7 +108,7 @@ def test_a_ledger_that_tells_another_story_is_refused(tmp_path, ledger):
     a_run(tmp_path)
     ledger().save(tmp_path / "ledger.json")
     with pytest.raises(DataError, match=r"tell different stories|it is empty"):
-        load(tmp_path)
+        RunFolder(tmp_path).read_report()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_folders_that_are_neither(tmp_path, files, error, words):
         else:
             (tmp_path / name).write_text(text)
     with pytest.raises(error, match=words) as caught:
-        load(tmp_path)
+        RunFolder(tmp_path).read_report()
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -140,7 +142,7 @@ def test_attempts_come_back(tmp_path):
         "white box", "epsilon", found, 1.0, None, "10,000 trials", "more trials", internal=False
     )
     a_run(tmp_path, attempts=[attempt.to_dict()])
-    assert load(tmp_path).attempts == (attempt,)
+    assert RunFolder(tmp_path).read_report().attempts == (attempt,)
     a_run(tmp_path, attempts=[attempt.to_dict() | {"internal": "no"}])
     with pytest.raises(DataError, match=r"report\.json"):
-        load(tmp_path)
+        RunFolder(tmp_path).read_report()
