@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsynth.attacks.attempt import Attempt, Measure
+from dpsynth.report.formats import between, decimals
 
 #: what each measure is called, what it says, and its axis
 WORDS: dict[Measure, tuple[str, str]] = {
@@ -28,8 +29,8 @@ def grouped(attempts: Sequence[Attempt]) -> list[tuple[Measure, list[Attempt]]]:
 
 def cells(attempt: Attempt) -> tuple[str, str, str, str, str]:
     """The row of an attempt under :data:`HEADER`."""
-    control = "" if attempt.control is None else number(attempt.control.value)
-    proved = "none" if attempt.proved is None else number(attempt.proved)
+    control = "" if attempt.control is None else decimals(attempt.control.value)
+    proved = "none" if attempt.proved is None else decimals(attempt.proved)
     return attempt.attack, reached(attempt), control, proved, attempt.about
 
 
@@ -55,18 +56,6 @@ def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
     return told
 
 
-def levels(attempts: Sequence[Attempt]) -> str:
-    """The levels of the intervals, as a sentence has them.
-
-    Examples
-    --------
-    >>> from dpsynth.evaluation.estimates import Estimate
-    >>> levels([Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), level=0.999)])
-    '99.9 %'
-    """
-    return " and ".join(f"{100 * level:g} %" for level in sorted({a.level for a in attempts}))
-
-
 def in_words(attempt: Attempt) -> str:
     """An attempt in one phrase.
 
@@ -76,17 +65,12 @@ def in_words(attempt: Attempt) -> str:
     >>> in_words(Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.4))
     'guess: 0.300 (0.250 to 0.350) of at most 0.400'
     """
-    bound = "" if attempt.proved is None else f" of at most {number(attempt.proved)}"
-    control = "" if attempt.control is None else f", {number(attempt.control.value)} empty-handed"
+    bound = "" if attempt.proved is None else f" of at most {decimals(attempt.proved)}"
+    control = "" if attempt.control is None else f", {decimals(attempt.control.value)} empty-handed"
     return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
 
 
 def reached(attempt: Attempt) -> str:
     """What was found, with its interval."""
     found = attempt.found
-    return f"{number(found.value)} ({number(found.lower)} to {number(found.upper)})"
-
-
-def number(value: float) -> str:
-    """Three decimals, without a minus before zero."""
-    return f"{value:z.3f}"
+    return between(found.value, found.lower, found.upper)

@@ -6,15 +6,15 @@ where there is none.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, round_up
+from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.errors import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped, levels
+from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped
+from dpsynth.report.formats import bound, levels_text, round_up, seconds_text
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.studies import PAID, described, guidance, rows, surviving
 
@@ -46,8 +46,7 @@ def to_markdown(report: RunReport) -> str:
     lines += ["## How it was made", "", *_facts(report.table), ""]
     lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]
     lines.append(_joined("Versions", report.versions))
-    times = {stage: f"{value:.1f} s" for stage, value in report.seconds.items()}
-    lines += ["", _joined("Wall time (internal)", times), ""]
+    lines += ["", f"Wall time (internal): {seconds_text(report.seconds)}.", ""]
     return "\n".join(lines)
 
 
@@ -72,10 +71,11 @@ def _studies(report: RunReport) -> list[str]:
 def _attempts(report: RunReport) -> list[str]:
     if not report.attempts:
         return []
+    levels = levels_text(attempt.level for attempt in report.attempts)
     lines = [
         "## What attacks reached, beside what is proved",
         "",
-        f"Intervals are of {levels(report.attempts)}. An attempt below its bound proves nothing; one above "
+        f"Intervals are of {levels}. An attempt below its bound proves nothing; one above "
         "it shows that the proof or the code is wrong.",
         "",
     ]
@@ -106,15 +106,15 @@ def _ledger_table(summary: Summary) -> list[str]:
             entry["name"] + (f" ({entry['detail']})" if entry["detail"] else ""),
             entry["event"],
             entry["sensitivity"],
-            _number(entry["epsilon_alone"]),
-            _number(entry["epsilon_cumulative"]),
+            bound(entry["epsilon_alone"]),
+            bound(entry["epsilon_cumulative"]),
         )
         lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
     lines += [
         "",
-        f"In all: ε = {_number(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
-        f"{_number(summary['tv'])}, attack advantage at most {_number(summary['advantage'])}, attack "
-        f"accuracy at most {_number(summary['attack_accuracy_bound'])}; adjacency: {summary['adjacency']}.",
+        f"In all: ε = {bound(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
+        f"{bound(summary['tv'])}, attack advantage at most {bound(summary['advantage'])}, attack "
+        f"accuracy at most {bound(summary['attack_accuracy_bound'])}; adjacency: {summary['adjacency']}.",
         "",
     ]
     return lines
@@ -126,7 +126,3 @@ def _facts(table: Mapping[str, object]) -> list[str]:
 
 def _joined(label: str, values: Mapping[str, str]) -> str:
     return f"{label}: " + ", ".join(f"{name} {value}" for name, value in values.items()) + "."
-
-
-def _number(value: float) -> str:
-    return "∞" if math.isinf(value) else round_up(value)

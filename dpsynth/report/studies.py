@@ -6,6 +6,7 @@ with intervals that hold both errors; page and Markdown say it in the same words
 
 from __future__ import annotations
 
+from dpsynth.report.formats import level_text, p_value
 from dpsynth.report.run_report import RunReport
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
@@ -64,7 +65,7 @@ def surviving(curve: SurvivalCurve) -> str:
     'Survival by time (days), whatever the predictors; bands of 95 % at each time hold sampling and noise.'
     """
     unit = f" ({curve.unit})" if curve.unit else ""
-    held = f"bands of {100 * curve.level:g} % at each time hold sampling and noise"
+    held = f"bands of {level_text(curve.level)} at each time hold sampling and noise"
     return f"Survival by time{unit}, whatever the predictors; {held}."
 
 
@@ -85,6 +86,5 @@ def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:
     found = []
     for effect in estimates.effects(LEVEL):
         estimate, lower, upper = effect_texts(effect)
-        p = "< 0.001" if effect["p_value"] < 0.001 else f"{effect['p_value']:.3f}"
-        found.append((effect["term"], estimate, f"{lower} to {upper}", p))
+        found.append((effect["term"], estimate, f"{lower} to {upper}", p_value(effect["p_value"])))
     return found

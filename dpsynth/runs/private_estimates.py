@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, WARNING, Guarantee, round_up
+from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, WARNING, Guarantee
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.errors import DataError, InputError
@@ -18,6 +18,7 @@ from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml
+from dpsynth.report.formats import level_text, round_up, short_p_value
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
@@ -226,14 +227,14 @@ def _study_lines(study: Estimates) -> list[str]:
     lines = [f"## {inert(study.study)}", "", inert(study.formula), ""]
     lines += [f"| term | {study.measure} | 95 % interval | p |", "|---|---:|---|---:|"]
     for row in study.effects():
-        p = "below .001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
+        p = short_p_value(row["p_value"])
         estimate, lower, upper = effect_texts(row)
         lines.append(f"| {inert(row['term'])} | {estimate} | {lower} to {upper} | {inert(p)} |")
     lines += ["", inert(" ".join((f"Intervals are {study.widened}.", *study.remarks))), ""]
     if study.survival is not None:
         unit = f" ({study.survival.unit})" if study.survival.unit else ""
         lines += [
-            f"| time{inert(unit)} | survival | {100 * study.survival.level:g} % band |",
+            f"| time{inert(unit)} | survival | {level_text(study.survival.level)} band |",
             "|---:|---:|---|",
         ]
         lines += [f"| {' | '.join(cells)} |" for cells in study.survival.rows()]

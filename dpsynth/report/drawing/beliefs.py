@@ -13,6 +13,7 @@ from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief
 from dpsynth.attacks.adversary.game import Game, largest_exceedance
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
+from dpsynth.report.formats import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,7 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
         "rotation": 90,
         "fontsize": 8,
     }
-    axis.annotate(f"ρ$_β$ = {limit:g}", (limit, 0.98), **place)
+    axis.annotate(f"ρ$_β$ = {plain(limit)}", (limit, 0.98), **place)
     axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
     legend_below(figure, axis, columns=_columns(games))
     return figure

@@ -17,7 +17,7 @@ from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow, Effect
 from dpsynth.evaluation.records import Detail
 from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
 from dpsynth.report.drawing.svg import Plot, to_plot
-from dpsynth.studies.digits import interval_texts
+from dpsynth.report.formats import effect_text, level_text, plain
 from dpsynth.studies.estimates import Estimates
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def plot_effects(detail: Detail[Effects]) -> Plot:
     sides = _sides(data)
     said = "; ".join(
         f"{row.term}: "
-        + ", ".join(f"{few} {in_words(getattr(row, side))}" for side, (_, few) in sides.items())
+        + ", ".join(f"{few} {effect_text(getattr(row, side))}" for side, (_, few) in sides.items())
         for row in data.rows
     )
     measure = data.measure
@@ -101,7 +101,7 @@ def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plo
         private = DeclaredEffect(told["estimate"], told["lower"], told["upper"])
         rows.append(EffectRow(told["term"], None, None, declared=private))
     forest = Forest(estimates.outcome, estimates.measure, level, rows)
-    said = "; ".join(f"{row.term}: {in_words(row.declared)}" for row in rows)
+    said = "; ".join(f"{row.term}: {effect_text(row.declared)}" for row in rows)
     measure = estimates.measure
     return to_plot(
         lambda: draw(forest, sides=_ALONE),
@@ -114,14 +114,6 @@ def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plo
 def _sides(data: Effects | Forest) -> Sides:
     """What stands in a row, from top to bottom."""
     return _TABLES if data.study is None else _WITH_DECLARED
-
-
-def in_words(effect: Effect | None) -> str:
-    """An estimate with its interval, as people read it."""
-    if effect is None:
-        return "n/a"
-    estimate, lower, upper = interval_texts(effect.estimate, effect.lower, effect.upper)
-    return f"{estimate} ({lower} to {upper})"
 
 
 def draw(data: Effects | Forest, *, most: int = 40, sides: Sides | None = None) -> Figure:
@@ -175,7 +167,7 @@ def _draw(data: Effects | Forest, most: int, sides: Sides) -> Figure:
     axis.grid(axis="y", visible=False)
     if ratio:
         _ratio_ticks(axis, low, high)
-    per_cent, more = f"{100 * data.level:g} %", len(data.rows) - most
+    per_cent, more = level_text(data.level), len(data.rows) - most
     rest = f"\n({more} further terms are not drawn)" if more > 0 else ""
     axis.set_xlabel(f"{data.measure} for {data.outcome}, {per_cent} interval{rest}", fontsize=8.5)
     for side, (name, _) in sides.items():
@@ -250,14 +242,14 @@ def _ratio_ticks(axis: Axes, low: float, high: float) -> None:
     chosen: list[float] = []
     for step in _STEPS:
         for power in powers:
-            tick = float(f"{step * 10.0**power:.6g}")
+            tick = float(plain(step * 10.0**power))
             free = all(abs(math.log(tick / other)) > _TICK_ROOM * width for other in chosen)
             if low <= tick <= high and free:
                 chosen.append(tick)
     if len(chosen) < 3:  # a narrow axis, on which a linear scale has the simpler numbers
         chosen = [float(tick) for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
     axis.xaxis.set_major_locator(FixedLocator(sorted(chosen)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value, 10)))
     axis.xaxis.set_minor_locator(NullLocator())
 
 

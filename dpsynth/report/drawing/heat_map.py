@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.evaluation.records import shown
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

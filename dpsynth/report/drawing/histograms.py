@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsynth.evaluation.details import Distances, Marginal
-from dpsynth.evaluation.records import Detail, any_internal, shown
+from dpsynth.evaluation.records import Detail, any_internal
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import in_percent, plain, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,7 @@ def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
     missing = [(d.table, d.missing) for d in tables]
     special = [(d.table, d.special) for d in tables]
     for what, apart in (("missing", missing), ("special codes", special)):
-        shares = [f"{style.NAMES[table]} {100 * share:.1f} %" for table, share in apart if share is not None]
+        shares = [f"{style.NAMES[table]} {in_percent(share)}" for table, share in apart if share is not None]
         if shares:
             caption += f"; {what}: {', '.join(shares)}"
     if not numeric and len(first.labels) > _MOST_BARS:
@@ -51,11 +52,11 @@ def _peak(data: Marginal) -> str:
     if place == 0 and data.zero:
         where = "0"
     elif data.type == "numeric":
-        where = f"{_tick(data.edges[place])} to {_tick(data.edges[place + 1])}"
+        where = f"{plain(data.edges[place], 4)} to {plain(data.edges[place + 1], 4)}"
     else:
         where = str(data.labels[place])
     name = style.NAMES[data.table]
-    return f"Most frequent in {name}: {where} ({100 * share[place]:.1f} %)."
+    return f"Most frequent in {name}: {where} ({in_percent(share[place])})."
 
 
 def _numeric(tables: Sequence[Marginal]) -> Figure:
@@ -117,10 +118,6 @@ def _categories(tables: Sequence[Marginal]) -> Figure:
     axis.grid(axis="y", visible=False)
     style.legend_of_curves(figure, axis, len(tables))
     return figure
-
-
-def _tick(value: float) -> str:
-    return f"{value:.4g}"
 
 
 def plot_distances(detail: Detail[Distances]) -> Plot:

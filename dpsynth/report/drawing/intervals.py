@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpsynth.evaluation.records import Measure, shown, shown_with_interval
+from dpsynth.evaluation.records import Measure
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import shown, shown_with_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsynth.evaluation.details import Calibration, Roc
-from dpsynth.evaluation.records import Detail, any_internal, shown
+from dpsynth.evaluation.records import Detail, any_internal
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import level_text, shown
 from dpsynth.studies.life_table import SurvivalCurve
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _words(curve: Roc | Calibration) -> str:
 
 def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:
     """Draw a survival curve for a page, with a few of its times in words."""
-    band = f"{100 * curve.level:g} % band"
+    band = f"{level_text(curve.level)} band"
     alt = f"Survival curve of declared study {study} with its {band}. {'; '.join(str(curve).splitlines())}."
     caption = f"Declared study {study}: survival with its {band} at each time, whatever the predictors"
     return to_plot(lambda: draw(curve), alt, caption, internal=internal)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.accounting.ledger.summary import EntryCost
 from dpsynth.accounting.profile import Profile
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import bound, percent, round_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
     fpr = np.unique(np.concatenate([np.linspace(0, 1, 161), np.geomspace(1e-4, 1e-2, 15)]))
     fnr = np.clip(np.asarray(profile.fnr(fpr), dtype=float), 0.0, 1.0)
     tv, epsilon = profile.tv(), profile.epsilon(delta)
-    member_share = round_up(100 * float(profile.tpr(0.01)), 3)
+    member_share = percent(float(profile.tpr(0.01)))
     at = f"at a false positive rate of 1 % it finds at most {member_share} % of members"
     drawn = [
         to_plot(
@@ -127,8 +127,8 @@ def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
     drawn = []
     for rows in parts:
         said = [
-            f"{place + 1}, {entries[place]['name']}: from {epsilon_text(before[place])} to "
-            f"{epsilon_text(before[place + 1])}"
+            f"{place + 1}, {entries[place]['name']}: from {bound(before[place])} to "
+            f"{bound(before[place + 1])}"
             for place in rows
         ]
         which = "" if len(parts) == 1 else f", entries {rows[0] + 1} to {rows[-1] + 1}"
@@ -160,7 +160,7 @@ def _bars(
         hatch = "////" if endless else None
         # with an edge, so that the thinnest bar is seen
         axis.barh(row, top - low, left=low, height=0.55, color=fill, edgecolor=edge, hatch=hatch)
-        axis.text(min(top, reach) + 0.035 * reach, row, epsilon_text(high), va="center", fontsize=8)
+        axis.text(min(top, reach) + 0.035 * reach, row, bound(high), va="center", fontsize=8)
         alone = entries[place]["epsilon_alone"]
         if math.isfinite(alone):
             axis.plot([alone], [row], "o", color="white", markeredgecolor="black", markersize=4)
@@ -173,14 +173,3 @@ def _bars(
     axis.grid(axis="y", visible=False)
     axis.set_xlabel("ε so far")
     return figure
-
-
-def epsilon_text(value: float) -> str:
-    """An epsilon as people read it, rounded up.
-
-    Examples
-    --------
-    >>> epsilon_text(1.00041), epsilon_text(math.inf)
-    ('1.001', '∞')
-    """
-    return "∞" if math.isinf(value) else round_up(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from dpsynth.files.atomic import replaced
+from dpsynth.report.formats import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +107,7 @@ def plain_ticks(axis: Axis) -> None:
     """Label a logarithmic axis with plain numbers: the default labels are formulas."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     axis.set_minor_locator(NullLocator())
 
 

@@ -10,9 +10,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped, in_words, levels
+from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped, in_words
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import levels_text
 from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Plots, Section, Sentence, number, paragraph
 from dpsynth.report.run_report import RunReport
 
@@ -81,10 +82,11 @@ def section(report: RunReport) -> Section | None:
         return None
     on_table = any(attempt.one_table for attempt in report.attempts)
     where = "this very table, or on the releases it was made with," if on_table else "the releases behind it"
+    levels = levels_text(attempt.level for attempt in report.attempts)
     blocks: list[Block] = [
         paragraph(
             "What is proved holds against every attacker, whatever they know and compute. What is attempted "
-            f"is what attacks on {where} have reached; intervals are of {levels(report.attempts)}. "
+            f"is what attacks on {where} have reached; intervals are of {levels}. "
             "Empty-handed is what an attacker reaches who has nothing of it.",
             "An attempt that stays below its bound proves nothing by itself: below each table stands what "
             "would have to be true for it to come closer. An audit that passes its bound shows that the "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpsynth.evaluation.records import shown
 from dpsynth.evaluation.subsample import sampled
 from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.report.formats import seconds_text, shown
 from dpsynth.report.page.blocks import Block, Bullets, Code, Facts, Heading, Section, Sentence
 from dpsynth.report.run_report import RunReport
 
@@ -63,7 +63,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Beyond the base model", _refinement(report))
     add("Seeds", _seeds(report))
     add("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()))
-    add("Wall time", ", ".join(f"{stage} {value:.1f} s" for stage, value in report.seconds.items()), True)
+    add("Wall time", seconds_text(report.seconds), True)
     return facts
 
 

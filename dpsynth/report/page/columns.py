@@ -9,10 +9,10 @@ from dpsynth.evaluation.details import SingleColumnRow, SingleColumns, Tails, Ta
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.similarity.tails import Percentile
+from dpsynth.report.formats import column_value, decimals, estimate_text
 from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Sentence, number, paragraph
 from dpsynth.report.page.tables import OF_COLUMN, measure_grid, measures_of
 from dpsynth.report.verdicts import columns
-from dpsynth.report.verdicts.columns import number as in_words
 from dpsynth.report.verdicts.verdict import Verdict
 
 #: rows that are shown of a table in which something is wrong; the worst come first
@@ -74,8 +74,7 @@ def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
                 _change(row.deviation_real, row.deviation_synthetic),
                 _estimate(row.spread, 2),
                 *(cell for end in (row.low, row.high) if end for cell in _percentile(end)),
-                # adding 0 turns -0.00 into 0.00
-                number(", ".join(f"{round(value, 2) + 0.0:.2f}" for value in held_out if value is not None)),
+                number(", ".join(decimals(value, 2) for value in held_out if value is not None)),
                 Cell("", internal=True),
             )
         )
@@ -135,14 +134,12 @@ def _percentile(end: Percentile) -> tuple[Cell, Cell]:
 
 
 def _change(real: float | None, synthetic: float | None) -> Cell:
-    return number(f"{in_words(real)} → {in_words(synthetic)}")
+    return number(f"{column_value(real)} → {column_value(synthetic)}")
 
 
 def _share(value: float | None) -> Cell:
-    return number("" if value is None else f"{value:.3f}")
+    return number("" if value is None else decimals(value))
 
 
 def _estimate(estimate: Estimate, digits: int = 3) -> Cell:
-    ends = (estimate.value, estimate.lower, estimate.upper)
-    value, lower, upper = (f"{end:.{digits}f}" for end in ends)
-    return number(f"{value} ({lower} to {upper})")
+    return number(estimate_text(estimate, digits))

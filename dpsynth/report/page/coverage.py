@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpsynth.evaluation.records import shown
+from dpsynth.report.formats import hundredths, shown
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get, number_of
@@ -40,7 +40,7 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
         first = Sentence(f"{text}.", internal)
     elif isinstance(fraction, int | float):
         first = Sentence(
-            f"About {100 * (1 - fraction):.0f} in 100 records of the real table trained the model; nothing "
+            f"About {hundredths(1 - fraction)} in 100 records of the real table trained the model; nothing "
             "was released of the others, which were held out."
         )
     else:

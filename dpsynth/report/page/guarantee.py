@@ -9,7 +9,8 @@ from dpsynth.accounting.explain import meanings
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.measures import measures_of
 from dpsynth.accounting.profile import Profile
-from dpsynth.report.drawing.privacy_curves import epsilon_text, plot_costs, plot_curves
+from dpsynth.report.drawing.privacy_curves import plot_costs, plot_curves
+from dpsynth.report.formats import bound
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
@@ -68,8 +69,8 @@ def _ledger(summary: Summary) -> list[Block]:
     rows = tuple(
         (
             Cell(f"{place}. {entry['name']}"),
-            number(epsilon_text(entry["epsilon_alone"])),
-            number(epsilon_text(entry["epsilon_cumulative"])),
+            number(bound(entry["epsilon_alone"])),
+            number(bound(entry["epsilon_cumulative"])),
             Cell(entry["event"]),
             Cell(entry["sensitivity"]),
             Cell(entry["detail"]),

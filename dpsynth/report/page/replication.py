@@ -7,9 +7,10 @@ them, or a regression fitted to the synthetic table, with real records is intern
 from __future__ import annotations
 
 from dpsynth.evaluation.details import Comparison, DeclaredEffect, Effects
-from dpsynth.evaluation.records import Detail, shown
-from dpsynth.report.drawing.forest import in_words, plot_effects, plot_estimates
+from dpsynth.evaluation.records import Detail
+from dpsynth.report.drawing.forest import plot_effects, plot_estimates
 from dpsynth.report.drawing.prediction_curves import plot_survival
+from dpsynth.report.formats import effect_text, level_text, shown
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
@@ -66,7 +67,7 @@ def _declared(report: RunReport) -> list[Block]:
 def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
     status = Cell("", internal=True) if internal else Cell(PAID)
     cells = tuple((Cell(term), *map(number, values), status) for term, *values in rows(estimates))
-    header = ("term", estimates.measure, f"{100 * LEVEL:g} % interval", "p", "status")
+    header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p", "status")
     caption = f"Declared study {estimates.study}: private estimates"
     return [
         Heading(f"Declared study: {estimates.study}"),
@@ -84,7 +85,7 @@ def _survival(estimates: Estimates, internal: bool) -> list[Block]:
         return []
     status = Cell("", internal=True) if internal else Cell(PAID)
     cells = tuple((Cell(row[0]), *map(number, row[1:]), status) for row in curve.rows())
-    header = ("time", "survival", f"{100 * curve.level:g} % band", "status")
+    header = ("time", "survival", f"{level_text(curve.level)} band", "status")
     caption = f"Declared study {estimates.study}: survival"
     return [
         paragraph(Sentence(surviving(curve), internal)),
@@ -117,8 +118,8 @@ def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
     cells = tuple(
         (
             Cell(row.term),
-            number(in_words(row.real)),
-            number(in_words(row.synthetic)),
+            number(effect_text(row.real)),
+            number(effect_text(row.synthetic)),
             *_agreement(row),
             Cell("", internal=detail.internal),
         )
@@ -133,9 +134,9 @@ def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[G
     effects = tuple(
         (
             Cell(row.term),
-            number(in_words(row.real)),
-            number(in_words(row.declared)),
-            number(in_words(row.synthetic)),
+            number(effect_text(row.real)),
+            number(effect_text(row.declared)),
+            number(effect_text(row.synthetic)),
             Cell("", internal=detail.internal),
         )
         for row in told

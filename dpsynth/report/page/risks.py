@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.attempts import number, reached
+from dpsynth.report.attempts import reached
+from dpsynth.report.formats import decimals, measured, percent
 from dpsynth.report.page.blocks import Block, Facts, Heading, Section, Sentence, paragraph
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts.verdict import get, told
+from dpsynth.report.verdicts.verdict import get
 
 #: what the names of attacks begin with, by risk
 _PREFIXES = {
@@ -94,8 +94,8 @@ def _bounds(report: RunReport) -> tuple[str, str, str]:
         return ("None is known.",) * 3
     if not guarantee.private:
         return ("It is void: nothing is promised.",) * 3
-    points, right = round_up(100 * guarantee.tv, 3), round_up(100 * profile.attack_accuracy(), 3)
-    members = round_up(100 * float(profile.tpr(0.01)), 3)
+    points, right = percent(guarantee.tv), percent(profile.attack_accuracy())
+    members = percent(float(profile.tpr(0.01)))
     added = guarantee.adjacency == ADD_REMOVE
     otherwise = f"{'without their record' if added else 'with another record in place of theirs'} in training"
     but = " That is but for what the guarantee leaves out." if guarantee.excluded else ""
@@ -116,7 +116,7 @@ def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Senten
     prefixes = _PREFIXES[title]
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
-        + ("" if attempt.control is None else f", {number(attempt.control.value)} empty-handed")
+        + ("" if attempt.control is None else f", {decimals(attempt.control.value)} empty-handed")
         for attempt in attempts
         if attempt.measure == "rate" and attempt.attack.startswith(prefixes)
     ]
@@ -129,7 +129,7 @@ def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Senten
 def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:
     known = [(get(evaluation, name), what) for name, what in names]
     said = [
-        Sentence(f"{what}: {told(measure)}", measure.internal)
+        Sentence(f"{what}: {measured(measure)}", measure.internal)
         for measure, what in known
         if measure is not None
     ]

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from dpsynth.accounting.events.normal_form import ADD_REMOVE
 from dpsynth.accounting.explain import points_more_probable, right_at_most
-from dpsynth.accounting.ledger.guarantee import UNIT, round_up
+from dpsynth.accounting.ledger.guarantee import UNIT
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.details import Effects, FinerThanDeclared
 from dpsynth.evaluation.records import Evaluation, any_internal
 from dpsynth.evaluation.subsample import sampled
+from dpsynth.report.formats import measured, once_in, percent, round_up
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered
 from dpsynth.report.run_report import RunReport
@@ -23,7 +24,7 @@ from dpsynth.report.verdicts.columns import between_steps
 from dpsynth.report.verdicts.guarantee import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.replication import judge_studies, judged
 from dpsynth.report.verdicts.rules import judge
-from dpsynth.report.verdicts.verdict import Verdict, get, told
+from dpsynth.report.verdicts.verdict import Verdict, get
 
 
 @dataclass(frozen=True)
@@ -118,28 +119,13 @@ def unluckiest(profile: Profile, delta: float) -> str:
     after the unluckiest of all releases that could have come out, a guesser may be up to 92.9 % sure, and
     surer only once in 12,900 times or less often
     """
-    belief = round_up(100 * profile.belief(delta), 3)
+    belief = percent(profile.belief(delta))
     beyond = profile.exceedance(profile.epsilon(delta))
     rarely = f"surer only {once_in(beyond)}" if beyond else "never surer"
     if beyond > 0.1:  # of stages that add up, only a weak bound is known
         rarely = "how rarely surer is not proved"
     sure = "all but certain" if float(belief) >= 100 else f"up to {belief} % sure, and {rarely}"
     return f"after the unluckiest of all releases that could have come out, a guesser may be {sure}"
-
-
-def once_in(probability: float) -> str:
-    """A small probability as people read it, rounded up.
-
-    Examples
-    --------
-    >>> once_in(7.779e-05), once_in(1e-12)
-    ('once in 12,800 times or less often', 'less than once in a billion times')
-    """
-    if probability < 1e-9:
-        return "less than once in a billion times"
-    times = math.floor(1 / probability * (1 + 1e-12))
-    figures = max(len(str(times)) - 3, 0)
-    return f"once in {times // 10**figures * 10**figures:,} times or less often"
 
 
 def _attacks(report: RunReport) -> list[Sentence]:
@@ -168,8 +154,8 @@ def _attacks(report: RunReport) -> list[Sentence]:
             "{} in nearest-neighbour accuracy; 0 or less is best.",
         ),
     )
-    measured = [(get(report.measured, name), text) for name, text in sentences]
-    return [Sentence(text.format(told(m)), m.internal) for m, text in measured if m is not None]
+    known = [(get(report.measured, name), text) for name, text in sentences]
+    return [Sentence(text.format(measured(m)), m.internal) for m, text in known if m is not None]
 
 
 def trust(report: RunReport) -> tuple[Sentence, ...]:
@@ -205,8 +191,8 @@ def _prediction(evaluation: Evaluation) -> list[Sentence]:
         if synthetic is None:
             continue
         text = f"Models that learn to predict {outcome} from the synthetic table reach {what} "
-        text += f"of {told(synthetic)} on real records that they have not seen"
-        text += f"; trained on real records, they reach {told(real)}" if real is not None else ""
+        text += f"of {measured(synthetic)} on real records that they have not seen"
+        text += f"; trained on real records, they reach {measured(real)}" if real is not None else ""
         internal = synthetic.internal or (real is not None and real.internal)
         sentences.append(Sentence(f"{text} ({best}).", internal))
     return sentences
@@ -248,7 +234,7 @@ def _distributions(evaluation: Evaluation) -> list[Sentence]:
     if tvd is None:
         return []
     text = (
-        f"Column by column, a share of {told(tvd)} of the records would have to change to give the real "
+        f"Column by column, a share of {measured(tvd)} of the records would have to change to give the real "
         "distribution, on average; associations between columns are told below."
     )
     return [Sentence(text, tvd.internal)]

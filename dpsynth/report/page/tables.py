@@ -10,10 +10,8 @@ from dpsynth.evaluation.records import (
     Evaluation,
     Measure,
     Record,
-    shown,
-    shown_interval,
-    shown_with_interval,
 )
+from dpsynth.report.formats import shown, shown_interval, shown_with_interval
 from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Sentence, number
 
 #: a measure of one column, such as ``tvd[age]``

@@ -19,8 +19,9 @@ from dpsynth.evaluation.details import (
     TailsRow,
 )
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Detail, Evaluation, shown
+from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
+from dpsynth.report.formats import column_value, decimals, hundredths, plain, shown
 from dpsynth.report.verdicts.verdict import Severity, Verdict
 
 #: part of a column's values outside its declared bounds that is worth a sentence
@@ -42,7 +43,7 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
         if rows and detail.name.endswith(".train"):
             named = [
                 f"{row.values:,} of {row.of:,} values of {row.column} lie outside "
-                f"{row.lower:g} to {row.upper:g}"
+                f"{plain(row.lower)} to {plain(row.upper)}"
                 for row in sorted(rows, key=lambda row: -row.values / row.of)
             ]
             sentence = (
@@ -85,12 +86,12 @@ def _worst_error(row: TailsRow) -> str:
         key=lambda found: found[0],
     )
     if size > PERCENTILE_AIM:
-        synthetic, real = number(worst.synthetic), number(worst.real)
+        synthetic, real = column_value(worst.synthetic), column_value(worst.real)
         return (
             f"{row.column}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
             f"{where} {real}"
         )
-    synthetic, real = number(row.deviation_synthetic), number(row.deviation_real)
+    synthetic, real = column_value(row.deviation_synthetic), column_value(row.deviation_real)
     return f"{row.column}: the standard deviation is {synthetic}{unit}; in the real table {real}"
 
 
@@ -114,8 +115,8 @@ def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
         )
         if beyond:
             said = [
-                f"{name}: {100 * mass.synthetic:.0f} of 100 records are exactly {mass.value}; in the "
-                f"real table {100 * mass.real:.0f}"
+                f"{name}: {hundredths(mass.synthetic)} of 100 records are exactly {mass.value}; in the "
+                f"real table {hundredths(mass.real)}"
                 for name, mass in beyond
             ]
             sentence = f"Frequent values are lost or made up: {_first(said)}."
@@ -134,7 +135,7 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
             if ratio.upper < SPREAD_AIM[0]
             else "Missing values gather in too few synthetic records"
         )
-        synthetic, real = number(detail.data.synthetic), number(detail.data.train)
+        synthetic, real = column_value(detail.data.synthetic), column_value(detail.data.train)
         sentence = (
             f"{start}: the number of missing cells a record has a standard deviation of {synthetic}; in the "
             f"real table {real}."
@@ -150,7 +151,7 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
             continue
         rows.sort(key=lambda row: -row.auc.value)
         digits = [row.column for row in rows if _by_digits(row)]
-        named = [f"{row.column} ({row.auc.value:.2f})" for row in rows]
+        named = [f"{row.column} ({decimals(row.auc.value, 2)})" for row in rows]
         some = "one column alone tells" if len(rows) == 1 else f"{len(rows)} columns, each by itself, tell"
         sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {few(named)}"
         if digits:
@@ -183,25 +184,12 @@ def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
     steps: dict[str, str] = {}
     for row in (row for detail in tables for row in detail.data.rows):
         totals[row.column] = totals.get(row.column, 0) + row.values
-        steps[row.column] = f"{row.step:g}" + (f" {row.unit}" if row.unit else "")
+        steps[row.column] = plain(row.step) + (f" {row.unit}" if row.unit else "")
     order = sorted(totals, key=lambda name: -totals[name])
     said = [f"{shown(totals[name])} values of {name}, in steps of {steps[name]}" for name in order]
     more = len(said) - _NAMED
     columns = "one more column" if more == 1 else f"{more} more columns"
     return [*said[:_NAMED], f"and of {columns}"] if more > 0 else said
-
-
-def number(value: float | None) -> str:
-    """A value of a column as sentences have it: three significant digits, no exponent where it can be.
-
-    Examples
-    --------
-    >>> number(11.873), number(0.0123), number(180.0), number(12345.6)
-    ('11.9', '0.0123', '180', '12,346')
-    """
-    if value is None:
-        return "n/a"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def _first(faults: Sequence[str]) -> str:

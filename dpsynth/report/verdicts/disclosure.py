@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dpsynth.checks import few
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, number_of, told
+from dpsynth.report.formats import measured
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, number_of
 
 #: p-value below which held-out records are no baseline, and the share of copies that is memory all the same
 DIFFERENT, MANY_COPIES = 0.01, 0.1
@@ -61,7 +62,7 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
     if caught or suspected:
         bad = any(number_of(m) > _SIGNS[m.name].clear for m in caught)
         signs = caught + suspected
-        reasons = "; ".join(f"{_SIGNS[m.name].words} {told(m)}" for m in signs)
+        reasons = "; ".join(f"{_SIGNS[m.name].words} {measured(m)}" for m in signs)
         shifted = differ is not None and number_of(differ) < DIFFERENT
         if shifted and not any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in signs):
             yield Verdict(
@@ -80,8 +81,8 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict(
             "no_baseline",
             "caution",
-            f"A share of {told(coincide)} of the held-out records equal a training record: they are the same "
-            "people, or the table has few different records. Nothing tells memory from coincidence.",
+            f"A share of {measured(coincide)} of the held-out records equal a training record: they are the "
+            "same people, or the table has few different records. Nothing tells memory from coincidence.",
             *basis([coincide]),
             "risk",
         )
@@ -99,8 +100,8 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict(
             "copies",
             "caution",
-            f"A share of {told(copied)} of the synthetic records equal a training record. Without held-out "
-            "records nothing tells memory from coincidence.",
+            f"A share of {measured(copied)} of the synthetic records equal a training record. Without "
+            "held-out records nothing tells memory from coincidence.",
             *basis([copied]),
             "risk",
         )
@@ -115,7 +116,7 @@ def lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
     caught = [m for m in known if m.lower is not None and m.lower > 0.5 + MEMBERSHIP_MARGIN]
     if caught:
         caught.sort(key=number_of, reverse=True)
-        named = [f"{m.name[m.name.index('[') + 1 : -1]} ({told(m)})" for m in caught]
+        named = [f"{m.name[m.name.index('[') + 1 : -1]} ({measured(m)})" for m in caught]
         sentence = (
             "Single values give training records away: where a synthetic record has a value that one real "
             "person alone has, that person is a training one more often than by chance (0.5) in "

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpsynth.accounting.explain import percent
-from dpsynth.accounting.ledger.guarantee import Guarantee, round_up
+from dpsynth.accounting.ledger.guarantee import Guarantee
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.report.attempts import in_words
+from dpsynth.report.formats import percent, round_up
 from dpsynth.report.verdicts.verdict import Severity, Verdict
 
 #: a bound on an attack's accuracy that leaves little of a promise

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from dpsynth.evaluation.details import Comparison, Effect, EffectRow, Effects
 from dpsynth.evaluation.records import Detail, Evaluation
+from dpsynth.report.formats import decimals
 from dpsynth.report.studies import widened
 from dpsynth.report.verdicts.verdict import Severity, Verdict
 from dpsynth.studies.estimates import Estimates
@@ -59,7 +60,7 @@ def _replicated(detail: Detail[Effects]) -> Verdict:
     )
     overlap = sum(overlaps) / len(overlaps) if overlaps else None
     if overlap is not None:
-        sentence += f"; their intervals overlap by {overlap:.2f} on average"
+        sentence += f"; their intervals overlap by {decimals(overlap, 2)} on average"
     share = same / len(clear)
     same_size = overlap is None or overlap >= SAME_SIZE
     if share >= SAME_SIGN and not same_size:

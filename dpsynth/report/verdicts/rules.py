@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from dpsynth.evaluation.records import Evaluation, shown
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.report.formats import shown
 from dpsynth.report.verdicts import columns, disclosure, replication, similarity, utility
 from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of, told
+from dpsynth.report.formats import decimals, hundredths, measured
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 
 #: a discriminator or nearest-neighbour accuracy that tells the tables apart, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
@@ -31,7 +32,7 @@ def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
         return
     said = {"nn_accuracy_train": "the nearest-neighbour accuracy (0.5 is best) is"}
     words = "a classifier tells synthetic from real records with an AUC of"
-    reasons = "; ".join(f"{said.get(m.name, words)} {told(m)}" for m in known)
+    reasons = "; ".join(f"{said.get(m.name, words)} {measured(m)}" for m in known)
     worst = max(least(m) for m in [*discriminators, *known])
     by, columns = _given_away(evaluation)
     if worst > DISTINGUISHABLE:
@@ -65,12 +66,12 @@ def _given_away(evaluation: Evaluation) -> tuple[str, list[Measure]]:
     losses.sort(key=number_of, reverse=True)
     sure = [m for m in losses if number_of(m) >= GIVES_AWAY and least(m) > 0][:3]
     if not sure:
-        most_of_all = f"{max(number_of(losses[0]), 0.0):.3f}"
+        most_of_all = decimals(max(number_of(losses[0]), 0.0))
         text = (
             f" No column does it by itself: shuffling any one of them costs at most {most_of_all} of the AUC."
         )
         return text, losses[:1]
-    named = [f"{m.name[m.name.index('[') + 1 : -1]} ({number_of(m):.3f} of the AUC)" for m in sure]
+    named = [f"{m.name[m.name.index('[') + 1 : -1]} ({decimals(number_of(m))} of the AUC)" for m in sure]
     listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
     return f" What gives them away most, by what shuffling it costs: {listed}.", sure
 
@@ -81,14 +82,14 @@ def associations(evaluation: Evaluation) -> Iterator[Verdict]:
     if lost is None or chance is None or number_of(chance) > PARTLY_LOST / 2:
         return
     words = (
-        f"{100 * number_of(lost):.0f} % of the strength of associations between columns is lost or reversed"
+        f"{hundredths(number_of(lost))} % of the strength of associations between columns is lost or reversed"
     )
     both = basis([lost, chance])
     if number_of(lost) > ALL_LOST:
         sentence = f"Columns hardly go together: {words}. The table is useless for whatever relates columns."
         yield Verdict("associations_lost", "bad", sentence, *both)
     elif number_of(lost) > PARTLY_LOST:
-        sentence = f"Columns go together too weakly: {words} ({100 * number_of(chance):.0f} % by chance)."
+        sentence = f"Columns go together too weakly: {words} ({hundredths(number_of(chance))} % by chance)."
         yield Verdict("associations_weak", "caution", sentence, *both)
 
 
@@ -101,5 +102,5 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
     ]
     if broken:
         worst = max(broken, key=number_of)
-        sentence = f"Some records break the rules of the table; the worst is {worst.name}: {told(worst)}."
+        sentence = f"Some records break the rules of the table; the worst is {worst.name}: {measured(worst)}."
         yield Verdict("violates_constraints", "caution", sentence, *basis(broken))

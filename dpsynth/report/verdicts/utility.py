@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsynth.evaluation.records import Evaluation, Measure, shown
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of, told
+from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.report.formats import decimals, measured, plain, shown
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 
 #: loss of AUC (or of explained variance) against real training records that is worth a word
 USEFUL_WITHIN = 0.05
@@ -39,7 +40,7 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
         if synthetic is None:
             continue
         both = basis(m for m in (synthetic, real) if m is not None)
-        words = f"{what} {told(synthetic)} on real records"
+        words = f"{what} {measured(synthetic)} on real records"
         gain = number_of(synthetic) - blind
         useless = gain < BLIND_WITHIN
         blind_words = "Models trained on the synthetic table are no better than blind guessing"
@@ -47,7 +48,7 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
             if useless:
                 yield Verdict("useless", "bad", f"{blind_words}: {words}.", *both)
             continue
-        words += f", against {told(real)} for models trained on real ones"
+        words += f", against {measured(real)} for models trained on real ones"
         possible = number_of(real) - blind
         if (possible if real.lower is None else real.lower - blind) < BLIND_WITHIN:
             sentence = f"Even real records hardly predict the outcome: {words}."
@@ -66,7 +67,9 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
         elif gain < possible - USEFUL_WITHIN:
             yield Verdict("weaker", "caution", f"Something is lost: {words}.", *both)
         elif (loss := get(evaluation, f"{name[:-5]}_difference_mean")) and least(loss) < -2 * USEFUL_WITHIN:
-            sentence = f"Models may learn nearly as well, or not: {words}; the difference is {told(loss)}."
+            sentence = (
+                f"Models may learn nearly as well, or not: {words}; the difference is {measured(loss)}."
+            )
             yield Verdict("uncertain", "caution", sentence, *both)
         else:
             yield Verdict("useful", "good", f"Models learn nearly as well: {words}.", *both)
@@ -83,7 +86,11 @@ def _blind_probabilities(evaluation: Evaluation) -> str | None:
     if brier is None or rate is None:
         return None
     base = number_of(rate) * (1 - number_of(rate))
-    return f"Brier score {told(brier)}, {base:.3f} blind" if number_of(brier) > BASE_RATE * base else None
+    return (
+        f"Brier score {measured(brier)}, {decimals(base)} blind"
+        if number_of(brier) > BASE_RATE * base
+        else None
+    )
 
 
 def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -133,8 +140,8 @@ def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
     if base == 0:
         return
     words = (
-        f"Brier score {told(synthetic)} against {told(real)} for models trained on real ones (0 is perfect, "
-        f"{base:.3f} is the base rate's)"
+        f"Brier score {measured(synthetic)} against {measured(real)} for models trained on real ones (0 is "
+        f"perfect, {decimals(base)} is the base rate's)"
     )
     known = [synthetic, real, loss, rate]
     start = "The probabilities of models trained on it are"
@@ -148,7 +155,7 @@ def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
     else:
         sentence = (
             f"It cannot be told whether the probabilities of models trained on it are off: {words}; the "
-            f"difference is {told(loss)}."
+            f"difference is {measured(loss)}."
         )
         yield Verdict("uncertain", "caution", sentence, *basis(known))
 
@@ -179,7 +186,7 @@ def _ways(evaluation: Evaluation) -> list[tuple[str, Measure]]:
             if not side or not worse:
                 continue
             who = "they are on average" if model == "mean" else f"those of {model.replace('_', ' ')} are"
-            label = f"{score.replace('_', ' ')} {told(measure)}, {ideal:g} is ideal"
+            label = f"{score.replace('_', ' ')} {measured(measure)}, {plain(ideal)} is ideal"
             text = f"{who} {_WAYS[score, side]} ({label})"
             if model == "mean":
                 average.append((text, measure))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsynth.evaluation.records import Evaluation, Measure, shown
+from dpsynth.evaluation.records import Evaluation, Measure
 
 Severity = Literal["good", "caution", "bad"]
 
@@ -64,21 +64,3 @@ def least(measure: Measure) -> float:
 def most(measure: Measure) -> float:
     """The upper end of its interval; the value itself where there is none."""
     return number_of(measure) if measure.upper is None else measure.upper
-
-
-def told(measure: Measure) -> str:
-    """Return a measured number as sentences have it: three decimals, with its interval if it has one.
-
-    Examples
-    --------
-    >>> told(Measure("Utility", "auc", 0.81234, True, lower=0.75, upper=0.85))
-    '0.812 (0.750 to 0.850)'
-    >>> told(Measure("Neighbours", "privacy_loss", -0.0002, True, lower=-0.1, upper=-0.0001))
-    '0.000 (-0.100 to 0.000)'
-    """
-    if isinstance(measure.value, int):
-        return shown(measure.value)
-    value = f"{number_of(measure):z.3f}"  # z: never -0.000
-    if measure.lower is None or measure.upper is None:
-        return value
-    return f"{value} ({measure.lower:z.3f} to {measure.upper:z.3f})"

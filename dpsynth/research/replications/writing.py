@@ -13,8 +13,9 @@ from typing import Any
 from dpsynth.evaluation.details import DeclaredEffect, EffectRow
 from dpsynth.files.atomic import dump_json, write_text
 from dpsynth.files.markdown import inert
-from dpsynth.report.drawing.forest import Forest, draw, in_words
+from dpsynth.report.drawing.forest import Forest, draw
 from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.formats import effect_text
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
@@ -67,8 +68,8 @@ def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
     told = each.told
     forest = Forest(told.outcome, told.measure, told.level, rows, each.label)
     said = "; ".join(
-        f"{row.term}: all real {in_words(row.real)}, declared {in_words(row.declared)}, "
-        f"naive {in_words(row.synthetic)}"
+        f"{row.term}: all real {effect_text(row.real)}, declared {effect_text(row.declared)}, "
+        f"naive {effect_text(row.synthetic)}"
         for row in rows
     )
     what = f"{each.label}, {arm.name}, split {trial.task.seed + 1}"

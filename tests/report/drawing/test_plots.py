@@ -16,7 +16,8 @@ from dpsynth.report.drawing import histograms, style, svg
 from dpsynth.report.drawing.heat_map import MOST_NAMES, plot_matrix
 from dpsynth.report.drawing.histograms import plot_marginals
 from dpsynth.report.drawing.intervals import plot_intervals
-from dpsynth.report.drawing.privacy_curves import epsilon_text, plot_costs, plot_curves
+from dpsynth.report.drawing.privacy_curves import plot_costs, plot_curves
+from dpsynth.report.formats import bound
 
 PREFIX = "data:image/svg+xml;base64,"
 
@@ -134,7 +135,7 @@ def test_waterfall_shows_every_entry(entries):
     for place, entry in enumerate(ledger.entries, start=1):
         assert f"{place}, {entry.name}: from" in words
         assert any(f">{place}</text>" in text for text in texts)
-    assert f"to {epsilon_text(summary['epsilon'])}." in words
+    assert f"to {bound(summary['epsilon'])}." in words
     assert not any(plot.internal for plot in drawn)
 
 

@@ -15,10 +15,10 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
+from dpsynth.report.formats import column_value
 from dpsynth.report.page.columns import column_blocks
 from dpsynth.report.page.summary import trust
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts.columns import number
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
@@ -77,10 +77,9 @@ def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     assert set(found) == {"tails", "point_masses", "missing_together", "single_columns"}
     assert found["tails"].severity == found["point_masses"].severity == "bad"
     high = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").high
-    words = (
-        f"creatinine: one record in a hundred lies above {number(high.synthetic)} mg/dL; in the real table"
-    )
-    assert f"{words} above {number(high.real)}" in found["tails"].sentence
+    made = column_value(high.synthetic)
+    words = f"creatinine: one record in a hundred lies above {made} mg/dL; in the real table"
+    assert f"{words} above {column_value(high.real)}" in found["tails"].sentence
     assert "in 1 of 2 numeric columns" in found["tails"].sentence
     assert "scoma: 36 of 100 records are exactly 0; in the real table 7" in found["point_masses"].sentence
     assert "missing apart" in found["missing_together"].sentence
