@@ -13,10 +13,20 @@ from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.errors import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.report.attempts import HEADER, WORDS, cells, closers, grouped
 from dpsynth.report.formats import bound, levels_text, round_up, seconds_text
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.studies import PAID, described, guidance, rows, surviving
+from dpsynth.report.wording import (
+    HEADER,
+    PAID,
+    WORDS,
+    cells,
+    closers,
+    described,
+    grouped,
+    guidance,
+    rows,
+    surviving,
+)
 
 
 def to_markdown(report: RunReport) -> str:

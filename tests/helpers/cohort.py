@@ -37,7 +37,7 @@ def drawing_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def folder(drawing_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, in which pages have empty drawings, since drawing is half of a run's time."""
-    monkeypatch.setattr("dpsynth.report.drawing.svg.to_svg", lambda figure: "<svg/>")
+    monkeypatch.setattr("dpsynth.report.drawing.style.to_svg", lambda figure: "<svg/>")
     return drawing_folder
 
 

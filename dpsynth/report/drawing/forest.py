@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow, Effects
 from dpsynth.evaluation.records import Detail
-from dpsynth.report.drawing.style import COLOURS, Dash, legend_below, styled
-from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.drawing.style import COLOURS, Dash, Plot, legend_below, styled, to_plot
 from dpsynth.report.formats import effect_text, level_text, plain
 from dpsynth.studies.estimates import Estimates
 

@@ -1,4 +1,4 @@
-"""What a page is made of: paragraphs, tables and figures, as plain frozen records.
+"""What a page is made of: paragraphs, tables and figures, as plain frozen records; and tables of measures.
 
 The builders of the sections make these from numbers, the template turns them into HTML; neither knows the
 other. Everything that came from real records says so, and the template shows it.
@@ -6,10 +6,14 @@ other. Everything that came from real records says so, and the template shows it
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dpsynth.report.drawing.svg import Plot
+from dpsynth.evaluation.records import Detail, Evaluation, Measure, Record
+from dpsynth.report.drawing.style import Plot
+from dpsynth.report.formats import shown, shown_interval, shown_with_interval
 
 
 @dataclass(frozen=True)
@@ -122,3 +126,125 @@ def paragraph(*sentences: str | Sentence) -> Paragraph:
 def number(text: str, internal: bool = False) -> Cell:
     """Return a cell that holds a number."""
     return Cell(text, number=True, internal=internal)
+
+
+#: a measure of one column, such as ``tvd[age]``
+OF_COLUMN = re.compile(r"(?P<name>[^\[]+)\[(?P<column>.*)\]", re.DOTALL)
+#: the sections, and the words with which a group of theirs may begin
+HOMES = {
+    "utility": ("utility",),
+    "replication": ("replication",),
+    "similarity": ("similarity", "association", "constraint", "discriminat", "rare"),
+    "columns": ("tails", "single"),
+    "closeness": ("nearest", "disclosure"),
+    "records": ("records",),
+}
+# What is shown of a long table without unfolding.
+_MAIN = re.compile(
+    r".*_mean|discriminator_auc.*|(correlation|association)_error|pmse_ratio|copies_(train|expected|excess)"
+    r"|dcr_closer_to_train|membership_.*"
+)
+# Rows that are shown without unfolding.
+_MOST_MEASURES, _MOST_COLUMNS = 15, 12
+
+
+def home(group: str) -> str | None:
+    """Return the section of a group of measures, or None if it is unknown.
+
+    Examples
+    --------
+    >>> home("Utility: predicting death"), home("Something new")
+    ('utility', None)
+    """
+    words = group.casefold()
+    return next((name for name, starts in HOMES.items() if words.startswith(starts)), None)
+
+
+def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
+    """Return the measures of one section, in order."""
+    return [measure for measure in evaluation.measures if home(measure.group) == name]
+
+
+def by(details: Iterable[Detail[Record]], name: str) -> list[list[Detail[Record]]]:
+    """Return details with those of one column, or of one model, together."""
+    groups: dict[object, list[Detail[Record]]] = {}
+    for detail in details:
+        groups.setdefault(getattr(detail.data, name), []).append(detail)
+    return list(groups.values())
+
+
+def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
+    """Return a table of measures: what it is, value, interval where one has any, and name in the files."""
+    measures = list(measures)
+    intervals = any(shown_interval(measure) for measure in measures)
+    rows = tuple(
+        (
+            Cell(measure.detail or measure.name.replace("_", " ")),
+            number(shown(measure.value), measure.internal),
+            *((number(shown_interval(measure)),) if intervals else ()),
+            Cell(measure.name, quiet=True),
+        )
+        for measure in measures
+    )
+    header = ("what it is", "value", *(("interval",) if intervals else ()), "name")
+    return Grid(caption, header, rows, folded)
+
+
+def measure_tables(measures: Sequence[Measure]) -> list[Block]:
+    """Return one table a group, without measures of single columns; of a long one, the main rows first.
+
+    Measures without a value are told last and folded, each with its reason: a table of them says nothing.
+    """
+    blocks: list[Block] = []
+    for group in dict.fromkeys(m.group for m in measures):
+        every = [m for m in measures if m.group == group and OF_COLUMN.fullmatch(m.name) is None]
+        plain = [m for m in every if m.value is not None]
+        main = [m for m in plain if _MAIN.fullmatch(m.name)]
+        if len(plain) > _MOST_MEASURES and main:
+            rest = [m for m in plain if m not in main]
+            blocks.append(measure_grid(f"{group}: main measures", main))
+            blocks.append(measure_grid(f"{group}: further measures", rest, folded=True))
+        elif plain:
+            blocks.append(measure_grid(f"{group}: measures", plain, folded=len(plain) > 2 * _MOST_MEASURES))
+        if lacking := [m for m in every if m.value is None]:
+            rows = tuple((Cell(m.detail, internal=m.internal), Cell(m.name, quiet=True)) for m in lacking)
+            blocks.append(Grid(f"{group}: not computed", ("what, and why not", "name"), rows, folded=True))
+    return blocks
+
+
+def column_tables(measures: Sequence[Measure], name: str) -> list[Block]:
+    """Return one table with a line for each column or category; empty if no measure is of one."""
+    table: dict[str, dict[str, Measure]] = {}
+    for measure in measures:
+        match = OF_COLUMN.fullmatch(measure.name)
+        if match is not None:
+            table.setdefault(match["column"], {})[match["name"]] = measure
+    if not table:
+        return []
+    names = tuple(dict.fromkeys(base for row in table.values() for base in row))
+    everything = [measure for row in table.values() for measure in row.values()]
+    # one badge a line where all of it is internal, else one beside each number that is
+    whole = all(measure.internal for measure in everything)
+    rows = tuple(
+        (
+            Cell(column),
+            *(_measured(row.get(base), badge=not whole) for base in names),
+            *((Cell("", internal=True),) if whole else ()),
+        )
+        for column, row in table.items()
+    )
+    header = ("column or category", *names, *(("status",) if whole else ()))
+    grid = Grid(f"{name}, column by column", header, rows, folded=len(rows) > _MOST_COLUMNS)
+    legend = []
+    for base in names:
+        said = {row[base].detail for row in table.values() if base in row}
+        internal = any(row[base].internal for row in table.values() if base in row)
+        if len(said) == 1 and (text := said.pop()):
+            legend.append(Sentence(f"{base}: {text.rstrip('.')}.", internal))
+    return [*([Bullets(tuple(legend))] if legend else []), grid]
+
+
+def _measured(measure: Measure | None, *, badge: bool) -> Cell:
+    if measure is None:
+        return Cell("")
+    return number(shown_with_interval(measure), internal=badge and measure.internal)

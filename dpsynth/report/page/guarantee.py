@@ -9,7 +9,7 @@ from dpsynth.accounting.explain import meanings
 from dpsynth.accounting.ledger.summary import Summary
 from dpsynth.accounting.measures import measures_of
 from dpsynth.accounting.profile import Profile
-from dpsynth.report.drawing.privacy_curves import plot_costs, plot_curves
+from dpsynth.report.drawing.curves import plot_costs, plot_curves
 from dpsynth.report.formats import bound
 from dpsynth.report.page.blocks import (
     Block,
@@ -23,8 +23,7 @@ from dpsynth.report.page.blocks import (
     number,
     paragraph,
 )
-from dpsynth.report.page.coverage import covered
-from dpsynth.report.page.summary import unluckiest
+from dpsynth.report.page.summary import covered, unluckiest
 from dpsynth.report.run_report import RunReport
 
 _ADJACENCY = {

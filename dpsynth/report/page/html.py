@@ -1,19 +1,90 @@
-"""One self-contained HTML page: no script, no address outside itself, everything from data escaped."""
+"""One self-contained HTML page: no script, no address outside itself, everything from data escaped.
+
+The frame of HTML around the sections, and the styles, are the same for every page.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
-from dpsynth.report.page import attempts, card, glossary, guarantee, replication, risks, similarity, utility
-from dpsynth.report.page.blocks import Section
-from dpsynth.report.page.frame import render_template
+from dpsynth.report.page import card, guarantee, risks, similarity, utility
+from dpsynth.report.page.blocks import Section, column_tables, home, measure_tables
 from dpsynth.report.page.summary import boxes
-from dpsynth.report.page.tables import column_tables, home, measure_tables
 from dpsynth.report.run_report import RunReport
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Banner:
+    """What stands in a box above a page: its first words in bold, and the rest."""
+
+    kind: Literal["internal", "release", "void", "unknown"]
+    first: str
+    rest: str
+
+
+def render_sections(
+    title: str, parts: Sequence[Section], banners: Sequence[Banner], *, mode: str, day: str | None = None
+) -> str:
+    """Return a page of sections as HTML: no script, no address outside itself, everything escaped.
+
+    Examples
+    --------
+    >>> banner = Banner("void", "NOT PRIVATE.", "")
+    >>> page = render_sections("<b>", [Section("a", "A")], [banner], mode="internal")
+    >>> "<b>" in page, "<title>&lt;b&gt; (internal)</title>" in page, "<script" in page
+    (False, True, False)
+    """
+    entries = [(part.anchor, part.title) for part in parts]
+    return render_template(
+        "sections.html",
+        title=title,
+        day=day,
+        mode=mode,
+        banners=list(banners),
+        parts=list(parts),
+        entries=entries,
+    )
+
+
+def render_template(name: str, **values: object) -> str:
+    """Return a template of this folder, filled; it extends ``frame.html``, which says what it needs."""
+    return _environment().get_template(name).render(**values)
+
+
+def _breakable(text: str) -> Markup:
+    """Escaped text that may break after an underscore: names of measures are long for a phone."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    folder = resources.files("dpsynth.report.page")
+    environment = Environment(
+        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = _breakable
+    return environment
+
 
 Mode = Literal["internal", "release"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -50,7 +121,7 @@ def render(report: RunReport, mode: Mode) -> str:
     internal = mode == "internal"
     if not internal:
         report = report.released()
-    words = glossary.section(internal=internal, studies=bool(report.studies))
+    words = card.glossary_section(internal=internal, studies=bool(report.studies))
     parts = [*_sections(report), card.section(report), words]
     return render_template(
         "report.html",
@@ -78,9 +149,9 @@ def _sections(report: RunReport) -> list[Section]:
     """
     measured = report.measured
     parts = (
-        attempts.section(report),
+        risks.attempts_section(report),
         utility.section(measured),
-        replication.section(report),
+        utility.replication_section(report),
         similarity.section(measured),
         similarity.closeness_section(measured),
         _others(measured),

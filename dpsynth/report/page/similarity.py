@@ -1,22 +1,48 @@
 """Two sections: similarity of columns and of pairs, and closeness of synthetic to real records.
 
-The section on closeness: nearest neighbours, and attacks that ask whether the table remembers anyone.
+Tables of tails, point masses and single columns are folded where the rules find nothing wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from dpsynth.evaluation.details import Associations, Distances, Marginal
+from dpsynth.evaluation.details import (
+    Associations,
+    Distances,
+    Marginal,
+    SingleColumnRow,
+    SingleColumns,
+    Tails,
+    TailsRow,
+)
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure, any_internal
-from dpsynth.report.drawing.heat_map import MOST_NAMES, plot_matrix
-from dpsynth.report.drawing.histograms import plot_distances, plot_marginals
-from dpsynth.report.drawing.intervals import plot_intervals
-from dpsynth.report.drawing.svg import Plot
-from dpsynth.report.page.blocks import Block, Cell, Grid, Heading, Plots, Section, Sentence, paragraph
-from dpsynth.report.page.columns import column_blocks
-from dpsynth.report.page.tables import OF_COLUMN, by, column_tables, measure_tables, measures_of
+from dpsynth.evaluation.similarity.tails import Percentile
+from dpsynth.report.drawing.curves import plot_intervals
+from dpsynth.report.drawing.distributions import MOST_NAMES, plot_distances, plot_marginals, plot_matrix
+from dpsynth.report.drawing.style import Plot
+from dpsynth.report.formats import column_value, decimals, estimate_text
+from dpsynth.report.page.blocks import (
+    OF_COLUMN,
+    Block,
+    Cell,
+    Grid,
+    Heading,
+    Plots,
+    Section,
+    Sentence,
+    by,
+    column_tables,
+    measure_grid,
+    measure_tables,
+    measures_of,
+    number,
+    paragraph,
+)
+from dpsynth.report.verdicts import similarity as rules
+from dpsynth.report.verdicts.verdict import Verdict
 
 _ATTACKS = {
     "membership_auc": "attack by distance",
@@ -164,3 +190,133 @@ def _difference(synthetic: Associations, real: Associations) -> Associations:
         for rows in zip(synthetic.matrix, real.matrix, strict=True)
     ]
     return replace(synthetic, matrix=matrix)
+
+
+#: rows that are shown of a table in which something is wrong; the worst come first
+_SHOWN_ROWS = 12
+
+Rule = Callable[[Evaluation], Iterable[Verdict]]
+
+
+def column_blocks(evaluation: Evaluation) -> list[Block]:
+    """Return the tables of single columns under a heading; empty where nothing was measured."""
+    plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
+    tails = [row for detail in evaluation.of(Tails) for row in detail.data.rows]
+    single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
+    grids = [
+        _tails(tails, _well(evaluation, rules.tails)),
+        _masses(tails, _well(evaluation, rules.point_masses)),
+        _single(single, _well(evaluation, rules.single_columns)),
+    ]
+    blocks = [part for grid in grids if grid.rows for part in _cut(grid)]
+    if plain:
+        blocks.append(measure_grid("Tails, point masses, single columns: measures", plain, folded=True))
+    if not blocks:
+        return []
+    intro = paragraph(
+        Sentence(
+            "Averages hardly see one record in a hundred that nobody who knows patients would believe, zeros "
+            "that are spread around zero, or last digits that nobody writes down: here they are, column by "
+            "column. “Held out” is what real records that had no part in the table give by chance.",
+        )
+    )
+    return [Heading("Tails, point masses and habits of recording"), intro, *blocks]
+
+
+def _cut(grid: Grid) -> list[Grid]:
+    """Return a table that is shown as its first rows and, on demand, the others."""
+    more = len(grid.rows) - _SHOWN_ROWS
+    if grid.folded or more <= 0:
+        return [grid]
+    return [
+        replace(grid, rows=grid.rows[:_SHOWN_ROWS]),
+        replace(grid, rows=grid.rows[_SHOWN_ROWS:], caption=f"{grid.caption}: the other {more}", folded=True),
+    ]
+
+
+def _well(evaluation: Evaluation, rule: Rule) -> bool:
+    return all(verdict.severity == "good" for verdict in rule(evaluation))
+
+
+def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
+    cells = []
+    for row in sorted(rows, key=lambda row: -row.surely):
+        if row.spread is None:
+            continue
+        unit = f" ({row.unit})" if row.unit else ""
+        held_out = (row.spread_baseline, row.low_baseline, row.high_baseline)
+        cells.append(
+            (
+                Cell(f"{row.column}{unit}"),
+                _change(row.deviation_real, row.deviation_synthetic),
+                _estimate(row.spread, 2),
+                *(cell for end in (row.low, row.high) if end for cell in _percentile(end)),
+                number(", ".join(decimals(value, 2) for value in held_out if value is not None)),
+                Cell("", internal=True),
+            )
+        )
+    header = (
+        "column",
+        "standard deviation",
+        "spread_ratio",
+        "1st percentile",
+        "percentile_1_error",
+        "99th percentile",
+        "percentile_99_error",
+        "held out: ratio, errors",
+        "status",
+    )
+    caption = (
+        "Spread and tails of numbers, real → synthetic; errors in standard deviations of the real column"
+    )
+    return Grid(caption, header, tuple(cells), folded)
+
+
+def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
+    masses = [(row.column, mass) for row in rows for mass in row.masses]
+    masses.sort(key=lambda entry: -abs(entry[1].difference.value))
+    cells = tuple(
+        (
+            Cell(name),
+            Cell(str(mass.value)),
+            _share(mass.real),
+            _share(mass.synthetic),
+            _estimate(mass.difference),
+            Cell("", internal=True),
+        )
+        for name, mass in masses
+    )
+    header = ("column", "value", "share, real", "synthetic", "point_mass_error", "status")
+    caption = "Values that hold more than 5 % of a column; errors are differences of shares"
+    return Grid(caption, header, cells, folded)
+
+
+def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
+    cells = tuple(
+        (
+            Cell(row.column),
+            _estimate(row.auc),
+            _share(row.last_digits),
+            _share(row.baseline),
+            Cell("", internal=True),
+        )
+        for row in sorted(rows, key=lambda row: -row.auc.value)
+    )
+    header = ("column", "single_column_auc", "of its last digits alone", "held out", "status")
+    return Grid("Synthetic told from real records by one column alone", header, cells, folded)
+
+
+def _percentile(end: Percentile) -> tuple[Cell, Cell]:
+    return _change(end.real, end.synthetic), number("") if end.error is None else _estimate(end.error, 2)
+
+
+def _change(real: float | None, synthetic: float | None) -> Cell:
+    return number(f"{column_value(real)} → {column_value(synthetic)}")
+
+
+def _share(value: float | None) -> Cell:
+    return number("" if value is None else decimals(value))
+
+
+def _estimate(estimate: Estimate, digits: int = 3) -> Cell:
+    return number(estimate_text(estimate, digits))

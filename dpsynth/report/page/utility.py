@@ -1,16 +1,38 @@
-"""The section on utility: what models that learn from the synthetic table are worth on real records."""
+"""Two sections: what models that learn from the table are worth on real records, and study replication.
+
+The estimates of a declared study were paid for and stand on top, on a page for release as well; what compares
+them, or a regression fitted to the synthetic table, with real records is internal.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from dpsynth.evaluation.details import Calibration, Roc
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.drawing.intervals import plot_intervals
-from dpsynth.report.drawing.prediction_curves import plot_calibration, plot_roc
-from dpsynth.report.page.blocks import Block, Heading, Plots, Section, paragraph
-from dpsynth.report.page.tables import by, column_tables, measure_tables, measures_of
+from dpsynth.evaluation.details import Calibration, Comparison, DeclaredEffect, Effects, Roc
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.report.drawing.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
+from dpsynth.report.drawing.forest import plot_effects, plot_estimates
+from dpsynth.report.formats import effect_text, level_text, shown
+from dpsynth.report.page.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Grid,
+    Heading,
+    Plots,
+    Section,
+    Sentence,
+    by,
+    column_tables,
+    measure_tables,
+    measures_of,
+    number,
+    paragraph,
+)
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.wording import LEVEL, PAID, described, guidance, rows, surviving
+from dpsynth.studies.estimates import Estimates
 
 
 def section(evaluation: Evaluation) -> Section | None:
@@ -49,3 +71,168 @@ def _scores(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Me
             rows.append((rest.removeprefix("real_").replace("_", " "), table, measure))
     order = list(dict.fromkeys(label for label, _, _ in rows))
     return sorted(rows, key=lambda row: order.index(row[0]))
+
+
+#: rows that are shown without unfolding
+_MOST = 15
+
+
+def replication_section(report: RunReport) -> Section | None:
+    """Return the replication_section; None where no study was declared or replicated."""
+    evaluation = report.measured
+    measures = measures_of(evaluation, "replication")
+    compared: list[Block] = []
+    for detail in evaluation.of(Effects):
+        compared += _compared(detail)
+    compared += measure_tables(measures) + column_tables(measures, "Replication")
+    declared = _declared(report)
+    if not compared:
+        title = "What do the declared studies find?"
+        return Section("replication", title, tuple(declared)) if declared else None
+    intro = paragraph(
+        "The same regression is fitted to the real and to the synthetic records. A study is replicated where "
+        "the effects have the same sign and their intervals overlap."
+    )
+    if declared:
+        declared.append(Heading("Beside real records"))
+    return Section("replication", "Does a study come out the same?", (*declared, intro, *compared))
+
+
+def _declared(report: RunReport) -> list[Block]:
+    """The private estimates of each study, and what a reader may do with them."""
+    if not report.studies:
+        return []
+    internal = bool(report.withheld)
+    blocks: list[Block] = [Bullets(tuple(Sentence(text, internal) for text in guidance(report)))]
+    for estimates in report.studies:
+        blocks += _estimates(estimates, internal)
+    return blocks
+
+
+def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
+    status = Cell("", internal=True) if internal else Cell(PAID)
+    cells = tuple((Cell(term), *map(number, values), status) for term, *values in rows(estimates))
+    header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p", "status")
+    caption = f"Declared study {estimates.study}: private estimates"
+    return [
+        Heading(f"Declared study: {estimates.study}"),
+        paragraph(Sentence(described(estimates), internal)),
+        Plots((plot_estimates(estimates, LEVEL, internal=internal),)),
+        Grid(caption, header, cells, folded=len(cells) > _MOST),
+        *_survival(estimates, internal),
+    ]
+
+
+def _survival(estimates: Estimates, internal: bool) -> list[Block]:
+    """Survival at the ends of the intervals of time."""
+    curve = estimates.survival
+    if curve is None:
+        return []
+    status = Cell("", internal=True) if internal else Cell(PAID)
+    cells = tuple((Cell(row[0]), *map(number, row[1:]), status) for row in curve.rows())
+    header = ("time", "survival", f"{level_text(curve.level)} band", "status")
+    caption = f"Declared study {estimates.study}: survival"
+    return [
+        paragraph(Sentence(surviving(curve), internal)),
+        Plots((plot_survival(curve, estimates.study, internal=internal),)),
+        Grid(caption, header, cells, folded=len(cells) > _MOST),
+    ]
+
+
+def _compared(detail: Detail[Effects]) -> list[Block]:
+    data, told = detail.data, detail.data.rows
+    name = f"{data.model.capitalize()} regression of {data.outcome}"
+    study = data.study
+    title = name if study is None else f"{name}, declared as {study}"
+    fitted = f"Fitted to {data.n_real} real and {data.n_synthetic} synthetic records."
+    note = Sentence(f"{fitted} {data.note}".strip(), detail.internal)
+    blocks: list[Block] = [Heading(title), paragraph(note)]
+    if not any(row.real or row.synthetic or row.declared for row in told):
+        return blocks  # the note says why; a table of nothing adds nothing
+    blocks.append(Plots((plot_effects(detail),)))
+    caption = f"{name}: effects with intervals ({detail.name})"
+    if study is None:
+        return [*blocks, _two_sides(detail, caption)]
+    return [*blocks, *_three_sides(detail, caption, f"{name}: agreement with real records ({detail.name})")]
+
+
+def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
+    measure = detail.data.measure
+    header = ("term", f"real {measure}", f"synthetic {measure}", "same sign", "overlap",
+              "standardised difference", "status")  # fmt: skip
+    cells = tuple(
+        (
+            Cell(row.term),
+            number(effect_text(row.real)),
+            number(effect_text(row.synthetic)),
+            *_agreement(row),
+            Cell("", internal=detail.internal),
+        )
+        for row in detail.data.rows
+    )
+    return Grid(caption, header, cells, folded=len(cells) > _MOST)
+
+
+def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
+    """Two tables, since one of all numbers is wider than paper."""
+    measure, told = detail.data.measure, detail.data.rows
+    effects = tuple(
+        (
+            Cell(row.term),
+            number(effect_text(row.real)),
+            number(effect_text(row.declared)),
+            number(effect_text(row.synthetic)),
+            Cell("", internal=detail.internal),
+        )
+        for row in told
+    )
+    compared = tuple(
+        (
+            Cell(row.term),
+            *_agreement(row.declared),
+            Cell(_held(row.declared)),
+            *_agreement(row),
+            Cell("", internal=detail.internal),
+        )
+        for row in told
+    )
+    alike = ("same sign", "overlap", "standardised difference")
+    return (
+        Grid(
+            sizes,
+            ("term", f"real {measure}", "declared", "naive: not valid as inference", "status"),
+            effects,
+            folded=len(told) > _MOST,
+        ),
+        Grid(
+            agreement,
+            (
+                "term",
+                *(f"declared: {name}" for name in alike),
+                "declared: interval holds the real estimate",
+                *(f"naive: {name}" for name in alike),
+                "status",
+            ),
+            compared,
+            folded=len(told) > _MOST,
+        ),
+    )
+
+
+def _agreement(side: Comparison | None) -> tuple[Cell, Cell, Cell]:
+    """Same sign, overlap and standardised difference of one side against the real one."""
+    if side is None:
+        return Cell("n/a"), number("n/a"), number("n/a")
+    return (
+        Cell(_yes_no(side.same_sign)),
+        number(shown(side.overlap)),
+        number(shown(side.standardised_difference)),
+    )
+
+
+def _held(private: DeclaredEffect | None) -> str:
+    return _yes_no(None if private is None else private.holds_real)
+
+
+def _yes_no(answer: bool | None) -> str:
+    return "n/a" if answer is None else "yes" if answer else "no"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.formats import shown
-from dpsynth.report.verdicts import columns, disclosure, replication, similarity, utility
+from dpsynth.report.verdicts import privacy, similarity, utility
 from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of
 
 #: below so many records of a table, intervals are too wide for most verdicts
@@ -53,21 +53,21 @@ def _few(evaluation: Evaluation) -> Iterator[Verdict]:
 
 
 _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
-    disclosure.memory,
-    disclosure.lone_values,
+    privacy.memory,
+    privacy.lone_values,
     utility.prediction,
     utility.probabilities,
     utility.collapse,
     utility.given_away,
-    replication.effects,
+    utility.effects,
     similarity.told_apart,
-    columns.clipped,
-    columns.tails,
-    columns.point_masses,
-    columns.missing_together,
-    columns.single_columns,
+    similarity.clipped,
+    similarity.tails,
+    similarity.point_masses,
+    similarity.missing_together,
+    similarity.single_columns,
     similarity.associations,
     similarity.constraints,
-    columns.finer_than_declared,
+    similarity.finer_than_declared,
     _few,
 )

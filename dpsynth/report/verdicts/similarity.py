@@ -1,11 +1,27 @@
-"""Rules about similarity: can synthetic records be told from real ones, and do columns still go together?"""
+"""Rules about similarity: can synthetic records be told from real ones, and do columns still go together?
+
+Of single columns: would somebody who knows the patients believe them? Tails, point masses, cells that are
+missing together, habits of recording, and digits beyond the declared steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.formats import decimals, hundredths, measured
+from dpsynth.checks import few, together
+from dpsynth.evaluation.details import (
+    FinerThanDeclared,
+    MissingCells,
+    OutsideBounds,
+    SingleColumnRow,
+    SingleColumns,
+    Tails,
+    TailsRow,
+)
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
+from dpsynth.report.formats import column_value, decimals, hundredths, measured, plain, shown
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 
 #: a discriminator or nearest-neighbour accuracy that tells the tables apart, and one that does so easily
@@ -104,3 +120,176 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
         worst = max(broken, key=number_of)
         sentence = f"Some records break the rules of the table; the worst is {worst.name}: {measured(worst)}."
         yield Verdict("violates_constraints", "caution", sentence, *basis(broken))
+
+
+#: part of a column's values outside its declared bounds that is worth a sentence
+_CUT = 0.01
+#: columns that one sentence names
+_NAMED = 3
+#: tails and shares that nobody believes: so many times beyond what a clinician would
+_FAR = 4.0
+#: AUC of one column above which it is named, and one that gives records away by itself
+ALONE, ALONE_OBVIOUS = 0.55, 0.85
+#: part of a column's AUC above 1/2 that last digits must reach to be named as the reason
+_BY_DIGITS = 0.7
+
+
+def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Do the declared bounds cut the real table, so that no other measure can see what was lost?"""
+    for detail in evaluation.of(OutsideBounds):
+        rows = [row for row in detail.data.rows if row.values > _CUT * row.of]
+        if rows and detail.name.endswith(".train"):
+            named = [
+                f"{row.values:,} of {row.of:,} values of {row.column} lie outside "
+                f"{plain(row.lower)} to {plain(row.upper)}"
+                for row in sorted(rows, key=lambda row: -row.values / row.of)
+            ]
+            sentence = (
+                f"The schema's bounds cut the real table: {_first(named)}. They were clipped before fitting "
+                "and before any comparison; widen the bounds if such values are possible."
+            )
+            yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal)
+
+
+def tails(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Are the standard deviations and the extreme values of numbers those of the real table?"""
+    for detail in evaluation.of(Tails):
+        numeric = [(row, spread) for row in detail.data.rows if (spread := row.spread) is not None]
+        beyond = sorted((row for row, _ in numeric if row.surely > 1.0), key=lambda row: -row.surely)
+        if beyond:
+            sentence = (
+                f"Extreme values are not to be trusted in {len(beyond)} of {len(numeric)} numeric columns: "
+                f"{_first([_worst_error(row) for row in beyond])}."
+            )
+            yield Verdict("tails", _severity(beyond[0].surely), sentence, (detail.name,), detail.internal)
+        elif numeric and all(_within(row, spread) for row, spread in numeric):
+            sentence = "Standard deviations and extreme values of numbers are nearly those of the real table."
+            yield Verdict("tails_hold", "good", sentence, (detail.name,), detail.internal)
+
+
+def _severity(surely: float) -> Severity:
+    return "bad" if surely > _FAR else "caution"
+
+
+def _worst_error(row: TailsRow) -> str:
+    """What is wrong with a column: a percentile, which says more, or its standard deviation."""
+    unit = f" {row.unit}" if row.unit else ""
+    ends = (("below", row.low), ("above", row.high))
+    size, where, worst = max(
+        (
+            (abs(end.error.value), where, end)
+            for where, end in ends
+            if end is not None and end.error is not None
+        ),
+        key=lambda found: found[0],
+    )
+    if size > PERCENTILE_AIM:
+        synthetic, real = column_value(worst.synthetic), column_value(worst.real)
+        return (
+            f"{row.column}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
+            f"{where} {real}"
+        )
+    synthetic, real = column_value(row.deviation_synthetic), column_value(row.deviation_real)
+    return f"{row.column}: the standard deviation is {synthetic}{unit}; in the real table {real}"
+
+
+def _within(row: TailsRow, spread: Estimate) -> bool:
+    errors = [end.error for end in (row.low, row.high) if end is not None and end.error is not None]
+    close = SPREAD_AIM[0] <= spread.value <= SPREAD_AIM[1]
+    return close and all(abs(error.value) < PERCENTILE_AIM for error in errors)
+
+
+def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Do values that hold many records hold as many in the synthetic table?"""
+    for detail in evaluation.of(Tails):
+        # of a column only the worst is told
+        worst = [
+            (row.column, max(row.masses, key=lambda mass: mass.surely))
+            for row in detail.data.rows
+            if row.masses
+        ]
+        beyond = sorted(
+            (entry for entry in worst if entry[1].surely > 1.0), key=lambda entry: -entry[1].surely
+        )
+        if beyond:
+            said = [
+                f"{name}: {hundredths(mass.synthetic)} of 100 records are exactly {mass.value}; in the "
+                f"real table {hundredths(mass.real)}"
+                for name, mass in beyond
+            ]
+            sentence = f"Frequent values are lost or made up: {_first(said)}."
+            severity = _severity(beyond[0][1].surely)
+            yield Verdict("point_masses", severity, sentence, (detail.name,), detail.internal)
+
+
+def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Are values missing together as in the real table?"""
+    for detail in evaluation.of(MissingCells):
+        ratio = detail.data.ratio
+        if SPREAD_AIM[0] <= ratio.upper and ratio.lower <= SPREAD_AIM[1]:
+            continue
+        start = (
+            "Values that are missing together in real records are missing apart in synthetic ones"
+            if ratio.upper < SPREAD_AIM[0]
+            else "Missing values gather in too few synthetic records"
+        )
+        synthetic, real = column_value(detail.data.synthetic), column_value(detail.data.train)
+        sentence = (
+            f"{start}: the number of missing cells a record has a standard deviation of {synthetic}; in the "
+            f"real table {real}."
+        )
+        yield Verdict("missing_together", "caution", sentence, (detail.name,), detail.internal)
+
+
+def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Which columns give synthetic records away by themselves?"""
+    for detail in evaluation.of(SingleColumns):
+        rows = [row for row in detail.data.rows if row.beyond_chance and row.auc.value > ALONE]
+        if not rows:
+            continue
+        rows.sort(key=lambda row: -row.auc.value)
+        digits = [row.column for row in rows if _by_digits(row)]
+        named = [f"{row.column} ({decimals(row.auc.value, 2)})" for row in rows]
+        some = "one column alone tells" if len(rows) == 1 else f"{len(rows)} columns, each by itself, tell"
+        sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {few(named)}"
+        if digits:
+            habits = "last digits (real values sit on tens, fives or halves, say)"
+            sentence += f"; {together(digits)} mostly by {habits}"
+        severity: Severity = "bad" if max(row.auc.lower for row in rows) > ALONE_OBVIOUS else "caution"
+        yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
+
+
+def _by_digits(row: SingleColumnRow) -> bool:
+    digits = row.last_digits
+    return digits is not None and digits - 0.5 > _BY_DIGITS * (row.auc.value - 0.5)
+
+
+def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
+    for detail in evaluation.of(FinerThanDeclared):
+        if detail.name.endswith(".synthetic"):
+            columns = "; ".join(between_steps([detail]))
+            sentence = (
+                f"The synthetic table is finer than the schema declares ({columns}): it was rounded before "
+                "any comparison, so that nothing here tells whether they give it away."
+            )
+            yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
+
+
+def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
+    """Columns with the numbers of their values between steps, in all tables together, most first."""
+    totals: dict[str, int] = {}
+    steps: dict[str, str] = {}
+    for row in (row for detail in tables for row in detail.data.rows):
+        totals[row.column] = totals.get(row.column, 0) + row.values
+        steps[row.column] = plain(row.step) + (f" {row.unit}" if row.unit else "")
+    order = sorted(totals, key=lambda name: -totals[name])
+    said = [f"{shown(totals[name])} values of {name}, in steps of {steps[name]}" for name in order]
+    more = len(said) - _NAMED
+    columns = "one more column" if more == 1 else f"{more} more columns"
+    return [*said[:_NAMED], f"and of {columns}"] if more > 0 else said
+
+
+def _first(faults: Sequence[str]) -> str:
+    more = len(faults) - _NAMED
+    return ". ".join(faults[:_NAMED]) + (f". And {more} more" if more > 0 else "")

@@ -14,7 +14,7 @@ from dpsynth.evaluation.details import DeclaredEffect, EffectRow
 from dpsynth.files.atomic import dump_json, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.report.drawing.forest import Forest, draw
-from dpsynth.report.drawing.svg import Plot, to_plot
+from dpsynth.report.drawing.style import Plot, to_plot
 from dpsynth.report.formats import effect_text
 from dpsynth.report.page.blocks import (
     Block,
@@ -28,7 +28,7 @@ from dpsynth.report.page.blocks import (
     Sentence,
     paragraph,
 )
-from dpsynth.report.page.frame import Banner, render_sections
+from dpsynth.report.page.html import Banner, render_sections
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.effects import Regression, effect_of, regressions
 from dpsynth.research.replications.findings_tables import paper_sheets
@@ -162,7 +162,7 @@ def to_markdown(results: Results, parts: Sequence[Part]) -> str:
 
 
 def to_html(results: Results, parts: Sequence[Part]) -> str:
-    """Return the study as a page in the looks of a report; see :mod:`dpsynth.report.page.frame`."""
+    """Return the study as a page in the looks of a report; see :mod:`dpsynth.report.page.html`."""
     protocol = results.protocol
     done: list[Block] = [
         paragraph(protocol.question),

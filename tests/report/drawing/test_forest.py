@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow
 from dpsynth.report.drawing.forest import Forest, draw, plot_effects, plot_estimates
-from dpsynth.report.drawing.svg import Plot
+from dpsynth.report.drawing.style import Plot
 from dpsynth.studies.digits import interval_texts
 from dpsynth.studies.estimates import Estimates
 

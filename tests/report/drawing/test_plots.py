@@ -9,14 +9,19 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 import report_sources as sources
+from matplotlib.collections import PolyCollection
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.evaluation.records import Detail, Measure
-from dpsynth.report.drawing import histograms, style, svg
-from dpsynth.report.drawing.heat_map import MOST_NAMES, plot_matrix
-from dpsynth.report.drawing.histograms import plot_marginals
-from dpsynth.report.drawing.intervals import plot_intervals
-from dpsynth.report.drawing.privacy_curves import plot_costs, plot_curves
+from dpsynth.report.drawing import distributions, style
+from dpsynth.report.drawing.curves import (
+    draw_survival,
+    plot_costs,
+    plot_curves,
+    plot_intervals,
+    plot_survival,
+)
+from dpsynth.report.drawing.distributions import MOST_NAMES, plot_marginals, plot_matrix
 from dpsynth.report.formats import bound
 
 PREFIX = "data:image/svg+xml;base64,"
@@ -91,11 +96,11 @@ def test_odd_columns_are_drawn(changes):
 
 def test_uneven_bins_are_drawn_by_width():
     """Catches notches in an even distribution of ages, some of whose bins hold one year and some two."""
-    even = histograms._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
+    even = distributions._to_equal_widths(np.array([0.0, 1.0, 2.0, 3.0]))
     assert even.tolist() == [1, 1, 1]
     edges = np.array([0.0, 2.0, 4.0, 5.0, 7.0])
     share = np.diff(edges) / 7
-    drawn = share * histograms._to_equal_widths(edges)
+    drawn = share * distributions._to_equal_widths(edges)
     assert drawn == pytest.approx([2 / 7] * 4)
 
 
@@ -139,7 +144,7 @@ def test_waterfall_shows_every_entry(entries):
     assert not any(plot.internal for plot in drawn)
 
 
-def waterfall(ledger: Ledger) -> tuple[svg.Plot, ...]:
+def waterfall(ledger: Ledger) -> tuple[style.Plot, ...]:
     return plot_costs(ledger.summary(sources.DELTA)["entries"], sources.DELTA)
 
 
@@ -194,6 +199,34 @@ def test_coordinates_are_shortened_and_words_are_not():
         axis.set_xlabel("1.23456789")
         return figure
 
-    with svg.page_style():
-        text = svg.to_svg(draw())
+    with style.page_style():
+        text = style.to_svg(draw())
     assert ">1.23456789</text>" in text
+
+
+def value_at(line, time: float) -> float:
+    """What a step line shows at a time."""
+    x, y = line.get_xdata(), line.get_ydata()
+    assert line.get_drawstyle() == "steps-post"
+    return float(y[np.searchsorted(x, time, side="right") - 1])
+
+
+def test_the_steps_are_the_curves() -> None:
+    """Slanted lines that promise more than is told, steps an interval too early, a last one cut off."""
+    (axis,) = draw_survival(sources.CURVE).axes
+    lower, upper, curve = axis.lines
+    for time, told in ((0, 1.0), (89, 1.0), (90, 0.9), (179, 0.9), (180, 0.81), (365, 0.7)):
+        assert value_at(curve, time) == told
+    assert [value_at(line, 200) for line in (lower, upper)] == [0.74, 0.86]
+    assert axis.get_xlim()[1] > 365 and axis.get_ylim()[0] <= 0 and axis.get_xlabel() == "time (days)"
+    (band,) = [part for part in axis.collections if isinstance(part, PolyCollection)]
+    corners = band.get_paths()[0].vertices
+    at = corners[(corners[:, 0] >= 180) & (corners[:, 0] < 365), 1]
+    assert {0.74, 0.86} <= set(at.round(9)) and at.min() >= 0.74 and at.max() <= 0.93
+
+
+def test_the_picture_in_words() -> None:
+    """A picture that a screen reader cannot tell, or one of a paid curve that is marked as internal."""
+    plot = plot_survival(sources.CURVE, "ward", internal=False)
+    assert "Survival at 180 days: 0.81 (0.74 to 0.86)" in plot.alt and "ward" in plot.alt
+    assert plot.wide and not plot.internal and plot_survival(sources.CURVE, "ward", internal=True).internal

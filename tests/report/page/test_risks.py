@@ -13,9 +13,8 @@ from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page import risks
 from dpsynth.report.page.blocks import Facts, Heading
-from dpsynth.report.page.coverage import covered
 from dpsynth.report.page.html import render
-from dpsynth.report.page.summary import risk, unluckiest
+from dpsynth.report.page.summary import covered, risk, unluckiest
 from dpsynth.report.run_report import RunReport
 
 SPLIT = {"split": {"method": "independent", "test_fraction": 0.3}}

@@ -16,7 +16,7 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.report.formats import column_value
-from dpsynth.report.page.columns import column_blocks
+from dpsynth.report.page.similarity import column_blocks
 from dpsynth.report.page.summary import trust
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.rules import judge

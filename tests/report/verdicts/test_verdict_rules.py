@@ -8,9 +8,9 @@ import report_sources as sources
 
 from dpsynth.accounting import gaussian_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.report.verdicts.guarantee import judge_guarantee
-from dpsynth.report.verdicts.replication import judge_studies
+from dpsynth.report.verdicts.privacy import judge_guarantee
 from dpsynth.report.verdicts.rules import judge
+from dpsynth.report.verdicts.utility import judge_studies
 from dpsynth.studies.estimates import Estimates
 
 

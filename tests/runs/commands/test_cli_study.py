@@ -219,7 +219,7 @@ def test_fit_and_run_buy_studies(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An option that is lost on the way to the model, or a widening of the whole table's number in a run."""
-    monkeypatch.setattr("dpsynth.report.drawing.svg.to_svg", lambda figure: "<svg/>")
+    monkeypatch.setattr("dpsynth.report.drawing.style.to_svg", lambda figure: "<svg/>")
     words = ["--data", "good.csv", "--schema", "s.yaml", "--epsilon", "1", "--steps", "0"]
     studies = ["--study", STUDY, "--study", "linear: crea ~ sex"]
     assert main(["fit", *words, *studies, "--out", "m"]) == 0

@@ -1,10 +1,7 @@
-"""What a guarantee allows an attacker: trade-off curve, ROC bound, advantage, and delta over epsilon.
+"""Scores with their intervals, curves of classifiers and of survival, and the bounds of a guarantee.
 
-Everything here is public: it can be recomputed from ``ledger.json``.
-
-The waterfall of epsilon: what each reading of the private table adds to the cost of those before it.
-
-Everything here is public: it can be recomputed from ``ledger.json``.
+What is drawn of a guarantee is public: it can be recomputed from ``ledger.json``. The waterfall of epsilon
+shows what each reading of the private table adds to the cost of those before it.
 """
 
 from __future__ import annotations
@@ -18,12 +15,146 @@ import numpy as np
 
 from dpsynth.accounting.ledger.summary import EntryCost
 from dpsynth.accounting.profile import Profile
+from dpsynth.evaluation.details import Calibration, Roc
+from dpsynth.evaluation.records import Detail, Measure, any_internal
 from dpsynth.report.drawing import style
-from dpsynth.report.drawing.svg import Plot, to_plot
-from dpsynth.report.formats import bound, percent, round_up
+from dpsynth.report.drawing.style import Plot, to_plot
+from dpsynth.report.formats import bound, level_text, percent, round_up, shown, shown_with_interval
+from dpsynth.studies.life_table import SurvivalCurve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def plot_intervals(
+    measures: Sequence[tuple[str, str, Measure]],
+    *,
+    what: str,
+    caption: str,
+    reference: float,
+    axis_label: str,
+) -> Plot:
+    """Draw measures as dots with their intervals, beside a vertical line at ``reference``.
+
+    ``measures`` are (label, table, measure): those of one label share a row, and the table, "synthetic" or
+    "train", gives the look. Measures without a value are left out.
+    """
+    known = [(label, table, m) for label, table, m in measures if m.value is not None]
+    labels = list(dict.fromkeys(label for label, _, _ in known))
+    tables = list(dict.fromkeys(table for _, table, _ in known))
+    paired = len(tables) > 1
+    said = [
+        label + (f", {style.NAMES[table]}: " if paired else " ") + shown_with_interval(m)
+        for label, table, m in known
+    ]
+
+    def draw() -> Figure:
+        figure, (axis,) = style.panels(height=0.75 + (0.36 if paired else 0.28) * max(len(labels), 1))
+        axis.axvline(reference, color="black", linewidth=1, linestyle=":")
+        for label, table, m in known:
+            place = labels.index(label) + ((tables.index(table) - 0.5) * 0.36 if paired else 0.0)
+            look = style.TABLES[table]
+            if m.lower is not None and m.upper is not None:
+                axis.plot([m.lower, m.upper], [place, place], linewidth=2, **look)
+            real = table == "train"
+            axis.plot(
+                [float(m.value or 0.0)],
+                [place],
+                marker="o" if real else "D",
+                markersize=5,
+                markerfacecolor=look["color"] if real else "white",
+                color=look["color"],
+                linestyle=look["linestyle"],
+                label=None if label != labels[-1] else f"trained on {style.NAMES[table]}",
+            )
+        axis.set_yticks(range(len(labels)), [style.clipped(label, 26) for label in labels])
+        axis.set_ylim(len(labels) - 0.5, -0.5)
+        axis.grid(axis="y", visible=False)
+        axis.set_xlabel(axis_label)
+        style.legend_of_curves(figure, axis, len(tables), columns=1)
+        return figure
+
+    alt = f"{what}: {'; '.join(said)}. The line stands at {shown(reference)}."
+    return to_plot(draw, alt, caption, internal=any(m.internal for _, _, m in known))
+
+
+def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
+    """Draw the receiver operating characteristic of one classifier on held-out records."""
+    curves = [detail.data for detail in details]
+
+    def draw_survival() -> Figure:
+        axes = ("false positive rate", "true positive rate")
+        return _unit_square(curves, [(c.fpr, c.tpr) for c in curves], axes, marker="")
+
+    model = _words(curves[0])
+    said = ", ".join(f"{shown(c.auc)} trained on {style.NAMES[c.trained_on]}" for c in curves)
+    alt = f"ROC of the {model} on held-out real records. AUC {said}."
+    return to_plot(draw_survival, alt, f"{model}: AUC {said}", internal=any_internal(details))
+
+
+def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
+    """Draw observed over predicted risks of one classifier."""
+    curves = [detail.data for detail in details]
+
+    def draw_survival() -> Figure:
+        axes = ("predicted risk", "observed share")
+        return _unit_square(curves, [(c.predicted, c.observed) for c in curves], axes, marker="o")
+
+    model = _words(curves[0])
+    alt = f"Calibration of the {model}: observed share of the outcome over the predicted risk. " + " ".join(
+        f"Trained on {style.NAMES[c.trained_on]}: "
+        + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(c.predicted, c.observed, strict=False))
+        + "."
+        for c in curves
+    )
+    return to_plot(draw_survival, alt, f"{model}: calibration", internal=any_internal(details))
+
+
+def _unit_square(
+    curves: Sequence[Roc | Calibration],
+    points: Sequence[tuple[Sequence[float], Sequence[float]]],
+    axes: tuple[str, str],
+    marker: str,
+) -> Figure:
+    """Draw the points of each curve beside the diagonal."""
+    figure, (axis,) = style.panels(height=3.0)
+    axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
+    for curve, (across, up) in zip(curves, points, strict=True):
+        table = curve.trained_on
+        label = f"trained on {style.NAMES[table]}"
+        axis.plot(across, up, label=label, marker=marker, markersize=4, **style.TABLES[table])
+    axis.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
+    axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    style.legend_of_curves(figure, axis, 2, columns=1)
+    return figure
+
+
+def _words(curve: Roc | Calibration) -> str:
+    return curve.model.replace("_", " ")
+
+
+def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:
+    """Draw a survival curve for a page, with a few of its times in words."""
+    band = f"{level_text(curve.level)} band"
+    alt = f"Survival curve of declared study {study} with its {band}. {'; '.join(str(curve).splitlines())}."
+    caption = f"Declared study {study}: survival with its {band} at each time, whatever the predictors"
+    return to_plot(lambda: draw_survival(curve), alt, caption, internal=internal)
+
+
+def draw_survival(curve: SurvivalCurve) -> Figure:
+    """Draw a survival curve: all are alive at 0, and what is told of a time holds until the next."""
+    figure, (axis,) = style.panels(width=4.5, height=2.8)
+    # the last is seen a little longer than its time
+    times = np.r_[0.0, curve.times, 1.03 * curve.times[-1]]
+    survival, lower, upper = (np.r_[1.0, v, v[-1]] for v in (curve.survival, curve.lower, curve.upper))
+    colour = style.COLOURS[6]
+    axis.fill_between(times, lower, upper, step="post", color=colour, alpha=0.15, linewidth=0)
+    for end in (lower, upper):
+        axis.step(times, end, where="post", color=colour, linewidth=0.7, linestyle="--")
+    axis.step(times, survival, where="post", color=colour)
+    unit = f" ({curve.unit})" if curve.unit else ""
+    axis.set(xlabel=f"time{unit}", ylabel="survival", xlim=(0.0, times[-1]), ylim=(-0.02, 1.02))
+    return figure
 
 
 def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
