@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import account, attack, cohort, console, data, evaluate, models, run, schema, study
+from dpsynth.runs.commands import account, attack, console, data, evaluate, models, run
 
 app = typer.Typer(
     name="dpsynth",
@@ -36,9 +36,9 @@ _GROUPS = {
     "account": account.app,
     "attack": attack.app,
     "data": data.app,
-    "cohort": cohort.app,
-    "schema": schema.app,
-    "study": study.app,
+    "cohort": data.cohort_app,
+    "schema": data.schema_app,
+    "study": models.study_app,
 }
 
 

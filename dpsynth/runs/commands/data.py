@@ -1,19 +1,25 @@
-"""``dpsynth data list | show | fetch``: public data sets and their cards."""
+"""``dpsynth data``, ``cohort`` and ``schema``: tables, where they come from and what they hold."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth.errors import DataError
+from dpsynth.files.targets import require_free_file
 from dpsynth.runs.commands import console
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.datasets.card import Card
+    from dpsynth.datasets.cohorts.extraction import Cohort
     from dpsynth.table.column import Column
+
 
 app = typer.Typer(
     help="Public health tables: what there is, what it is, where it comes from.",
@@ -164,3 +170,190 @@ def _column(column: Column) -> tuple[str, str, str]:
     what += ", may be missing" if column.missing else ""
     what += f" ({column.description})" if column.description else ""
     return column.name, column.kind, what
+
+
+cohort_app = typer.Typer(
+    help="Make a study's table out of a hospital database.", rich_markup_mode=None, add_completion=False
+)
+
+
+@cohort_app.callback()
+def _cohort_root() -> None:
+    """Make a study's table out of a hospital database."""
+
+
+@cohort_app.command()
+def mimic3(
+    tables: Annotated[
+        Path, typer.Option("--tables", help="Folder of MIMIC-III's CSV or CSV.gz files.", show_default=False)
+    ],
+    study: Annotated[
+        str,
+        typer.Option(
+            "--study", help="diabetes-mortality, aki-mortality or icu-readmission.", show_default=False
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Table to write, .parquet or .csv.", show_default=False)],
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Make one of the thesis's three tables out of MIMIC-III: one row a patient, its schema beside it.
+
+    The table is private. So is what is printed: rows, share with the outcome, and what each step left.
+    """
+    from dpsynth.datasets.cohorts.extraction import extract, require_free_target, save, schema_path
+    from dpsynth.datasets.cohorts.studies import find_study
+
+    chosen = find_study(study)
+    require_free_target(out, force=force)
+    cohort = extract(chosen, tables, scratch=out.parent)
+    save(cohort, out)
+    rows, rate = len(cohort.frame), cohort.positive_rate
+    result = {
+        "study": study,
+        "out": str(out),
+        "schema": str(schema_path(out)),
+        "rows": rows,
+        "positive_rate": rate if rows else None,
+        "steps": [asdict(step) for step in cohort.steps],
+        "internal": ["rows", "positive_rate", "steps"],
+    }
+    console.emit(result, "\n".join(_counts(cohort, out, schema_path(out))), as_json=as_json)
+
+
+def _counts(cohort: Cohort, out: Path, schema: Path) -> list[str]:
+    study, rows = cohort.study, len(cohort.frame)
+    lines = [f"{study.title} (after {study.source})", f"{'stays':>10} {'patients':>10}  excluded stays"]
+    before = cohort.steps[0].stays
+    for step in cohort.steps:
+        gone = f"{before - step.stays:,}" if before != step.stays else "0"
+        lines.append(f"{step.stays:>10,} {step.patients:>10,}  {gone:>8}  {step.step}")
+        before = step.stays
+    outcome = study.schema.outcome
+    positive = int(cohort.frame[outcome].astype(int).sum())
+    share = f" ({100 * cohort.positive_rate:.1f} %)" if rows else ""
+    return [
+        *lines,
+        f"{rows:,} rows, one a patient; {outcome} in {positive:,}{share}",
+        "These counts are internal: not for release.",
+        f"wrote {out} and {schema}",
+    ]
+
+
+schema_app = typer.Typer(
+    help="Draft a schema from a table, or check one.", rich_markup_mode=None, add_completion=False
+)
+
+
+@schema_app.command()
+@reads_tables
+def infer(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", help="YAML file to write.")] = None,
+    outcome: Annotated[str | None, typer.Option("--outcome", help="Column that is predicted.")] = None,
+    n_public: Annotated[
+        int | None, typer.Option("--n-public", help="Number of records, where that is public knowledge.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="Column to take although it looks like an identifier or free text."),
+    ] = None,
+    missing_word: Annotated[
+        list[str] | None, typer.Option("--missing-word", help="Word that stands for no value, such as '?'.")
+    ] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Draft a schema; every field that is read off the data is marked as unreviewed.
+
+    Names what it leaves out (identifiers, dates, free text) and asks what only the table's owner knows; the
+    questions stand beside the columns in the YAML file. The draft is private.
+    """
+    from dpsynth.table.io import read_table
+    from dpsynth.table.schema_inference import draft
+
+    if out is not None:
+        require_free_file(out, force=force)
+    try:
+        with console.column_bar() as draw:
+            drafted = draft(
+                read_table(data, csv_format=csv_format),
+                data.name.split(".")[0],
+                outcome=outcome,
+                n_public=n_public,
+                drop=drop or (),
+                keep=keep or (),
+                missing_words=missing_word or (),
+                progress=draw,
+            )
+    except DataError as problem:
+        raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
+    for line in drafted.lines():
+        console.say(f"- {line}")
+    console.say(
+        f"{len(drafted.schema)} columns drafted, {len(drafted.schema.ignored)} left out. The draft is "
+        "private: bounds and categories were read off the data. Answer the questions, put public values in "
+        "their place and delete each 'unreviewed'; dpsynth schema check says what is left."
+    )
+    if out is not None:
+        drafted.to_yaml(out)
+    text = drafted.to_yaml().rstrip("\n") if out is None else f"wrote {out}"
+    result = {
+        "out": str(out) if out else None,
+        "schema": drafted.schema.to_dict(),
+        "remarks": [asdict(remark) for remark in drafted.remarks],
+    }
+    console.emit(result, text, as_json=as_json)
+
+
+@schema_app.command()
+@reads_tables
+def check(
+    schema: Annotated[Path, typer.Argument(help="YAML file.", show_default=False)],
+    data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file to check.")] = None,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Check a schema, and a table against it; lists unreviewed fields, clipped values and broken rules."""
+    from dpsynth.table.derived import differing
+    from dpsynth.table.io import read_table
+    from dpsynth.table.schema import Schema
+
+    known = Schema.from_yaml(schema)
+    result: dict[str, Any] = {
+        "columns": len(known),
+        "outcome": known.outcome,
+        "n_public": known.n_public,
+        "unreviewed": {name: list(fields) for name, fields in known.unreviewed.items()},
+        "sha256": known.digest(),
+    }
+    lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
+    lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in known.unreviewed.items()]
+    if data is not None:
+        conformed = known.conform(read_table(data, known, csv_format))
+        clipped = {name: count for name, count in conformed.clipped.items() if count}
+        broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
+        for column, formula in known.formulas:
+            off = differing(conformed.frame, column, formula, known.columns)
+            broken[f"{column.name} = {formula.text}"] = int(off.sum())
+        result |= {
+            "rows": len(conformed.frame),
+            "clipped": clipped,
+            "broken": broken,
+            "internal": ["rows", "clipped", "broken"],
+        }
+        lines.append(f"{data}: {len(conformed.frame):,} rows fit (internal: not for release)")
+        lines += [
+            f"outside the bounds, will be clipped: {name}, {count} values (internal: not for release)"
+            for name, count in clipped.items()
+        ]
+        lines += [
+            f"{text}: {count} rows do not obey (internal: not for release)"
+            for text, count in broken.items()
+            if count
+        ]
+    console.emit(result, "\n".join(lines), as_json=as_json)
