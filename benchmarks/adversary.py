@@ -26,9 +26,9 @@ from dpsynth.attacks.adversary.game import largest_exceedance
 from dpsynth.audits.adversary import critic
 from dpsynth.audits.adversary.setting import Setting
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.report.drawing import beliefs as drawing
 from dpsynth.report.drawing.style import save, styled
 from dpsynth.research.adversary import classifier
+from dpsynth.research.adversary import figures as drawing
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records
 from dpsynth.research.adversary.playing import Played, play
 from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp

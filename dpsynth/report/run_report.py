@@ -1,9 +1,7 @@
 """The report of one run or evaluation, as one record: what was promised, what it cost, what it is worth.
 
-Whoever makes a table makes this record and has it rendered from memory, as a page
-(:mod:`dpsynth.report.page.html`), as Markdown and as JSON. :meth:`RunReport.released` is where a page for
-release begins: it keeps what is on a list and drops the rest, so that nothing that is added to a run later
-gets onto such a page by itself.
+:meth:`RunReport.released` keeps what is on a list and drops the rest, so that nothing that is added to a run
+later gets onto a page for release by itself.
 """
 
 from __future__ import annotations
@@ -154,9 +152,8 @@ class RunReport:
     def withheld(self) -> str:
         """Why the declared studies' estimates may not be shared, as one sentence; empty where they may.
 
-        They are paid for only where a guarantee holds. Where it leaves something out they may be shared with
-        these words, as the synthetic table may; but names of terms repeat categories and steps of the schema,
-        and are kept back with whatever else shows fields that were read off the records.
+        They are paid for only where a guarantee holds. Names of terms repeat categories and steps of the
+        schema, and are kept back with whatever else shows fields that were read off the records.
         """
         if self.guarantee is None:
             return "No ledger says what these estimates cost: they are not for release."
@@ -230,10 +227,7 @@ class RunReport:
     def from_dict(cls, record: Mapping[str, Any], ledger: Ledger, evaluation: Evaluation | None) -> RunReport:
         """Build the report of a run from what :meth:`to_dict` gives, its ledger and its evaluation.
 
-        Raises
-        ------
-        KeyError, TypeError or ValueError
-            If something is missing or is something else.
+        Raises KeyError, TypeError or ValueError if something is missing or is something else.
         """
         return cls(
             ledger=ledger,

@@ -36,16 +36,7 @@ if TYPE_CHECKING:
 class Generator:
     """A run's generator as attackers use it: ``fit_sample(frame, rng) -> frame``, picklable.
 
-    What it draws is for attacks on the spot: no ledger counts it, and it must not be released.
-
-    Parameters
-    ----------
-    config : dict
-        Of the run.
-    schema : Schema
-        Of its training part.
-    n : int
-        Records that are drawn.
+    No ledger counts what it draws: it is for attacks on the spot and must not be released.
     """
 
     config: Mapping[str, Any]
@@ -65,17 +56,9 @@ class Generator:
 
 @dataclass(frozen=True)
 class Attacked:
-    """A run to be attacked.
+    """A run to be attacked: its tables, which are private, what its ledger allows, and its generator.
 
-    Attributes
-    ----------
-    tables : Tables
-        Synthetic table, training part, held-out part. Private.
-    proved : Proved
-        What the run's ledger allows; nothing is shown where its guarantee is void.
-    generator : Generator
-    identity : dict
-        What shadow models depend on, beside seed and canaries: configuration, schema and records, as digests.
+    ``identity`` is what shadow models depend on, beside seed and canaries.
     """
 
     tables: Tables
@@ -87,12 +70,8 @@ class Attacked:
 def attacked_run(folder: str | Path) -> Attacked:
     """Read a run's synthetic table, and the real table split as the run's configuration says.
 
-    Raises
-    ------
-    InputError
-        If the folder is not a run's or holds no synthetic table.
-    DataError
-        If the schema is not the run's any more, or a file cannot be read.
+    Raises InputError if the folder is not a run's or holds no synthetic table, DataError if a file cannot be
+    read.
     """
     run = open_run(RunFolder.of_run(folder))
     config = run.config
@@ -115,15 +94,7 @@ def attacked_run(folder: str | Path) -> Attacked:
 
 @dataclass(frozen=True)
 class ToAudit:
-    """A configuration to be audited.
-
-    Attributes
-    ----------
-    config : RunConfig
-    schema : Schema
-        Of the training part.
-    options : FitOptions
-    """
+    """A configuration to be audited, with the schema of the training part."""
 
     config: RunConfig
     schema: Schema
@@ -132,8 +103,7 @@ class ToAudit:
     def audit_tables(self, fits: int, **options: Any) -> BlackBox:
         """Fit the whole generator so often and look at its tables: reads the training part, internal.
 
-        ``options`` are ``canaries``, ``seed``, ``jobs``, ``folder`` and ``on_round`` of
-        :func:`~dpsynth.attacks.audit.black_box.audit_table`.
+        ``options`` are those of :func:`~dpsynth.attacks.audit.black_box.audit_table`.
         """
         from dpsynth.attacks.audit.black_box import audit_table
         from dpsynth.audits.configuration import declared_of
@@ -161,10 +131,7 @@ class ToAudit:
 def to_audit(path: str | Path) -> ToAudit:
     """Read a YAML file, or the configuration in the folder of a run; no record is read.
 
-    Raises
-    ------
-    InputError
-        If it is neither, the configuration is wrong, or it asks for no privacy.
+    Raises InputError if it is neither, the configuration is wrong, or it asks for no privacy.
     """
     path = Path(path)
     config = open_run(RunFolder.of_run(path)).config if path.is_dir() else RunConfig.from_yaml(path)

@@ -23,18 +23,11 @@ from dpsynth.table.csv_format import CsvFormat
 
 
 class DataConfig(Section):
-    """A table of one's own.
+    """A table of one's own: a CSV or Parquet file and the YAML file of its schema (written ``schema``).
 
-    Attributes
-    ----------
-    path : str
-        A CSV or Parquet file. A relative path is taken from the configuration's folder.
-    schema_path : str
-        Written ``schema``: the YAML file of its schema, likewise.
-    accept_unreviewed : bool
-        Go on although bounds or categories were read off the records; the ledger then says so.
-    sep, decimal, encoding : str, optional
-        How a CSV file is written; guessed where nothing is said.
+    Relative paths are taken from the configuration's folder. With ``accept_unreviewed`` the run goes on
+    although bounds or categories were read off the records, and the ledger says so. How a CSV file is written
+    is guessed where nothing is said.
     """
 
     # the YAML key is `schema`, a name that pydantic's models have taken; only that spelling is accepted
@@ -59,14 +52,9 @@ class DataConfig(Section):
 class SplitConfig(Section):
     """The test part: records that the model never sees.
 
-    Attributes
-    ----------
-    method : {"independent", "stratified"}
-        ``independent`` decides each record by itself, so that the guarantee is about the whole table;
-        ``stratified`` splits in exact numbers and in proportion to the outcome, as experiments want it, and
-        the guarantee is then about the training part as it is, which the ledger says.
-    test_fraction : float
-    seed : int
+    ``independent`` decides each record by itself, so that the guarantee is about the whole table;
+    ``stratified`` splits in exact numbers and in proportion to the outcome, as experiments want it, and the
+    guarantee is then about the training part as it is, which the ledger says.
     """
 
     method: Literal["independent", "stratified"] = "independent"
@@ -78,11 +66,8 @@ class SplitConfig(Section):
 class ModelConfig(ModelOptions):
     """The generator: the options of :class:`dpsynth.DPWGANGP`.
 
-    Attributes
-    ----------
-    epsilon : float or None
-        The whole budget. It must be written: ``null`` asks for a run without privacy, and every output
-        then says so.
+    ``epsilon``, the whole budget, must be written: ``null`` asks for a run without privacy, and every output
+    then says so.
     """
 
     epsilon: float | None = Field(gt=0)
@@ -109,26 +94,9 @@ class AttackConfig(Section):
 class RunConfig(Section):
     """A whole run.
 
-    Parameters
-    ----------
-    dataset : str, optional
-        The name of a data set with a card, or the path of a card of one's own; this or ``data`` is required.
-    data : DataConfig, optional
-        Files of one's own.
-    split : SplitConfig
-    model : ModelConfig
-    studies : tuple of Study
-        Regressions that part of the budget buys, each a text or a mapping with the keys of
-        :class:`~dpsynth.studies.study.Study`.
-    sample : SampleConfig
-    evaluate : EvaluateConfig
-    attack : AttackConfig
-    description : str, optional
-
-    Raises
-    ------
-    ConfigError
-        If a key is unknown, absent, of the wrong type or out of range.
+    ``dataset`` is the name of a data set with a card, or the path of a card of one's own; this or ``data`` is
+    required. ``studies`` are regressions that part of the budget estimates, each a text or a mapping with the
+    keys of :class:`~dpsynth.studies.study.Study`. A wrong key raises ConfigError.
 
     Examples
     --------
@@ -207,13 +175,7 @@ class RunConfig(Section):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RunConfig:
-        """Read a YAML file.
-
-        Raises
-        ------
-        ConfigError
-            If it cannot be read or is not a configuration; the message starts with the file's name.
-        """
+        """Read a YAML file; the message of a ConfigError starts with the file's name."""
         return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
 
     def located(self, folder: str | Path) -> RunConfig:

@@ -87,10 +87,7 @@ def judge(
 ) -> None:
     """Evaluate and attack a run's table as its configuration says, and write the report after each.
 
-    Parameters
-    ----------
-    made : tuple of pandas.DataFrame, Table and Table
-        The synthetic table, of which the first records are judged, and both parts of the real one.
+    ``made`` are the synthetic table, of which the first records are judged, and both parts of the real one.
     """
     before = len(done.problems)
     with done.kept("the evaluation"):
@@ -119,25 +116,8 @@ def judge_again(
 ) -> Finished:
     """Judge a run's synthetic table again; table, model and ledger stay.
 
-    The real table is read and split as the run's configuration says.
-
-    Parameters
-    ----------
-    folder : path
-        Of a run whose evaluation failed, was interrupted or left out, or is to be replaced.
-    force : bool
-        Whether an evaluation that is there may be replaced.
-    settings : dict, optional
-        Entries of the configuration's section ``evaluate`` to change.
-    stages : callable, optional
-        Receives the name of each stage and the part of it that is done.
-
-    Raises
-    ------
-    InputError
-        If the folder is not a run's, holds an evaluation that may not be replaced, or a setting is wrong.
-    DataError
-        If the schema is not the run's any more, or a file cannot be read.
+    The real table is read and split as the run's configuration says. ``force`` allows an evaluation that is
+    there to be replaced; ``settings`` are entries of the configuration's section ``evaluate`` to change.
     """
     where = RunFolder.of_run(folder)
     with where.locked():
@@ -162,21 +142,8 @@ def attempts_on(
 ) -> tuple[Attempt, ...]:
     """Attack the synthetic table of a run, and audit the releases that it was made with.
 
-    Parameters
-    ----------
-    config : RunConfig
-    tables : Tables
-        Synthetic table, training part, held-out part.
-    model : DPWGANGP
-        Fitted, with its ledger.
-    progress : callable, optional
-        Receives the stage's name and the part of it that is done.
-
-    Returns
-    -------
-    tuple of Attempt
-        Those on the table are internal: real records are read without payment. Audits are not, unless the
-        schema has fields that were read off the records.
+    Attempts on the table are internal: real records are read without payment. Audits are not, unless the
+    schema has fields that were read off the records.
     """
     tell = progress or (lambda stage, done: None)
     # An audit is released: random numbers that follow those spent on real records would tell of them.
@@ -239,10 +206,7 @@ def _most_watched(dim: int) -> int:
 def proved_by(ledger: Ledger, *, coins: bool) -> Proved:
     """Return the bounds of a ledger, and none where its guarantee is void.
 
-    Parameters
-    ----------
-    coins : bool
-        Whether each record came into the training part by a coin of its own.
+    ``coins`` says whether each record came into the training part by a coin of its own.
     """
     void = ledger.delta is None or not ledger.guarantee().private
     return Proved() if void else Proved(ledger.profile(), coins)

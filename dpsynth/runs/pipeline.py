@@ -54,53 +54,36 @@ def run(
     stages: Callable[[str, float], None] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Finished:
-    """Carry out a run and write its folder.
+    """Carry out a run and write its folder (:class:`~dpsynth.runs.run_folder.RunFolder`).
+
+    All but what is wrong in the records is found before they are read. The training half is read by ``fit``
+    (every reading is in the ledger) and by the evaluation, whose numbers are internal.
 
     Parameters
     ----------
-    config : RunConfig
-    out : path
-        Receives ``synthetic.csv``, ``model/``, ``ledger.json``, ``report.json``, ``report.md`` and
-        ``report.html``.
     force : bool
-        Whether the folder of an earlier run may be replaced; it stays until the new one is complete. An
-        unused checkpoint of an interrupted run is given up. What was released for either counts, as it does
-        for runs that failed, see :mod:`dpsynth.accounting.ledger.journal`.
+        Whether the folder of an earlier run may be replaced; it stays until the new one is complete. A
+        checkpoint is given up. What was released for either counts, as it does for runs that failed, see
+        :mod:`dpsynth.accounting.ledger.journal`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional
-        ``ledger.json`` of what has been released about the same table before; this run is added to it. A
-        run that is resumed must go on from it already.
+        Of what has been released about the same table before; this run is added to it. A run that is resumed
+        must go on from it already.
     forget_earlier : bool
-        Leave out what was released from the same folder before, and let the ledger say so: for tables that
-        are public, or where the folder's earlier run was about another table.
+        Leave out what was released from the same folder before, and let the ledger say so.
     accept_n_public : bool
         Go on although ``n_public`` is far from the number of rows.
     evaluate : bool
-        Whether the table is judged now, as far as the configuration says; ``dpsynth evaluate`` does it later.
-    progress : callable, optional
-        Receives :class:`~dpsynth.synthesis.synthesizer.Progress` during training.
-    stages : callable, optional
-        Receives the name of each stage of the evaluation and the part of it that is done.
-    log : callable, optional
-        Receives one line at the end of each stage.
-
-    Returns
-    -------
-    Finished
+        Whether the table is judged now, as far as the configuration says.
 
     Raises
     ------
     InputError
-        If the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use,
-        or there is nothing to resume. All but what is wrong in the records is found before they are read.
+        If the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use, or
+        there is nothing to resume.
     PrivacyError
         If the guarantee asked for cannot be given.
-
-    Notes
-    -----
-    Privacy: the training half is read by ``fit`` (add/remove one record, every reading in the ledger) and
-    by the evaluation, whose numbers are internal.
     """
     folder = RunFolder(Path(out))
     out = folder.path
@@ -199,15 +182,7 @@ def _write_table(
 
 
 def build_model(config: RunConfig) -> DPWGANGP:
-    """Make the unfitted model that a configuration describes.
-
-    Raises
-    ------
-    ConfigError
-        If an option is unknown or has a wrong value, naming it.
-    PrivacyError
-        If the options contradict the privacy asked for.
-    """
+    """Make the unfitted model of a configuration; raise ConfigError naming the key that is wrong."""
     accept = config.data.accept_unreviewed if config.data is not None else False
     try:
         model = DPWGANGP(**dict(config.model), accept_unreviewed=accept, studies=config.studies)

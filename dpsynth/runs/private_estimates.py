@@ -35,13 +35,7 @@ _FORMAT = 1
 
 
 def studies_of(path: str | Path) -> tuple[Study, ...]:
-    """Return what stands under ``studies`` in a YAML file, a run's configuration for example.
-
-    Raises
-    ------
-    InputError
-        If there is nothing or something else; the message starts with the file's name.
-    """
+    """Return what stands under ``studies`` in a YAML file; raise InputError, naming it, otherwise."""
 
     def build(data: Any) -> tuple[Study, ...]:
         if not isinstance(data, dict) or not data.get("studies"):
@@ -55,11 +49,6 @@ def study_schema(schema: Schema, studies: Sequence[Study]) -> Schema:
     """Return the schema of the studies' columns; the table may have the others, which are not read.
 
     The first study's outcome that is no number becomes the schema's, and so the root of the base model.
-
-    Raises
-    ------
-    InputError
-        If a study does not fit the schema.
 
     Examples
     --------
@@ -90,13 +79,7 @@ def study_estimator(
     share: float = SHARE,
     accept_unreviewed: bool = False,
 ) -> DPWGANGP:
-    """Make the unfitted model of the studies alone: a tree of private marginals and no critic's steps.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range, naming it.
-    """
+    """Make the unfitted model of the studies alone: a tree of private marginals and no critic's steps."""
     model = DPWGANGP(
         epsilon,
         delta,
@@ -137,12 +120,7 @@ def write_estimates(model: DPWGANGP, folder: Path) -> None:
 def read_estimates(folder: str | Path) -> tuple[tuple[Estimates, ...], Guarantee]:
     """Return the estimates in the folder of ``dpsynth study fit``, of a run or of a model.
 
-    Raises
-    ------
-    InputError
-        If the folder is none of these, or its model holds no study.
-    DataError
-        If a file is damaged, or the ledger beside it is not its own.
+    Raises InputError if it is none of these or holds no study, DataError if a file is damaged or was changed.
     """
     places = RunFolder(Path(folder))
     if places.estimates_json.is_file():
@@ -152,15 +130,7 @@ def read_estimates(folder: str | Path) -> tuple[tuple[Estimates, ...], Guarantee
 
 
 def read_model(folder: str | Path) -> DPWGANGP:
-    """Return the model with studies in the folder of a run or of a model.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no model, or its model no study.
-    DataError
-        If a file is damaged, or the ledger beside it is not its own.
-    """
+    """Return the model with studies in the folder of a run or of a model; raise InputError without one."""
     places = RunFolder(Path(folder))
     home = places.model_home
     there = (home / "model.json").is_file()

@@ -87,18 +87,10 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of how a synthetic table was made.
+    """What is known of how a synthetic table was made: by its model, or by a ledger alone.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    delta : float
-    schema : Schema, optional
-        Of the model.
-    model : dict
-        The model's options, as a run's configuration has them; empty where only a ledger is known.
-    studies : tuple of Estimates
-        Private estimates of the studies that the model was fitted with.
+    ``model`` are the options as a run's configuration has them; ``studies`` the private estimates of the
+    model.
     """
 
     ledger: Ledger
@@ -109,13 +101,7 @@ class Origin:
 
     @classmethod
     def of_model(cls, path: str | Path) -> Origin:
-        """Read the folder of a model or of a run.
-
-        Raises
-        ------
-        DataError
-            If it holds no model or a damaged one.
-        """
+        """Read the folder of a model or of a run; raise DataError if it holds none or a damaged one."""
         fitted = RunFolder(Path(path)).load_model()
         # in the order of a run's configuration
         dumped = fitted.validate().model_dump()
@@ -134,15 +120,7 @@ class Origin:
 
     @classmethod
     def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
-        """Read a ledger; its own delta by default.
-
-        Raises
-        ------
-        DataError
-            If it cannot be read.
-        InputError
-            If neither it nor the caller says at which delta epsilon is told, or that is none.
-        """
+        """Read a ledger; raise InputError if neither it nor ``delta`` says at which delta epsilon is told."""
         path = Path(path)
         folder = RunFolder(path)
         if path.is_dir():
@@ -156,12 +134,7 @@ class Origin:
         return cls(ledger, float(told))
 
     def check_schema(self, schema: Schema, path: str | Path) -> None:
-        """Refuse a schema that is not the model's, up to the public number of records.
-
-        Raises
-        ------
-        DataError
-        """
+        """Raise DataError for a schema that is not the model's, up to the public number of records."""
         if self.schema is None:
             return
         if schema.with_n_public(None).digest() != self.schema.with_n_public(None).digest():
@@ -180,8 +153,7 @@ class Origin:
     ) -> RunReport:
         """The report that `dpsynth run` would have written of this table.
 
-        ``train`` and ``schema_path`` are the files of the real training records and of their schema;
-        ``asked`` is what the evaluation was given.
+        ``train`` and ``schema_path`` are files; ``asked`` is what the evaluation was given.
         """
         known = self.schema or schema
         data = {"path": str(train.resolve())}

@@ -37,12 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of a run, which need not be there yet.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """The folder of a run, which need not be there yet."""
 
     path: Path
 
@@ -168,12 +163,8 @@ class RunFolder:
     def read_report(self) -> RunReport:
         """Read the report of a run; of the folder of an evaluation alone, no guarantee is known.
 
-        Raises
-        ------
-        InputError
-            If the folder is neither.
-        DataError
-            If a file cannot be read or holds something else; the message names it.
+        Raises InputError if the folder is neither, DataError if a file cannot be read or holds something
+        else.
         """
         if self.report_json.is_file():
             return self._report()
@@ -243,12 +234,7 @@ class OpenedRun:
     def parts(self) -> tuple[pd.DataFrame, Table, Table]:
         """Read the synthetic table, the training part and the held-out part.
 
-        Raises
-        ------
-        InputError
-            If there is no synthetic table.
-        DataError
-            If the schema is not the run's any more, or a file cannot be read.
+        Raises InputError if there is no synthetic table, DataError if the schema is not the run's any more.
         """
         made, path = self.folder.synthetic, self.folder.path
         if not made.is_file():
@@ -266,12 +252,8 @@ class OpenedRun:
 def open_run(run: RunFolder, settings: Mapping[str, object] | None = None) -> OpenedRun:
     """Open :meth:`RunFolder.of_run`, with other settings of its evaluation; no record is read.
 
-    Raises
-    ------
-    DataError
-        If its report or its ledger cannot be read.
-    ConfigError
-        If the configuration in the report, or a setting, is wrong.
+    Raises DataError if its report or its ledger cannot be read, ConfigError if the configuration in the
+    report, or a setting, is wrong.
     """
     report = run.read_report()
     config = dict(report.config)

@@ -116,12 +116,11 @@ def _sides(data: Effects | Forest) -> Sides:
 
 
 def draw(data: Effects | Forest, *, most: int = 40, sides: Sides | None = None) -> Figure:
-    """Draw a forest plot.
+    """Draw a forest plot, 4.5 inches wide and as high as the number of terms needs.
 
-    The figure is 4.5 inches wide and as high as the number of terms needs; terms beyond the first ``most``
-    are counted under the plot. Ratios have a logarithmic axis and a reference line at 1, differences a linear
-    one at 0. An interval beyond the axis ends in an arrow. ``sides`` says what stands in a row; by default
-    both tables, and the private estimates of a declared study.
+    Terms beyond the first ``most`` are counted under the plot. Ratios have a logarithmic axis and a reference
+    line at 1, differences a linear one at 0. An interval beyond the axis ends in an arrow. ``sides`` says
+    what stands in a row; by default both tables, and the private estimates of a declared study.
     """
     sides = sides or _sides(data)
     with styled():

@@ -1,9 +1,7 @@
 """How every figure looks, and figures as SVG that come out the same each time: as files, or within a page.
 
-On a page, an SVG inside ``<img>`` with a ``data:`` address cannot clash with the identifiers of others, runs
-no script and loads nothing. Its text stays text (``svg.fonttype: none``): a third of the size of outlines,
-any alphabet that the reader's machine has, and room enough, because it is laid out with a font that is wider
-than those it names.
+On a page, an SVG inside ``<img>`` with a ``data:`` address runs no script and loads nothing. Its text stays
+text: a third of the size of outlines, and any alphabet that the reader's machine has.
 """
 
 from __future__ import annotations
@@ -70,11 +68,7 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that can be drawn.
-
-    ``name`` is the stem of its file; ``caption`` says what the axes and parameters are, and what the figure
-    shows.
-    """
+    """A figure that can be drawn: the stem of its file's name, and what the figure and its axes show."""
 
     name: str
     caption: str

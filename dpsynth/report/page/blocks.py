@@ -1,7 +1,7 @@
 """What a page is made of: paragraphs, tables and figures, as plain frozen records; and tables of measures.
 
-The builders of the sections make these from numbers, the template turns them into HTML; neither knows the
-other. Everything that came from real records says so, and the template shows it.
+The builders of the sections make these from numbers, the template turns them into HTML. Everything that came
+from real records says so, and the template shows it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Two sections: singling out, linkability and inference; and what attacks reached, beside what is proved.
 
-The first has the three risks by which the Article 29 Data Protection Working Party judges a technique of
-anonymisation (Opinion 05/2014, WP216, of 10 April 2014, section 2.2). Of each: what it is, what the guarantee
-says about it, what was tried on this table, and what was not. Nothing here decides what a table is in law.
+The first has the three risks by which the Article 29 Data Protection Working Party judges anonymisation
+(Opinion 05/2014, WP216, section 2.2). Nothing here decides what a table is in law.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
 
     Examples
     --------
-    >>> config = {"split": {"method": "independent", "test_fraction": 0.5}}
-    >>> print(covered(RunReport(config=config))[0].text)
+    >>> print(covered(RunReport(config={"split": {"method": "independent", "test_fraction": 0.5}}))[0].text)
     About 50 in 100 records of the real table trained the model; nothing was released of the others, which
     were held out.
     """

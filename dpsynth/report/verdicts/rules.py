@@ -1,8 +1,7 @@
 """The rules that turn an evaluation into verdicts: a severity, one sentence, and the measures it rests on.
 
-The rules are few and written down, so that two readers of the same numbers come to the same words. Where a
-measure has an interval, the rule looks at the end that speaks against the verdict: one that the noise of a
-small table could have made is not given. A verdict is internal if one measure it rests on is.
+Where a measure has an interval, the rule looks at the end that speaks against the verdict: one that the noise
+of a small table could have made is not given. A verdict is internal if one measure it rests on is.
 """
 
 from __future__ import annotations

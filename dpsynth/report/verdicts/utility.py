@@ -1,16 +1,14 @@
 """Rules about use: are models that learned on the table of use, and does a study come out the same?
 
-An AUC looks at the order of the records only; a risk of 20 % that should be 40 % leaves it as it is. The
-Brier score, the mean squared error of the probabilities, sees both; the calibration slope and intercept say
-which way they are off (Van Calster et al. 2019, BMC Medicine 17). Judged is the loss of Brier score against
-models trained on real records, on the same test records, as a part of the base rate's score: that is the loss
-of "scaled Brier score" (Steyerberg et al. 2010, Epidemiology 21). Slopes and intercepts only tell the
-direction: of models trained on two samples of one table of 200 records they differ by more than their
-intervals say, for these hold the trained models fixed. The same samples, and those of three larger tables,
-lose surely at most .005 of the base rate's score.
+An AUC looks at the order of the records only. The Brier score sees the probabilities as well; the calibration
+slope and intercept say which way they are off (Van Calster et al. 2019, BMC Medicine 17). Judged is the loss
+of Brier score against models trained on real records, as a part of the base rate's score: the loss of "scaled
+Brier score" (Steyerberg et al. 2010, Epidemiology 21). Slopes and intercepts only tell the direction: of
+models trained on two samples of one table of 200 records they differ by more than their intervals say. The
+same samples, and those of three larger tables, lose surely at most .005 of the base rate's score.
 
-Of a study that was declared before the fit, the private estimates are judged, which people quote; of another
-one, the regression fitted to the synthetic table.
+Of a declared study the private estimates are judged, which people quote; of another one, the regression
+fitted to the synthetic table.
 """
 
 from __future__ import annotations
@@ -82,9 +80,8 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
 def _blind_probabilities(evaluation: Evaluation) -> str | None:
     """The Brier score beside that of the base rate, where it is no better; None otherwise.
 
-    The AUC of a model that learned nothing may be far from 1/2, to either side, where columns predict one
-    another strongly: one coefficient that is wrong by chance orders all records. Its probabilities are
-    still as good as blind.
+    The AUC of a model that learned nothing may be far from 1/2: one coefficient that is wrong by chance
+    orders all records. Its probabilities are still as good as blind.
     """
     brier, rate = get(evaluation, "brier_mean"), get(evaluation, "positive_rate_test")
     if brier is None or rate is None:
@@ -283,11 +280,7 @@ def _no_comparison(detail: Detail[Effects], study: str) -> Verdict:
 def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verdict, ...]:
     """Return what the released numbers alone say about each declared study.
 
-    Parameters
-    ----------
-    studies : sequence of Estimates
-    internal : bool
-        Whether they may not be shared, since nothing was paid for them.
+    They are internal where nothing was paid for them.
     """
     return tuple(_clear(estimates, internal) for estimates in studies)
 

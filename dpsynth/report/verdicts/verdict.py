@@ -13,21 +13,10 @@ Severity = Literal["good", "caution", "bad"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule says about one matter; what an evaluator *found* are the numbers that it judges.
+    """What a rule says about one matter.
 
-    Attributes
-    ----------
-    code : str
-        For programs, such as ``"memorises"``.
-    severity : {"good", "caution", "bad"}
-    sentence : str
-        For people; states its numbers.
-    rests_on : tuple of str
-        Names of the measures, or of the details, that it rests on.
-    internal : bool
-        Whether one of them is internal.
-    about : {"risk", "trust"}
-        Whether it is about what a patient risks, or what an analyst may trust.
+    ``code`` is for programs, ``sentence`` for people; ``rests_on`` names measures or details, one of which is
+    internal where the verdict is; it is ``about`` what a patient risks, or what an analyst may trust.
     """
 
     code: str

@@ -218,8 +218,8 @@ def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
 
 def _written(out: Path, played: Played, record: dict[str, object], lines: list[str]) -> str:
     from dpsynth.files.atomic import dump_json, write_text
-    from dpsynth.report.drawing.beliefs import draw_beliefs
     from dpsynth.report.drawing.style import save, styled
+    from dpsynth.research.adversary.figures import draw_beliefs
 
     write_text(out / "adversary.json", dump_json(record) + "\n")
     write_text(out / "adversary.txt", "\n".join(lines) + "\n")

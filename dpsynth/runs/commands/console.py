@@ -34,13 +34,23 @@ _LOG_SECONDS = 30.0
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
-
-
+DataOption = Annotated[
+    Path,
+    typer.Option("--data", help="CSV or Parquet file, or a folder of Parquet files.", show_default=False),
+]
+SchemaOption = Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)]
+EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="Total budget.")]
+DeltaOption = Annotated[float | None, typer.Option("--delta", help="Probability of failure.")]
+BaseModelOption = Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")]
+StepsOption = Annotated[int | None, typer.Option("--steps", help="Critic steps.")]
+NotPrivateFlag = Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")]
+UnreviewedFlag = Annotated[
+    bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
+]
 LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="ledger.json of earlier releases about the same table, to go on from."),
 ]
-
 ForgetFlag = Annotated[
     bool,
     typer.Option("--forget-earlier", help="Leave earlier releases from this folder out; the ledger says so."),
@@ -110,15 +120,6 @@ def owner_warnings() -> Iterator[None]:
         yield
 
 
-def earlier_ledger(path: Path | None) -> Ledger | None:
-    """Read the ledger that ``--ledger`` names, if it names one."""
-    if path is None:
-        return None
-    from dpsynth.accounting.ledger.ledger import Ledger
-
-    return Ledger.load(path)
-
-
 def read_ledger(path: Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
     if path.is_dir():
@@ -161,28 +162,16 @@ def run_bars() -> Iterator[tuple[Callable[[Progress], None], Callable[[str, floa
 @contextmanager
 def _bars() -> Iterator[Any]:
     """Bars on stderr; None where that is no terminal."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
+    times = (rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), *times)
+    with rich.Progress(*columns, console=console, transient=True) as bar:
         yield bar
 
 

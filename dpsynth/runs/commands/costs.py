@@ -1,12 +1,6 @@
 """What a run, a mechanism, a plan or a ledger gives away: exact numbers, with the papers' closed forms.
 
-These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print;
-:mod:`dpsynth.runs.commands.costs` puts them into words.
-
-``--mechanism``: single mechanisms by name, and which event describes each of them.
-
-The records of :mod:`dpsynth.runs.commands.costs` in words: a list with what each number means, and a
-table.
+These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print, and their words.
 """
 
 from __future__ import annotations
@@ -61,25 +55,9 @@ def mechanism_event(
 ) -> DpEvent:
     """Event of ``count`` releases of a mechanism.
 
-    Parameters
-    ----------
-    name : {"gaussian", "laplace", "staircase", "exponential"}
-        Gaussian and Laplace noise on a number; the staircase mechanism (Geng and Viswanath 2014); the
-        exponential mechanism, of which only epsilon counts.
-    noise_multiplier : float, optional
-        Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon.
-    epsilon : float, optional
-        Of one Laplace, staircase or exponential release, greater than 0.
-    gamma : float, optional
-        Staircase: width of the upper step as a share of the sensitivity, in [0, 1].
-    count : int
-        Number of releases, at least 1.
-
-    Raises
-    ------
-    InputError
-        If the mechanism is unknown, lacks a parameter or has one that does not go with it, or a number is out
-        of range.
+    Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon. Staircase
+    (Geng and Viswanath 2014): ``gamma`` is the width of the upper step as a share of the sensitivity, in [0,
+    1]. Of the exponential mechanism only epsilon counts.
     """
     one_of("mechanism", name, _NEEDS)
     values = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}
@@ -181,13 +159,7 @@ def of_mechanism(
 def of_plan(
     plan: str, delta: float, *, adjacency: str = ADD_REMOVE, prior: float = 0.5, fpr: float = 0.01
 ) -> Cost:
-    """Measures of a plan written as ``z=1.1,q=256/60000,steps=3525``; ``q`` and ``steps`` are 1 if left out.
-
-    Raises
-    ------
-    InputError
-        If the plan has another key, lacks z, or a number cannot be read.
-    """
+    """Measures of a plan such as ``z=1.1,q=256/60000,steps=3525``; ``q`` and ``steps`` are 1 if left out."""
     values: dict[str, float] = {"q": 1.0, "steps": 1}
     given: set[str] = set()
     for part in plan.split(","):
@@ -228,15 +200,8 @@ def calibrated(
 ) -> Cost:
     """Smallest noise multiplier of a training run that meets a target, and the run's measures.
 
-    Parameters
-    ----------
-    target : Target
-        For the run and everything in ``earlier`` together.
-    earlier : Ledger, optional
-        Releases about the same table. The run is a stage of its own, since its plan may depend on them. A
-        ledger that names no delta is counted at half of this one.
-
-    Other parameters are those of :func:`of_training`; the rest of the record too, with ``target`` in words.
+    The target is for the run and everything in ``earlier`` together. The run is a stage of its own, since its
+    plan may depend on these releases. A ledger that names no delta is counted at half of this one.
     """
     before = earlier.profile() if earlier is not None and earlier.entries else None
     if earlier is not None and before is not None:

@@ -24,27 +24,21 @@ if TYPE_CHECKING:
 
 @reads_tables
 def fit(
-    data: Annotated[
-        Path,
-        typer.Option("--data", help="CSV or Parquet file, or a folder of Parquet files.", show_default=False),
-    ],
-    schema: Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)],
+    data: console.DataOption,
+    schema: console.SchemaOption,
     out: Annotated[Path, typer.Option("--out", help="Folder of the model.", show_default=False)],
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget.")] = None,
+    epsilon: console.EpsilonOption = None,
     delta: Annotated[
         float | None,
         typer.Option(
             "--delta", help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."
         ),
     ] = None,
-    base_model: Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    base_model: console.BaseModelOption = None,
+    steps: console.StepsOption = None,
     study: console.StudyOption = None,
-    not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
-    accept_unreviewed: Annotated[
-        bool,
-        typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so."),
-    ] = False,
+    not_private: console.NotPrivateFlag = False,
+    accept_unreviewed: console.UnreviewedFlag = False,
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
@@ -63,6 +57,7 @@ def fit(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.ledger.journal import journalled
+    from dpsynth.accounting.ledger.ledger import Ledger
     from dpsynth.runs.preflight import require_table
     from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -74,7 +69,7 @@ def fit(
     model.set_params(**{name: value for name, value in given.items() if value is not None})
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
-        earlier = console.earlier_ledger(ledger)
+        earlier = None if ledger is None else Ledger.load(ledger)
         if not in_parts:
             require_table(data)
         if options.studies:
@@ -218,26 +213,21 @@ study_app = typer.Typer(
 @study_app.command("fit")
 @reads_tables
 def fit_studies(
-    data: Annotated[
-        Path,
-        typer.Option("--data", help="CSV or Parquet file, or a folder of Parquet files.", show_default=False),
-    ],
-    schema: Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)],
+    data: console.DataOption,
+    schema: console.SchemaOption,
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
     study: console.StudyOption = None,
     studies: Annotated[
         Path | None, typer.Option("--studies", help="YAML file, such as a run's, with a list `studies`.")
     ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget.")] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="Probability of failure.")] = None,
+    epsilon: console.EpsilonOption = None,
+    delta: console.DeltaOption = None,
     share: Annotated[
         float | None,
         typer.Option("--share", help="Part of the budget (of mu^2) for the studies; 0.5 by default."),
     ] = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Estimate without any noise.")] = False,
-    accept_unreviewed: Annotated[
-        bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
-    ] = False,
+    accept_unreviewed: console.UnreviewedFlag = False,
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
@@ -256,6 +246,7 @@ def fit_studies(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
     from dpsynth.accounting.ledger.journal import journalled
+    from dpsynth.accounting.ledger.ledger import Ledger
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.preflight import require_table
@@ -278,7 +269,7 @@ def fit_studies(
     in_parts = data.is_dir() or scheduler is not None or workers is not None
     with claimed(out, force=force, mark=RunFolder(out).estimates_json.name):
         part = alone.study_schema(Schema.from_yaml(schema), options.studies)
-        earlier = console.earlier_ledger(ledger)
+        earlier = None if ledger is None else Ledger.load(ledger)
         if not in_parts:
             require_table(data)
         for line in widening_lines(options, part):

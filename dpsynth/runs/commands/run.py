@@ -29,14 +29,12 @@ def run_configuration(
         Path | None, typer.Option("--schema", help="YAML file of the schema of --data.")
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget, with --data.")] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="Probability of failure.")] = None,
-    base_model: Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
+    delta: console.DeltaOption = None,
+    base_model: console.BaseModelOption = None,
+    steps: console.StepsOption = None,
     study: console.StudyOption = None,
-    not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
-    accept_unreviewed: Annotated[
-        bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
-    ] = False,
+    not_private: console.NotPrivateFlag = False,
+    accept_unreviewed: console.UnreviewedFlag = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,

@@ -8,8 +8,8 @@ import pytest
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary.game import Game
-from dpsynth.report.drawing import beliefs as drawing
 from dpsynth.report.drawing.style import styled
+from dpsynth.research.adversary import figures as drawing
 
 RNG = np.random.default_rng(0)
 GAME = Game(np.arange(200) % 2, np.where(np.arange(200) % 2 == 0, 1, -1) * RNG.normal(0.5, 1.0, 200))

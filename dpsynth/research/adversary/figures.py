@@ -36,12 +36,7 @@ class Point:
 def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Figure:
     """Distribution of the belief, at the end of a run, in the table that was used; one line a game.
 
-    Parameters
-    ----------
-    games : mapping of str to Game
-        By label, which says so where a game is not private.
-    limit : float
-        rho_beta, drawn as a line.
+    Labels say so where a game is not private; ``limit`` is rho_beta, drawn as a line.
     """
     figure, (axis,) = panels(width=5.0, height=3.6)
     edges = np.linspace(0.0, 1.0, 41)
@@ -69,16 +64,8 @@ def draw_bounds(
 ) -> Figure:
     """Advantage against the epsilon of the noise; exceedance of any limit under one noise.
 
-    Parameters
-    ----------
-    points : mapping of str to sequence of Point
-        By label, which says so where a game is not private; the left panel.
-    games : mapping of str to Game
-        Likewise; the right panel.
-    profile : Profile
-        Of one run of each of ``games``.
-    limit : float
-        rho_beta, drawn as a line.
+    Labels of ``points`` (left) and ``games`` (right) say so where a game is not private; ``profile`` is that
+    of one run of each game, ``limit`` is rho_beta.
     """
     figure, (left, right) = panels(1, 2, width=3.7, height=3.2)
     exact = sorted({(point.epsilon, point.exact) for known in points.values() for point in known})
