@@ -69,8 +69,8 @@ def print_cost(
     from dpsynth.runs.commands import costs
 
     if ledger is not None:
-        given = (noise_multiplier, mechanism, epsilon, gamma)
-        if any(value is not None for value in given) or (sampling_prob, steps) != (1.0, 1):
+        others = (noise_multiplier, mechanism, epsilon, gamma)
+        if any(value is not None for value in others) or (sampling_prob, steps) != (1.0, 1):
             raise InputError(
                 "--ledger holds its own events: no other option of a run or mechanism goes with it"
             )
@@ -80,16 +80,10 @@ def print_cost(
     elif mechanism is not None:
         if sampling_prob != 1.0:
             raise InputError("--sampling-prob does not go with --mechanism")
+        named = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}
+        given = {name: value for name, value in named.items() if value is not None}
         cost = costs.of_mechanism(
-            mechanism,
-            noise_multiplier=noise_multiplier,
-            epsilon=epsilon,
-            gamma=gamma,
-            count=steps,
-            delta=_given(delta),
-            adjacency=adjacency,
-            prior=prior,
-            fpr=fpr,
+            mechanism, given, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr
         )
     elif noise_multiplier is not None:
         if epsilon is not None or gamma is not None:

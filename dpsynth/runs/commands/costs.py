@@ -6,7 +6,7 @@ These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
@@ -45,14 +45,7 @@ _NEEDS = {
 }
 
 
-def mechanism_event(
-    name: str,
-    *,
-    noise_multiplier: float | None = None,
-    epsilon: float | None = None,
-    gamma: float | None = None,
-    count: int = 1,
-) -> DpEvent:
+def _mechanism_event(name: str, given: Mapping[str, float], count: int) -> DpEvent:
     """Event of ``count`` releases of a mechanism.
 
     Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon. Staircase
@@ -60,30 +53,19 @@ def mechanism_event(
     1]. Of the exponential mechanism only epsilon counts.
     """
     one_of("mechanism", name, _NEEDS)
-    values = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}
-    given = {key for key, value in values.items() if value is not None}
-    if given not in _NEEDS[name]:
+    if set(given) not in _NEEDS[name]:
         wanted = " or ".join(" and ".join(sorted(needs)) for needs in _NEEDS[name])
         raise InputError(
             f"mechanism {name} takes {wanted}; got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
         )
-    if epsilon is not None:
-        epsilon = inside("epsilon", epsilon, 0.0, math.inf)
-    match name:
-        case "gaussian":
-            return gaussian_event(_given(noise_multiplier), count)
-        case "laplace":
-            return laplace_event(1 / epsilon if epsilon is not None else _given(noise_multiplier), count)
-        case "staircase":
-            return approx_tv_event(_given(epsilon), staircase_tv(_given(epsilon), _given(gamma)), count=count)
-        case _:
-            return epsilon_delta_event(_given(epsilon), count=count)
-
-
-def _given(value: float | None) -> float:
-    if value is None:  # the check of which were given comes before
-        raise InputError("a parameter of the mechanism is missing")
-    return value
+    epsilon = inside("epsilon", given["epsilon"], 0.0, math.inf) if "epsilon" in given else math.inf
+    if name == "gaussian":
+        return gaussian_event(given["noise_multiplier"], count)
+    if name == "laplace":
+        return laplace_event(given.get("noise_multiplier", 1 / epsilon), count)
+    if name == "staircase":
+        return approx_tv_event(epsilon, staircase_tv(epsilon, given["gamma"]), count=count)
+    return epsilon_delta_event(epsilon, count=count)
 
 
 class ClosedForms(TypedDict, total=False):
@@ -138,20 +120,16 @@ def of_training(
 
 def of_mechanism(
     name: str,
-    *,
-    noise_multiplier: float | None = None,
-    epsilon: float | None = None,
-    gamma: float | None = None,
-    count: int = 1,
+    given: Mapping[str, float],
+    count: int,
     delta: float,
+    *,
     adjacency: str = ADD_REMOVE,
     prior: float = 0.5,
     fpr: float = 0.01,
 ) -> Cost:
-    """Measures of releases of one mechanism; its parameters are those of :func:`mechanism_event`."""
-    event = mechanism_event(
-        name, noise_multiplier=noise_multiplier, epsilon=epsilon, gamma=gamma, count=count
-    )
+    """Measures of ``count`` releases of one mechanism with its noise multiplier, epsilon or gamma."""
+    event = _mechanism_event(name, given, count)
     cost = measures_of(Profile([event], adjacency=adjacency), delta, prior=prior, fpr=fpr)
     return {"event": describe_event(event), **cost, "closed_forms": _closed_forms(cost, cost["tv"])}
 

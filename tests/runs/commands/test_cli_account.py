@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting import Ledger, gaussian_event, training_event
+from dpsynth.accounting.calibration.target import TvTarget
 from dpsynth.cli import main
+from dpsynth.errors import InputError
+from dpsynth.runs.commands import costs
 
 BAD_INPUT = {
     "account --noise-multiplier 1 --sampling-prob 1.5": "sampling_prob must lie in (0, 1]",
@@ -155,3 +158,26 @@ def test_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger.save(tmp_path / "ledger.json")
     more = printed(f"{command} --ledger {tmp_path / 'ledger.json'}", capsys)
     assert more["noise_multiplier"] > cost["noise_multiplier"] and more["tv"] <= 0.1
+
+
+@pytest.mark.parametrize("plan", ["z=1,z=2", "z=1,q=1e400"])
+def test_a_plan_without_sense_is_refused(plan):
+    """Would catch an overflow shown as a traceback, and a number that is silently ignored."""
+    with pytest.raises(InputError):
+        costs.of_plan(plan, 1e-5)
+
+
+def test_a_ledger_whose_seed_is_known_says_so_wherever_its_numbers_stand():
+    """Would catch finite numbers of a seeded ledger without the words NOT PRIVATE beside them."""
+    ledger = Ledger()
+    ledger.post("count", gaussian_event(5.0), sensitivity="1")
+    ledger.seeded = True
+    ledger.exclude("bounds read off the data")
+    alone = costs.of_ledger(ledger, 1e-5)
+    planned = costs.calibrated(TvTarget(0.2), 0.01, 100, 1e-5, earlier=ledger)
+    for text in (
+        costs.to_text(alone),
+        costs.to_text(planned),
+        costs.to_table([alone | {"plan": "ledger.json"}]),
+    ):
+        assert "NOT PRIVATE: noise in the ledger" in text and "bounds read off the data" in text

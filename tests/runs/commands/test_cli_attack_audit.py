@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 
 import pytest
+from cohort import drawing_folder, folder
 
 from dpsynth.cli import main
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.runs import attack_inputs, pipeline
 from dpsynth.runs.config import RunConfig
 
-MODEL = "{epsilon: 3.0, delta: 1.0e-5, training_steps: 0}"
+__all__ = ["drawing_folder", "folder"]
+OFF = "training_steps: 0, pairwise_statistics: false, neighbour_histogram: false"
+MODEL = f"{{epsilon: 3.0, delta: 1.0e-5, base_model: tree, {OFF}}}"
 
 
 @pytest.fixture
-def config(tmp_path):
-    path = tmp_path / "demo.yaml"
-    path.write_text(f"dataset: breast_cancer\nmodel: {MODEL}\nevaluate: {{enabled: false}}\n")
+def config(folder):
+    path = folder / "demo.yaml"
+    path.write_text(
+        f"data: {{path: cohort.csv, schema: cohort.yaml}}\nmodel: {MODEL}\nevaluate: {{enabled: false}}\n"
+        "attack: {enabled: false}\n"
+    )
     return path
 
 
@@ -101,6 +107,7 @@ def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys):
     config.write_text(
         "data: {path: mine.csv, schema: mine-schema.yaml, accept_unreviewed: true}\n"
         f"model: {MODEL}\nevaluate: {{enabled: false}}\n"
+        "attack: {enabled: false}\n"
     )
     status, text, _ = audit(capsys, config, "--trials", 200, "--json")
     record = json.loads(text)
