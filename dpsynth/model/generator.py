@@ -23,8 +23,7 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
-from dpsynth.model.wgan.generator import ArrayOps, generator_pass
-from dpsynth.model.wgan.weights import Weights, flatten, unflatten
+from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.rules import Rule

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.axes import GridAxis, MissingAxis
+from dpsynth.releases.bins import GridAxis, MissingAxis
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.table.grid import Grid

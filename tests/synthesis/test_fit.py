@@ -15,7 +15,7 @@ from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import training as critic
+from dpsynth.synthesis import fit as critic
 
 SCHEMA = Schema(
     columns=(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.model.wgan.weights import Weights
+from dpsynth.model.wgan.networks import Weights
 
 
 @dataclass(frozen=True)
