@@ -53,11 +53,8 @@ class GeneratorModel:
         Of the released table, with its derived columns and constraints.
     encoder : Encoder
         Of the modelled columns, with the released marginals, if there are any.
-    base_model : Prior or None
     weights : list of (W, b) or None
         The generator; None samples the base model, or independent columns where there is none either.
-    latent : int
-    latent_law : {"normal", "uniform"}
     match_marginals : bool
         Whether samples are made to agree with the released marginals.
     studies : tuple of FittedStudy

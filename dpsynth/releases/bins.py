@@ -102,7 +102,6 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 
     Parameters
     ----------
-    grid : Grid
     probabilities : array, shape (grid.size,)
     n_bins : int
         Most bins of present values of an ordered column, at least 1.
@@ -161,8 +160,6 @@ class Bins:
 
     Parameters
     ----------
-    grids : tuple of Grid
-    binnings : tuple of Binning
     n : float
         Public or released number of records.
     """
@@ -185,7 +182,6 @@ class Bins:
 
         Parameters
         ----------
-        marginals : Marginals
         root : int or None
             A column that keeps all its cells: the outcome.
         classes : int

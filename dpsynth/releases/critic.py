@@ -38,12 +38,10 @@ class CriticRelease(Generic[Trained]):
 
     Parameters
     ----------
-    plan : Plan
     sensitivity : str
         Of a step, in words.
     train : callable
         ``train(records, plan, rng)`` makes the plan's steps on records in memory.
-    stage : Stage, optional
     """
 
     plan: Plan

@@ -47,7 +47,6 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 
     Parameters
     ----------
-    schema : Schema
     n : float
         ``schema.n_public`` or a noisy count, never the length of a table.
     n_std : float

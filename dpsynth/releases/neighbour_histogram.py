@@ -59,7 +59,6 @@ class NeighbourHistogram:
 
     Parameters
     ----------
-    groups : Groups
     counts : array, shape (groups.size,)
         With noise; some may be negative.
     noise_std : float
@@ -91,8 +90,6 @@ class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
 
     Parameters
     ----------
-    bins : Bins, optional
-    groups : Groups, optional
     features : FourierFeatures, optional
         Released or drawn before, and given with :meth:`of`.
     """
@@ -169,7 +166,6 @@ class Groups:
             Bins of the base model's draws.
         size : int
             How many groups, at least 1; fewer where fewer draws differ.
-        rng : numpy Generator
         """
         from sklearn.cluster import MiniBatchKMeans
 

@@ -58,12 +58,8 @@ class FitPlan:
 
     Parameters
     ----------
-    schema : Schema
-    options : FitOptions
     n : float
         Public or noisy number of records.
-    blueprint : Blueprint
-    releases : Releases
     """
 
     schema: Schema
@@ -75,13 +71,7 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class Refinements:
-    """What was released beside the base model.
-
-    Parameters
-    ----------
-    pairwise_statistics : PairwiseStatistics, optional
-    neighbour_histogram : NeighbourHistogram, optional
-    """
+    """What was released beside the base model."""
 
     pairwise_statistics: PairwiseStatistics | None = None
     neighbour_histogram: NeighbourHistogram | None = None
@@ -111,10 +101,8 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     ----------
     records : Records
         Conformed to the schema.
-    plan : FitPlan
     rng : numpy.random.Generator
         Of noise and draws (secret).
-    ledger : Ledger
     """
     model, bought = release_statistics(records, plan, rng, ledger)
     model = dataclasses.replace(_refined(model, bought, rng), schema=plan.schema)
@@ -250,14 +238,12 @@ class Training:
     ----------
     model : GeneratorModel
         With marginals and base model, not trained.
-    settings : TrainingSettings
     initial_rng : numpy.random.Generator
         Of the initial weights.
     record : dict
         What a checkpoint keeps beside the model and the state.
     checkpoint : path, optional
         Where an interrupt leaves a private checkpoint.
-    progress : callable, optional
     """
 
     model: GeneratorModel
@@ -298,10 +284,8 @@ def trained_state(
     ----------
     records : DataFrame
         Conformed private records.
-    plan : Plan
     rng : numpy.random.Generator
         Of the noise and samples (secret).
-    training : Training
     state : TrainingState, optional
         Where to go on from.
     """

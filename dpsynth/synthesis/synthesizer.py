@@ -75,8 +75,8 @@ class DPWGANGP(BaseEstimator):
         is small (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
     neighbour_histogram : bool or "auto"
         Whether the nearest-neighbour histogram of the records over groups of draws, and random Fourier
-        features, are released; draws are weighed by both (:mod:`dpsynth.releases.neighbour_histogram`). ``auto``:
-        where pairwise statistics are bought and there are records enough
+        features, are released; draws are weighed by both (:mod:`dpsynth.releases.neighbour_histogram`).
+        ``auto``: where pairwise statistics are released and there are records enough
         (:func:`dpsynth.synthesis.default_rules.has_neighbour_histogram`).
     training_steps : int or "auto"
         Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them

@@ -39,7 +39,6 @@ def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> F
 
     Parameters
     ----------
-    histogram : NeighbourHistogram
     drawn : array, shape (groups,)
         Share of the base model's draws in each group.
     draws : int
@@ -82,7 +81,6 @@ def weighted(
         Tilted already, where it is to be.
     histogram : NeighbourHistogram
         Of the same bins.
-    rng : numpy Generator
     """
     bare = replace(base_model, weighting=None)
     draws = bare.sample(_DRAWS, rng)

@@ -38,7 +38,6 @@ class Weighting:
 
     Parameters
     ----------
-    groups : Groups
     weights : array, shape (groups.size,)
         Not negative.
     columns : tuple of arrays, shapes (bins,)
@@ -134,7 +133,6 @@ class FourierReweighting:
 
     Parameters
     ----------
-    features : FourierFeatures
     coefficients : float32 array, shape (features.size,)
         T, cosines first.
     offset : float
@@ -167,7 +165,6 @@ def fourier_reweighting(
 
     Parameters
     ----------
-    features : FourierFeatures
     mean : array, shape (features.size,)
         Released.
     noise_std : float

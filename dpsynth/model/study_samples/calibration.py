@@ -147,7 +147,6 @@ class Mended:
 
     Attributes
     ----------
-    stand_in : StandIn
     cautious : StandIn
         The same, for intervals.
     hidden : tuple of str
@@ -217,7 +216,6 @@ def mended(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -
 
     Parameters
     ----------
-    draws : StandIn
     point : ScorePoint
         Where the information was read; its cap is finite.
     noisy : ndarray of shape (d, d)
@@ -376,7 +374,6 @@ def compared(own: Floats, noisy: Floats, noise_std: float) -> Compared:
         What draws say, positive semidefinite.
     noisy : ndarray of shape (d, d)
         Of the records, with noise of ``noise_std`` on its diagonal and 1 / sqrt(2) of that beside it.
-    noise_std : float
     """
     size = len(own)
     squared = float(((noisy - own) ** 2).sum())

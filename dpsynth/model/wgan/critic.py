@@ -57,7 +57,6 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
     weights : list of (W, b)
     x : tensor (n, dim)
         Centred points.
-    activation : Activation
 
     Returns
     -------

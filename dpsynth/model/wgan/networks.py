@@ -71,7 +71,6 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
     latent : array (n, n_latent)
     base : array (n, dim) or None
         Draws from the private base model, encoded.
-    layout : Layout
     xp : Ops
         `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
 

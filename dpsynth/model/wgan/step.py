@@ -80,8 +80,6 @@ class Step:
 
     Parameters
     ----------
-    layout : Layout
-    settings : TrainingSettings
     draws : HostDraws
         Reads this step's random numbers out of a chunk.
     noise_scales : callable or None

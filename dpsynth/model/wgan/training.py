@@ -150,14 +150,11 @@ class Trainer:
     ----------
     points : ndarray (n, dim) float32
         Encoded private records in the unit cube.
-    layout : Layout
-    settings : TrainingSettings
     plan : Plan
         Sampler, noise and event; ``plan.steps`` critic steps are made.
     bank : ndarray (n_bank, dim) or None
         Draws of the base model (``with_base_model``) or points made without private records, for
         ``penalty='public'``.
-    with_base_model : bool
     in_graph : bool, optional
         Draw noise inside the program; by default only where there is a GPU.
     """
