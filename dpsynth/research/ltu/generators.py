@@ -2,11 +2,16 @@
 
 A critic was trained to tell real records from generated ones, and may have learned its training records. A
 generator reaches this attack as a function of a frame and a seed that trains it and returns a score of
-records; how it does so is its own affair. The strategy is that of Theorem 4.2.1.
+records. The strategy is that of Theorem 4.2.1.
+
+`CriticTrainer` is such a function for our own synthesizer. The critic's weights are made from noisy sums
+alone: giving them away costs nothing beyond the ledger. Its scores of *real* records read them without
+payment. They are internal.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,14 +19,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.weights import Weights, unflatten
+from dpsynth.releases.critic import CriticRelease
 from dpsynth.research.ltu.outcomes import LowRate, PairsResult, pairs_result
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.check_inputs import confess, conformed, records_of
+from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.training import Training, trained_state
+from dpsynth.table.schema import Schema
 
 #: a score of records, larger for those that were trained on
 Score = Callable[[pd.DataFrame], ArrayLike]
@@ -36,15 +54,18 @@ class GeneratorResult:
     Attributes
     ----------
     name : str
+        Of the score.
     records : int
-        On each side.
+        Number on each side.
     trainings : tuple of PairsResult
         One a seed, each on another draw of both sides.
     accuracy : Estimate
         Median over trainings of the accuracy over all pairs, with the interval of order statistics, which is
         the whole range below six trainings.
     proved : float or None
+        Bound of the accuracy.
     level : float
+        Of the intervals.
     """
 
     name: str
@@ -91,7 +112,7 @@ class _Work:
             raise RunError(f"the score must give one number a record, got shape {values.shape} or NaN")
         members = np.arange(len(pool)) < self.records
         found = pairs_result(self.name, -values, members, seed=seed, level=self.level)
-        return found.to_dict()
+        return asdict(found)
 
 
 def attack_scores(
@@ -125,6 +146,8 @@ def attack_scores(
         As in :func:`dpsynth.files.rounds.carry_out`.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness.
+    level : float
+        Of the intervals.
 
     Raises
     ------
@@ -172,3 +195,91 @@ def _restored(record: Mapping[str, Any]) -> PairsResult:
             LowRate(low["fpr"], Estimate(**low["tpr"]), low["chance"]) for low in record["low_rates"]
         ),
     )
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CriticScore:
+    """A trained critic, larger for records that it takes for real.
+
+    ``model`` is what `DPWGANGP.fit` would have released, ``critic`` a list of (W, b), ``ledger`` that of the
+    training.
+    """
+
+    model: GeneratorModel
+    critic: Weights
+    settings: TrainingSettings
+    ledger: Ledger
+
+    def __call__(self, frame: pd.DataFrame) -> Floats:
+        """Scores of records of the schema, shape (n,); internal if they are real."""
+        load_tensorflow_quietly()
+        import tensorflow as tf
+
+        from dpsynth.model.wgan.critic import Activation, critic_pass
+
+        records = conformed(self.model.encoder.schema, frame)
+        # where a value lies in its cell is drawn; the same for every call
+        points = self.model.encoder.transform(records, np.random.default_rng(0))
+        centred = points - self.model.encoder.layout.center.astype(np.float32)
+        activation = Activation(self.settings.activation, self.settings.slope)
+        weights = [(tf.constant(w), None if b is None else tf.constant(b)) for w, b in self.critic]
+        scores, _, _ = critic_pass(weights, tf.constant(centred, tf.float32), activation)
+        return np.asarray(scores, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class CriticTrainer:
+    """Train a synthesizer and keep its critic, for :func:`attack_scores`.
+
+    Parameters
+    ----------
+    estimator : DPWGANGP
+        Not fitted, with critic steps and no declared studies.
+    schema : Schema
+        Its public number of records is set to that of the frame that is trained on.
+    """
+
+    estimator: DPWGANGP
+    schema: Schema
+
+    def __call__(self, frame: pd.DataFrame, seed: int) -> CriticScore:
+        """Train on a frame as ``fit`` does with this ``random_state``.
+
+        Raises
+        ------
+        InputError
+            If the synthesizer has no critic steps, or declared studies.
+        """
+        own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
+        options = own.validate()
+        if options.certainly_no_steps or options.studies:
+            raise InputError("the synthesizer must have training_steps above 0 and no studies")
+        schema = self.schema.with_n_public(len(frame))
+        records = records_of(frame, schema, options, accept_n_public=True)
+        ledger = Ledger()
+        # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
+        rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
+        confess(ledger, schema, options, rng, {})
+        plan = plan_fit(records, schema, options, rng, ledger)
+        released = fit_releases(records, plan, rng, ledger)
+        releases, settings = plan.releases, plan.blueprint.training
+        if releases.plan is None:
+            raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
+        training = Training(released, settings, np.random.default_rng([seed]), dict)
+
+        def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:
+            state = trained_state(own, plan, noise, training)
+            critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
+            whole = dataclasses.replace(released, weights=state.generator)
+            return CriticScore(whole, critic, settings, ledger)
+
+        words = default_rules.describe_sensitivity(settings, releases.plan.noise_shape)
+        steps: CriticRelease[CriticScore] = CriticRelease(
+            plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
+        )
+        score = ledger.run(steps, records, rng)
+        ledger.end_stage()
+        return score

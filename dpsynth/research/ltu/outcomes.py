@@ -1,14 +1,13 @@
 """What an attack reached: privacy (4.9), all pairs of a score, single records, low false positive rates.
 
-Everything is about the records and, unless the defender trains anew in each round, about this one model;
-it is internal.
+Everything is about the records and, unless the defender trains anew in each round, about this one model.
+It is internal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +16,7 @@ from dpsynth.attacks.bayes import lowest_fpr, membership_probability, tpr_at_fpr
 from dpsynth.checks import in_range, whole
 from dpsynth.evaluation.disclosure.membership_distance import chance_tpr
 from dpsynth.evaluation.estimates import Estimate, share
-from dpsynth.research.ltu import learned, scores
+from dpsynth.research.ltu import scores
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -30,11 +29,8 @@ RATES = (0.1, 0.01, 0.001)
 class Privacy:
     """Global membership privacy: 1 where the attacker does no better than a coin, 0 where it is always right.
 
-    Attributes
-    ----------
-    value : float
-    error : float
-        Standard error, 0 for an attack that was always right: the interval of the accuracy says more then.
+    ``error`` is the standard error. It is 0 for an attack that was always right: see the accuracy's interval
+    then.
     """
 
     value: float
@@ -54,41 +50,9 @@ def privacy(accuracy: float, rounds: int) -> Privacy:
     return Privacy(min(2.0 * (1.0 - a), 1.0), error)
 
 
-def accuracy_bound(epsilon: float, delta: float = 0.0) -> float:
-    """``(e^epsilon + delta) / (1 + e^epsilon)``: the most that any attack reaches on a private trainer.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        For the *replacement* of one record, which is what both candidates differ by; a guarantee for adding
-        or removing one record at epsilon is one for replacing one at 2 epsilon (Jia 2023; (5.10) for delta
-        0).
-
-    Examples
-    --------
-    >>> round(accuracy_bound(1.0), 4)
-    0.7311
-    """
-    from scipy.special import expit
-
-    in_range("epsilon", epsilon, 0.0, np.inf)
-    in_range("delta", delta, 0.0, 1.0)
-    return min(1.0, float(expit(epsilon)) + delta * float(expit(-epsilon)))
-
-
 @dataclass(frozen=True)
 class RoundsResult:
-    """A strategy's guesses over the rounds.
-
-    Attributes
-    ----------
-    strategy, theorem : str
-    rounds, right, tied : int
-        Ties are decided by a coin.
-    accuracy : Estimate
-        Clopper and Pearson's interval over rounds.
-    privacy : Privacy
-    """
+    """A strategy's guesses over the rounds, ties by a coin; the interval is Clopper and Pearson's."""
 
     strategy: str
     theorem: str
@@ -111,15 +75,9 @@ def rounds_result(
 
 @dataclass(frozen=True)
 class LowRate:
-    """A true positive rate at a false positive rate, beside what a score that knows nothing stays below.
+    """A true positive rate at a false positive rate.
 
-    Attributes
-    ----------
-    fpr : float
-        Asked for.
-    tpr : Estimate
-    chance : float
-        At most so many in 95 of 100 experiments (or whatever the level) if the score says nothing.
+    ``chance`` is the rate that a score without information passes with probability 1 - level only.
     """
 
     fpr: float
@@ -134,6 +92,7 @@ class PairsResult:
     Attributes
     ----------
     strategy : str
+        Name of the score.
     pairwise : Estimate
         Accuracy of the LTU attacker, DeLong's interval over records.
     per_record : Estimate
@@ -160,10 +119,6 @@ class PairsResult:
     low_rates: tuple[LowRate, ...]
     p_in: tuple[float, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
 
 def pairs_result(
     strategy: str,
@@ -174,22 +129,15 @@ def pairs_result(
     log_odds: bool = False,
     level: float = 0.95,
 ) -> PairsResult:
-    """Judge a score that is larger for reserved records.
+    """Judge a score that is larger for reserved records, none of which was learned from its own label.
 
-    Parameters
-    ----------
-    score : array_like of shape (n,)
-        Of records of both sides, none learned from its own label.
-    members : ndarray of bool, shape (n,)
-    seed : int
-        Of the folds on which thresholds are learned.
-    log_odds : bool
-        Whether the score is log-odds, whose threshold is 0; else the best on the other folds is used.
+    ``seed`` decides the folds on which thresholds are learned. ``log_odds`` says that the score's threshold
+    is 0.
     """
     values = np.asarray(score, dtype=np.float64)
     d, r = values[members], values[~members]
     pairwise = scores.pair_accuracy(d, r, level)
-    called = values < 0 if log_odds else learned.cross_fitted_threshold(values, members, seed)
+    called = values < 0 if log_odds else scores.cross_fitted_threshold(values, members, seed)
     return PairsResult(
         strategy,
         pairwise,
@@ -213,7 +161,7 @@ def _balanced(called: Bools, members: Bools, level: float) -> Estimate:
 
 
 def low_rates(members: Floats, others: Floats, level: float = 0.95) -> tuple[LowRate, ...]:
-    """True positive rates of a score, larger for members, at those of :data:`RATES` that n supports."""
+    """Return true positive rates of a score, larger for members, at the :data:`RATES` that n supports."""
     found = []
     for rate in RATES:
         if rate < lowest_fpr(len(others)):
@@ -227,14 +175,7 @@ def low_rates(members: Floats, others: Floats, level: float = 0.95) -> tuple[Low
 class PrivacyLoss:
     """Effective privacy loss ``gamma(u)`` of the defender's records, (5.11); no differential privacy.
 
-    Attributes
-    ----------
-    median, upper, largest : float
-        Of the defender's records: middle, 95th percentile and largest.
-    reserve_median : float
-        Of reserved records.
-    most_probable : float
-        Largest ``P_IN = 1 / (1 + exp(-gamma))`` of a defender's record.
+    ``upper`` is the 95th percentile, ``most_probable`` the largest ``P_IN = 1 / (1 + exp(-gamma))``.
     """
 
     median: float

@@ -28,9 +28,12 @@ from dpsynth.accounting.measures import from_parameters
 from dpsynth.accounting.staircase import staircase_tv
 from dpsynth.research.papers.ghazi_issa import approx_tv
 from dpsynth.research.papers.jia import optimal
-from dpsynth.research.papers.lowy.exponential import exponential_pmp
-from dpsynth.research.papers.lowy.gaussian import gaussian_dp_delta, gaussian_pmp_delta
-from dpsynth.research.papers.lowy.mixture import gaussian_pmp_exact_delta
+from dpsynth.research.papers.lowy import exponential_pmp
+from dpsynth.research.papers.lowy_gaussian import (
+    gaussian_dp_delta,
+    gaussian_pmp_delta,
+    gaussian_pmp_exact_delta,
+)
 from dpsynth.research.papers.mosaicrown import identifiability, rdp
 
 

@@ -18,13 +18,10 @@ References
 Pedersen (2022), thesis, sections 5.3 to 5.5.
 """
 
-from dpsynth.research.soft_labels.attacked import Attacked, attack_procedure
-from dpsynth.research.soft_labels.classifiers import WeightedCopies
+from dpsynth.research.soft_labels.attack import Attacked, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork
-from dpsynth.research.soft_labels.estimator import SoftLabelClassifier
-from dpsynth.research.soft_labels.label_models import LeaveOut, leave_out
-from dpsynth.research.soft_labels.procedure import Procedure
-from dpsynth.research.soft_labels.regression import SoftTargetRegressor
+from dpsynth.research.soft_labels.estimators import SoftLabelClassifier, SoftTargetRegressor
+from dpsynth.research.soft_labels.procedure import LeaveOut, Procedure, WeightedCopies, leave_out
 from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft, PerRecord, Smoothed
 
 __all__ = [

@@ -1,4 +1,20 @@
-"""The defender's whole procedure: label models on halves, soft labels, the final model.
+"""What a classifier is for the soft-label procedure, and scikit-learn's classifiers as such.
+
+A classifier learns from probabilities of the classes, not from labels. Classifiers that take labels only are
+given a weighted copy of each record for each class: the weighted log-loss of the copies is the cross-entropy
+of the probabilities, so that for models that minimise the log-loss the two are the same problem.
+
+Models on random halves of the records, and what they say of the records that they have not seen.
+
+The records are split in halves many times; a model is trained on each half, with the labels as they are, and
+predicts all records. For each record that gives one logit vector a split from a model that had it and one
+from a model that had not.
+
+References
+----------
+Pedersen (2022), thesis, section 5.3 (the leave-out average, logits centred) and 5.4 (25 splits).
+
+The defender's whole procedure: label models on halves, soft labels, the final model.
 
 Everything that depends on the records is inside, so that an attacker who is given the procedure is given all
 of it ("any attempt for the defender to have the last move" only overstates the privacy).
@@ -10,20 +26,213 @@ Pedersen (2022), thesis, sections 5.3 and 5.4.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.attacks.bayes import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.classifiers import Classifier, FittedClassifier
-from dpsynth.research.soft_labels.label_models import LeaveOut, leave_out
+from dpsynth.files.rounds import carry_out
 from dpsynth.research.soft_labels.targets import Scheme, one_hot
 
 Floats = NDArray[np.float64]
+
+
+class FittedClassifier(Protocol):
+    """A trained model."""
+
+    def predict_proba(self, X: Floats) -> Floats:
+        """Return probabilities of shape (n, classes) for features of shape (n, d)."""
+
+
+class Classifier(Protocol):
+    """A way to train a model."""
+
+    def fit(self, X: Floats, targets: Floats, seed: int) -> FittedClassifier:
+        """Train on features of shape (n, d) and target probabilities of shape (n, classes)."""
+
+
+@dataclass(frozen=True)
+class WeightedCopies:
+    """A scikit-learn classifier trained on a copy of each record for each class, weighted by its probability.
+
+    Copies of weight 0 are left out, so that one-hot targets give exactly the ordinary fit.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        With ``predict_proba`` and a ``fit`` that takes ``sample_weight``; a pipeline if its last step does.
+        Never fitted itself. Its ``random_state``, where it has one, is set from the seed.
+
+    Raises
+    ------
+    InputError
+        If the estimator has no ``predict_proba`` or takes no weights.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, targets = np.array([[0.0], [1.0]]), np.array([[0.8, 0.2], [0.2, 0.8]])
+    >>> WeightedCopies(LogisticRegression(C=1e6)).fit(X, targets, seed=0).predict_proba(X).round(2).tolist()
+    [[0.8, 0.2], [0.2, 0.8]]
+    """
+
+    estimator: Any
+
+    def __post_init__(self) -> None:
+        from sklearn.utils.validation import has_fit_parameter
+
+        name = type(self.estimator).__name__
+        if not hasattr(self.estimator, "predict_proba"):
+            raise InputError(f"estimator must have predict_proba, which {name} has not")
+        if not has_fit_parameter(_last(self.estimator)[1], "sample_weight"):
+            raise InputError(f"estimator must take sample_weight in fit, which {name} does not")
+
+    def fit(self, X: Floats, targets: Floats, seed: int) -> FittedClassifier:
+        """Train on weighted copies; see :class:`Classifier`."""
+        from sklearn.base import clone
+        from sklearn.exceptions import ConvergenceWarning
+
+        model = clone(self.estimator)
+        model.set_params(**{k: seed for k in model.get_params() if k.split("__")[-1] == "random_state"})
+        record, label = np.nonzero(targets > 0.0)
+        prefix = _last(model)[0]
+        weights = {f"{prefix}sample_weight": targets[record, label]}
+        with warnings.catch_warnings():
+            # a fixed number of iterations is part of the procedure, as with a network's epochs
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X[record], label, **weights)
+        return _AllClasses(model, targets.shape[1])
+
+
+@dataclass(frozen=True)
+class _AllClasses:
+    """A scikit-learn model whose probabilities have a column for each class, also for those it never saw."""
+
+    model: Any
+    classes: int
+
+    def predict_proba(self, X: Floats) -> Floats:
+        found = np.zeros((len(X), self.classes))
+        found[:, self.model.classes_] = self.model.predict_proba(X)
+        return found
+
+
+def _last(estimator: Any) -> tuple[str, Any]:
+    """The last step of a pipeline, with the prefix of its parameters; else the estimator itself."""
+    steps = getattr(estimator, "steps", None)
+    return (f"{steps[-1][0]}__", steps[-1][1]) if steps else ("", estimator)
+
+
 Codes = NDArray[np.int64]
+
+#: how often a split is drawn again because a half has not every class
+TRIES = 1000
+
+
+@dataclass(frozen=True)
+class LeaveOut:
+    """What models without a record say of it.
+
+    Attributes
+    ----------
+    mean, std : ndarray of shape (n, classes)
+        Of the centred logits, the leave-out mean and standard deviation of (5.15).
+    mean_probability : ndarray of shape (n, classes)
+        The leave-out mean of (5.14).
+    exposure : ndarray of shape (n,)
+        Mean logit of the label with the record less that without it, in standard deviations of the latter.
+    """
+
+    mean: Floats
+    std: Floats
+    mean_probability: Floats
+    exposure: Floats
+
+
+def leave_out(
+    classifier: Classifier,
+    X: Floats,
+    targets: Floats,
+    labels: Codes,
+    *,
+    splits: int = 25,
+    seed: int = 0,
+    jobs: int = 1,
+) -> LeaveOut:
+    """Train models on both halves of random splits and collect their logits.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    X : ndarray of shape (n, d)
+    targets : ndarray of shape (n, classes)
+        What the models are trained on: one-hot labels, or soft ones where labels are updated recursively.
+    labels : ndarray of int, shape (n,)
+        Each class at least twice; a split is drawn again if a half lacks one.
+    splits : int
+        At least 2.
+    seed : int
+    jobs : int
+        Splits at a time.
+
+    Raises
+    ------
+    InputError
+        If a class has fewer than two records, or no split gives every class to both halves.
+    """
+    whole("splits", splits, 2)
+    children = np.random.SeedSequence(seed).spawn(splits)
+    tasks = {f"{number:04d}": child for number, child in enumerate(children)}
+    _check(labels)
+    found = carry_out(partial(_one_split, classifier, X, targets, labels), tasks, jobs=jobs)
+    inside, outside = (np.array([found[label][side] for label in tasks]) for side in ("in", "out"))
+    logits, label = centred_logits(outside), np.arange(len(labels))
+    mean, std = logits.mean(axis=0), logits.std(axis=0, ddof=1)
+    shift = (centred_logits(inside).mean(axis=0) - mean)[label, labels]
+    return LeaveOut(mean, std, outside.mean(axis=0), shift / np.maximum(std[label, labels], SMALLEST_STD))
+
+
+def halves(labels: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
+    """Split record numbers at random into halves that both have every class.
+
+    Returns
+    -------
+    first, second : ndarray of int
+        Of n // 2 and n - n // 2 records.
+    """
+    classes = len(np.unique(labels))
+    for _ in range(TRIES):
+        order = rng.permutation(len(labels))
+        first, second = order[: len(labels) // 2], order[len(labels) // 2 :]
+        if len(np.unique(labels[first])) == len(np.unique(labels[second])) == classes:
+            return first, second
+    raise InputError(f"no random split gave both halves all {classes} classes; leave out the rarest class")
+
+
+def _one_split(
+    classifier: Classifier, X: Floats, targets: Floats, labels: Codes, seeds: np.random.SeedSequence
+) -> Mapping[str, Any]:
+    rng = np.random.default_rng(seeds)
+    parts = halves(labels, rng)
+    said = {side: np.empty_like(targets) for side in ("in", "out")}
+    for mine, others in (parts, parts[::-1]):
+        model = classifier.fit(X[mine], targets[mine], int(rng.integers(2**31)))
+        said["in"][mine] = model.predict_proba(X[mine])
+        said["out"][others] = model.predict_proba(X[others])
+    return {side: values.tolist() for side, values in said.items()}
+
+
+def _check(labels: Codes) -> None:
+    counts = np.bincount(labels)
+    if len(counts) < 2 or (counts[counts > 0] < 2).any() or (counts > 0).sum() < 2:
+        raise InputError("labels must have at least two classes with at least two records each")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Target probabilities made from labels and from what models without the record say of it.
 
 Pure functions of arrays, and the choice among them as frozen records ("schemes"), each of which turns labels
-and a :class:`~dpsynth.research.soft_labels.label_models.LeaveOut` into the targets of the final model.
+and a :class:`~dpsynth.research.soft_labels.procedure.LeaveOut` into the targets of the final model.
 
 References
 ----------

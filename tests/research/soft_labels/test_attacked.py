@@ -8,7 +8,7 @@ from known_classifiers import Constant, IgnoresLabels, Memoriser
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.attacked import Attacked, Records, attack_procedure
+from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.procedure import Procedure
 from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft
 

@@ -20,7 +20,7 @@ from dpsynth.research.soft_labels import (
     SoftTargetRegressor,
     WeightedCopies,
 )
-from dpsynth.research.soft_labels.regression import soft_values
+from dpsynth.research.soft_labels.estimators import soft_values
 
 
 def cancer():

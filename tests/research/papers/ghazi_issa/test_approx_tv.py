@@ -15,15 +15,15 @@ from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.accounting.staircase import staircase_density, staircase_tv
 from dpsynth.errors import InputError
-from dpsynth.research.papers.ghazi_issa.approx_tv import (
+from dpsynth.research.papers.ghazi_issa import (
     compose,
     erasure_probability,
     gaussian_limit,
     kairouz,
     subsampled,
 )
-from dpsynth.research.papers.ghazi_issa.regions import fnr
-from dpsynth.research.papers.ghazi_issa.training import noisy_sgd
+from dpsynth.research.papers.trade_off import fnr
+from dpsynth.research.papers.ghazi_issa import noisy_sgd
 
 GRID = np.linspace(0.0, 1.0, 101)
 

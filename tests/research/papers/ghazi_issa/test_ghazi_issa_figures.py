@@ -7,7 +7,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from dpsynth.accounting.conversions import largest_tv
 from dpsynth.accounting.staircase import staircase_tv
-from dpsynth.research.papers.ghazi_issa.figures import (
+from dpsynth.research.papers.ghazi_issa_figures import (
     DRAWINGS,
     PAIR,
     REGION,
@@ -15,7 +15,7 @@ from dpsynth.research.papers.ghazi_issa.figures import (
     region,
     staircase_pair,
 )
-from dpsynth.research.papers.ghazi_issa.training import (
+from dpsynth.research.papers.ghazi_issa import (
     Training,
     analyses,
     clt_mu,

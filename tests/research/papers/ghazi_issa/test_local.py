@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.conversions import largest_tv
 from dpsynth.errors import InputError
-from dpsynth.research.papers.ghazi_issa.approx_tv import erasure_probability
-from dpsynth.research.papers.ghazi_issa.channels import (
+from dpsynth.research.papers.ghazi_issa import erasure_probability
+from dpsynth.research.papers.ghazi_issa_local import (
     channel_epsilon,
     channel_tv,
     checked_channel,
@@ -16,7 +16,7 @@ from dpsynth.research.papers.ghazi_issa.channels import (
     randomised_response,
     randomised_response_tv,
 )
-from dpsynth.research.papers.ghazi_issa.local import (
+from dpsynth.research.papers.ghazi_issa_local import (
     DIVERGENCES,
     binary_mechanism_with_erasure,
     chi2_bound,

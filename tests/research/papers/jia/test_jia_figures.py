@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.tv_bounds import gaussian_tv, laplace_tv, naive_composition
-from dpsynth.research.papers.curves import gaussian_fnr, laplace_fnr
+from dpsynth.research.papers.trade_off import gaussian_fnr, laplace_fnr
 from dpsynth.research.papers.jia import figures as jia
-from dpsynth.research.papers.jia.optimal import optimal_composition
+from dpsynth.research.papers.jia import optimal_composition
 
 FPR = jia.rates(2001)
 # those that compose numerically take seconds

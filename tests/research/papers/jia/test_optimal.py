@@ -11,7 +11,7 @@ from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import gaussian_tv, naive_composition
 from dpsynth.errors import InputError
-from dpsynth.research.papers.jia.optimal import optimal_composition
+from dpsynth.research.papers.jia import optimal_composition
 
 
 def test_golden_values_of_the_optimal_composition():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpsynth.research.papers.lowy import figures as lowy
-from dpsynth.research.papers.lowy.figures import (
+from dpsynth.research.papers.lowy_figures import (
     DRAWINGS,
     along,
     clipped,
@@ -12,7 +12,7 @@ from dpsynth.research.papers.lowy.figures import (
     median_ratios,
     normal_parent,
 )
-from dpsynth.research.papers.lowy.gaussian import gaussian_dp_delta, gaussian_dp_sigma, gaussian_pmp_delta
+from dpsynth.research.papers.lowy_gaussian import gaussian_dp_delta, gaussian_dp_sigma, gaussian_pmp_delta
 
 FEW = {"trials": 4}
 

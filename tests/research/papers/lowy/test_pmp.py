@@ -14,9 +14,9 @@ from scipy.stats import norm
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.errors import InputError
 from dpsynth.research.papers.lowy import definition
-from dpsynth.research.papers.lowy.definition import attack_accuracy, mechanism_pmp, summarised
-from dpsynth.research.papers.lowy.exponential import MeanLoss, exponential_pmp
-from dpsynth.research.papers.lowy.gaussian import (
+from dpsynth.research.papers.lowy import attack_accuracy, mechanism_pmp, summarised
+from dpsynth.research.papers.lowy import MeanLoss, exponential_pmp
+from dpsynth.research.papers.lowy_gaussian import (
     gaussian_dp_delta,
     gaussian_dp_sigma,
     gaussian_parent_delta,
@@ -27,8 +27,8 @@ from dpsynth.research.papers.lowy.gaussian import (
     private_root,
     values_of,
 )
-from dpsynth.research.papers.lowy.halves import MOST_CELLS, Halves, halves_of
-from dpsynth.research.papers.lowy.mixture import gaussian_pmp_exact_delta
+from dpsynth.research.papers.lowy import MOST_CELLS, Halves, halves_of
+from dpsynth.research.papers.lowy_gaussian import gaussian_pmp_exact_delta
 
 PARENT = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
 OUTPUTS = np.linspace(0.0, 1.0, 5)

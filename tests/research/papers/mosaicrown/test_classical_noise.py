@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.errors import InputError
-from dpsynth.research.papers.mosaicrown.identifiability import (
+from dpsynth.research.papers.mosaicrown import (
     OutOfRangeWarning,
     advantage,
     classical_sigma,

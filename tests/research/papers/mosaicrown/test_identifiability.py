@@ -10,12 +10,12 @@ from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.errors import InputError
-from dpsynth.research.papers.mosaicrown.identifiability import (
+from dpsynth.research.papers.mosaicrown import (
     advantage,
     epsilon_of_advantage,
     exact_advantage,
 )
-from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp, rdp_guarantee
+from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp, rdp_guarantee
 
 
 def test_golden_values_of_the_document():

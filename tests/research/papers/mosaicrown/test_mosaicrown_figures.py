@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsynth.research.papers.mosaicrown.figures import (
+from dpsynth.research.papers.mosaicrown import (
     DELTAS,
     DRAWINGS,
     EPSILONS,
@@ -16,7 +16,7 @@ from dpsynth.research.papers.mosaicrown.figures import (
     exact_advantages,
     noise,
 )
-from dpsynth.research.papers.mosaicrown.identifiability import advantage
+from dpsynth.research.papers.mosaicrown import advantage
 
 POINTS = np.linspace(-60.0, 61.0, 20_001)
 

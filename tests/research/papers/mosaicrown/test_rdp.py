@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.errors import InputError
-from dpsynth.research.papers.mosaicrown.rdp import (
+from dpsynth.research.papers.mosaicrown import (
     advantage_rdp,
     belief_rdp,
     noise_for_belief_rdp,

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.report.drawing.style import Drawing, legend_below, line, panels
-from dpsynth.research.papers.lowy.exponential import MeanLoss, exponential_pmp
-from dpsynth.research.papers.lowy.gaussian import (
+from dpsynth.research.papers.lowy import MeanLoss, exponential_pmp
+from dpsynth.research.papers.lowy_gaussian import (
     gaussian_dp_sigma,
     gaussian_parent_epsilon,
     gaussian_pmp_epsilon,
@@ -30,6 +30,7 @@ from dpsynth.research.papers.lowy.gaussian import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 Values = NDArray[np.float64]
 

@@ -1,8 +1,8 @@
 """Figures 1 to 7 of Ghazi and Issa 2024, "Total variation meets differential privacy".
 
 The text from which this was written lost the parameters of most figures; each caption says which were chosen
-here. The data come from :mod:`dpsynth.research.papers.ghazi_issa.approx_tv`,
-:mod:`~dpsynth.accounting.staircase`, :mod:`dpsynth.research.papers.ghazi_issa.training` and, for exact
+here. The data come from :mod:`dpsynth.research.papers.ghazi_issa`,
+:mod:`~dpsynth.accounting.staircase`, :mod:`dpsynth.research.papers.ghazi_issa` and, for exact
 references, :class:`~dpsynth.accounting.profile.Profile`.
 """
 
@@ -19,14 +19,13 @@ from dpsynth.accounting.conversions import largest_tv
 from dpsynth.accounting.staircase import staircase_density, staircase_tv
 from dpsynth.accounting.tv_bounds import laplace_tv
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
-from dpsynth.research.papers.curves import composed_laplace_fnr, laplace_fnr
-from dpsynth.research.papers.ghazi_issa.approx_tv import compose, kairouz
-from dpsynth.research.papers.ghazi_issa.regions import Pair, fnr
-from dpsynth.research.papers.ghazi_issa.training import Training, analyses
+from dpsynth.research.papers.ghazi_issa import Training, analyses, compose, kairouz
+from dpsynth.research.papers.trade_off import Pair, composed_laplace_fnr, fnr, laplace_fnr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 Array = NDArray[np.float64]
 

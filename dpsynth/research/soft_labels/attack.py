@@ -35,8 +35,7 @@ from dpsynth.checks import whole
 from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.research.soft_labels.label_models import halves
-from dpsynth.research.soft_labels.procedure import Procedure, derived
+from dpsynth.research.soft_labels.procedure import Procedure, derived, halves
 from dpsynth.research.soft_labels.targets import Scheme
 
 Floats = NDArray[np.float64]

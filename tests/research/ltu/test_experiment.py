@@ -15,13 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from dpsynth.accounting.membership_bounds import dp_accuracy
 from dpsynth.errors import InputError
-from dpsynth.research.ltu import evidence, retraining
+from dpsynth.research.ltu import retraining
 from dpsynth.research.ltu.experiment import attack_trainer
-from dpsynth.research.ltu.outcomes import accuracy_bound
 from dpsynth.research.ltu.rounds import Design
-from dpsynth.research.ltu.samples import Sides
-from dpsynth.research.ltu.trainers import Trainer, classifiers, parameters, probabilities
+from dpsynth.research.ltu.trainers import Sides, Trainer, classifiers, parameters, probabilities
 
 
 def sides(n=40, d=3, classes=2, seed=0):
@@ -82,7 +81,7 @@ def test_randomised_response_is_attacked_up_to_its_bound(epsilon):
     """
     x = np.repeat([0.0, 1.0], 20)[:, None]
     pool = Sides(x, np.tile([0, 1], 20), 20)
-    bound = accuracy_bound(epsilon)
+    bound = dp_accuracy(epsilon, 0.0)
     design = Design(scenario="unseeded", defender="anew", retrainings=24, seed=1)
     # several strategies are tried, and each interval must hold
     found = attack_trainer(RandomisedResponse(epsilon), pool, design, rounds=250, proved=bound, level=0.999)
@@ -99,7 +98,7 @@ def test_a_lie_about_epsilon_is_seen():
     pool = Sides(np.repeat([0.0, 1.0], 20)[:, None], np.tile([0, 1], 20), 20)
     design = Design(scenario="unseeded", defender="anew", retrainings=16)
     trainer = RandomisedResponse(math.log(9))
-    found = attack_trainer(trainer, pool, design, rounds=300, proved=accuracy_bound(math.log(2)))
+    found = attack_trainer(trainer, pool, design, rounds=300, proved=dp_accuracy(math.log(2), 0.0))
     assert {a.attack for a in found.attempts() if a.contradicts} >= {"leave-two-unlabeled, bayes pair"}
 
 
@@ -211,7 +210,7 @@ def test_shadow_models_have_every_record_in_half_of_them():
     """Catches a shadow model that is trained on a record which is noted as left out."""
     pool = sides(n=5)
     rng = np.random.default_rng(0)
-    logits, members = evidence.shadow_pair(memoriser, pool, "unseeded", 1, rng)
+    logits, members = retraining.shadow_pair(memoriser, pool, "unseeded", 1, rng)
     assert (members.sum(axis=0) == 1).all() and members.sum(axis=1).tolist() == [5, 5]
     assert (np.abs(logits) > 1).tolist() == members.tolist()
 
@@ -227,7 +226,7 @@ def test_evidence_with_many_models_knows_each_spread():
     def density(outputs):
         return norm.logpdf(seen, outputs.mean(axis=0), outputs.std(axis=0, ddof=1)).sum()
 
-    found = evidence.pair_evidence(seen, first, second)
+    found = retraining.pair_evidence(seen, first, second)
     assert found == pytest.approx(density(first) - density(second))
 
 
