@@ -37,11 +37,9 @@ from dpsynth.evaluation.estimates import auc, quantile
 from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.files.rounds import carry_out
 from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
-from dpsynth.research.soft_labels.procedure import WeightedCopies
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
-from dpsynth.research.soft_labels.procedure import LeaveOut, leave_out
-from dpsynth.research.soft_labels.procedure import Procedure
 from dpsynth.research.soft_labels.estimators import SoftTargetRegressor
+from dpsynth.research.soft_labels.procedure import LeaveOut, Procedure, WeightedCopies, leave_out
 from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,

@@ -45,15 +45,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Records:
-    """Features, labels as they are given, and true labels where they are known.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-    labels : ndarray of int, shape (n,)
-    true_labels : ndarray of int, shape (n,), optional
-        Where labels have been exchanged on purpose.
-    """
+    """Features (n, d), labels (n,) as given, and the true ones where labels were exchanged on purpose."""
 
     X: Floats
     labels: Codes
@@ -83,12 +75,7 @@ class Attacked:
     errors: Mapping[str, Mapping[str, Floats]]
 
     def log_odds(self, scheme: str, spread: Spread = "record") -> Floats:
-        """Log-odds of membership, each model attacked with the models of the other rounds.
-
-        Returns
-        -------
-        ndarray of shape (models, n)
-        """
+        """Log-odds of membership (models, n), each model attacked with the models of the other rounds."""
         gamma = np.empty(self.members.shape)
         for number in np.unique(self.rounds):
             mine, outputs = self.rounds == number, self.logits[scheme]
@@ -102,12 +89,7 @@ class Attacked:
         return np.array([auc(gamma[ours], gamma[~ours]).value for gamma, ours in pairs])
 
     def membership(self, scheme: str, spread: Spread = "record") -> tuple[Floats, Floats]:
-        """Median predicted probability of membership of each record, P_IN, over models with it and without.
-
-        Returns
-        -------
-        inside, outside : ndarray of shape (n,)
-        """
+        """Median probability of membership P_IN of each record, over models with it and without it."""
         p = membership_probability(self.log_odds(scheme, spread))
         inside, outside = (
             np.nanmedian(np.where(chosen, p, np.nan), axis=0) for chosen in (self.members, ~self.members)
@@ -172,16 +154,19 @@ def attack_procedure(
     Parameters
     ----------
     procedure : Procedure
+        What the defender does.
     schemes : sequence of Scheme
         Compared on the same splits and the same models on halves.
     records : Records
         Of even number n; half of them train a model, the others test it.
     classes : int
+        Number of classes.
     validation : Records, optional
         Records that no model is trained on.
     rounds : int
         At least 3; two models each.
     seed : int
+        Of the splits and the models.
     folder : path, optional
         Where rounds are kept: the same call goes on after an interruption, or with more rounds.
     jobs : int

@@ -1,18 +1,12 @@
 """TensorFlow Privacy's network as a classifier: the thesis's baseline, trained by DP-SGD.
 
 Its Keras models need an older Keras, which is chosen before TensorFlow is imported. So all training happens
-in a process of its own (:mod:`dpsynth.research.soft_labels.dp_sgd`), one for each process that asks,
-which lives until its parent ends; the caller's TensorFlow, if any, is left alone.
+in a process of its own (:func:`serve`), one for each process that asks, which lives until its parent ends.
+The caller's TensorFlow, if any, is left alone.
 
 References
 ----------
 Pedersen (2022), thesis, section 5.4. Abadi et al. (2016), "Deep learning with differential privacy".
-
-The process that trains DP-SGD networks with TensorFlow Privacy's Keras model; see ``dp_sgd``.
-
-Reads requests (settings, initial weights, features, targets, batches of record numbers) as pickles from its
-standard input, and writes the trained weights, or a sentence, to its standard output, until the input ends.
-The graph of a network is built once for each shape.
 """
 
 from __future__ import annotations
@@ -70,6 +64,7 @@ class DPSGDNetwork:
     clip : float
         L2 norm to which each record's gradient is clipped.
     learning_rate : float
+        Above 0.
     batch_size : int
         Each record is a microbatch. A last batch that would be smaller is left out.
     l2 : float
@@ -77,6 +72,7 @@ class DPSGDNetwork:
     dropout : float
         In [0, 1), after the second hidden layer.
     epochs : int
+        At least 1.
 
     Notes
     -----
@@ -132,7 +128,7 @@ class DPSGDNetwork:
         return self.epochs * (n // self.batch_size)
 
     def event(self, n: int, count: int = 1) -> DpEvent:
-        """What ``count`` runs on n records would cost if each step drew its batch anew (Poisson sampling).
+        """Return the cost of ``count`` runs on n records, were each batch drawn anew (Poisson sampling).
 
         A reference: the batches of this network are shuffled, as the thesis's are.
         """
@@ -173,15 +169,21 @@ class FittedNetwork:
 def reference_ledger(
     final: DPSGDNetwork, n: int, label_models: DPSGDNetwork | None = None, splits: int = 25
 ) -> Ledger:
-    """What the procedure's readings of n records would cost if batches were drawn anew at each step.
+    """Return the cost of the procedure's readings of n records, were batches drawn anew at each step.
 
-    Each record is in one half of every split, so that the models on halves cost as many runs as there are
-    splits. Nothing here is promised: see ``excluded``.
+    Each record is in one half of every split: the models on halves cost as many runs as there are splits.
+    Nothing here is promised: see ``excluded``.
 
     Parameters
     ----------
+    final : DPSGDNetwork
+        The final model.
+    n : int
+        Number of records.
     label_models : DPSGDNetwork, optional
         None for training on hard labels, without models on halves.
+    splits : int
+        Number of random splits.
     """
     ledger = Ledger()
     if label_models is not None:
@@ -205,7 +207,7 @@ class _Worker:
         }
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dpsynth.research.soft_labels.dp_sgd"],
+            [sys.executable, "-c", "from dpsynth.research.soft_labels.dp_sgd import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -244,14 +246,13 @@ def _ask(request: Any) -> Weights:
         _workers[me] = _Worker()
         atexit.register(_stop, me)
     try:
-        answer = _workers[me].ask(request)
+        answer: Weights | str = _workers[me].ask(request)
     except RunError:
         del _workers[me]
         raise
     if isinstance(answer, str):
         raise RunError(f"training the network failed: {answer}")
-    weights: Weights = answer
-    return weights
+    return answer
 
 
 def _stop(process: int) -> None:
@@ -270,12 +271,13 @@ def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[...,
     registry = tf_privacy_module("fast_gradient_clipping.layer_registry")
     models = tf_privacy_module("keras_models.dp_keras_model")
     keras = tf.keras
+    penalty = keras.regularizers.L2(settings.l2) if settings.l2 else None
     layers = [keras.layers.InputLayer((columns,))]
     for number, width in enumerate(settings.hidden, start=1):
-        layers.append(_dense(keras, width, "relu", settings))
+        layers.append(keras.layers.Dense(width, "relu", kernel_regularizer=penalty))
         if number == 2 and settings.dropout:
             layers.append(keras.layers.Dropout(settings.dropout))
-    layers.append(_dense(keras, classes, None, settings))
+    layers.append(keras.layers.Dense(classes, None, kernel_regularizer=penalty))
     model = models.DPSequential(
         l2_norm_clip=settings.clip,
         noise_multiplier=settings.noise_multiplier,
@@ -286,13 +288,9 @@ def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[...,
     loss = keras.losses.CategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.SGD(settings.learning_rate), loss)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, columns]),
-            tf.TensorSpec([None, classes]),
-            tf.TensorSpec([None, settings.batch_size], tf.int64),
-        ]
-    )
+    shapes = [tf.TensorSpec([None, columns]), tf.TensorSpec([None, classes])]
+
+    @tf.function(input_signature=[*shapes, tf.TensorSpec([None, settings.batch_size], tf.int64)])
     def run(X: Any, targets: Any, order: Any) -> None:
         for step in tf.range(tf.shape(order)[0]):
             model.train_step((tf.gather(X, order[step]), tf.gather(targets, order[step])))
@@ -305,13 +303,12 @@ def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[...,
     return train
 
 
-def _dense(keras: Any, width: int, activation: str | None, settings: DPSGDNetwork) -> Any:
-    penalty = keras.regularizers.L2(settings.l2) if settings.l2 else None
-    return keras.layers.Dense(width, activation, kernel_regularizer=penalty)
-
-
 def serve() -> None:
-    """Answer requests until the input ends."""
+    """Answer requests, pickles on the standard input, until it ends: what a :class:`_Worker` runs.
+
+    A request has settings, initial weights, features, targets and batches of record numbers; the answer is
+    the trained weights, or a sentence. The graph of a network is built once for each shape.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not come between the answers
     import tensorflow as tf
@@ -333,7 +330,3 @@ def serve() -> None:
             answer = f"{type(problem).__name__}: {problem}"
         pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
         answers.flush()
-
-
-if __name__ == "__main__":
-    serve()

@@ -1,18 +1,12 @@
-"""The soft-label procedure as a scikit-learn classifier, alpha chosen by validation.
+"""The soft-label procedure as a scikit-learn classifier, and soft targets for a regressor.
+
+The thesis names regression as future work. :func:`soft_values` is the nearest counterpart of (5.15). A logit
+has no end: there the label's side is one standard deviation away whatever the mean is. A number has one, the
+record's value, which is never passed.
 
 References
 ----------
-Pedersen (2022), thesis, section 5.3, and 5.5 for the choice of a global alpha by validation accuracy.
-
-Soft targets for regression: from what models without the record predict, towards its value, so far.
-
-The thesis names regression as future work; this is the nearest counterpart of (5.15). A logit has no end,
-so there the label's side is one standard deviation away whatever the mean is; a number has one, the record's
-value, which is never passed.
-
-References
-----------
-Pedersen (2022), thesis, sections 5.3 and 6.2.
+Pedersen (2022), thesis, section 5.3, 5.5 for the choice of a global alpha by validation accuracy, and 6.2.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, NotFittedError, of_records
@@ -34,6 +28,7 @@ from dpsynth.research.soft_labels.procedure import (
     Procedure,
     WeightedCopies,
     derived,
+    seeded,
 )
 from dpsynth.research.soft_labels.targets import OptimallySoft, Scheme
 
@@ -73,12 +68,15 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray
+        Class names, sorted.
     alpha_ : float
+        Given or chosen.
     validation_accuracy_ : dict of float to float
         By alpha; empty where alpha was given. Internal.
     targets_ : ndarray of shape (n, classes)
         What the final model was trained on. As private as the records: keep it, or delete it.
     model_ : FittedClassifier
+        The final model.
 
     Examples
     --------
@@ -231,14 +229,6 @@ def _features(name: str, values: ArrayLike) -> Floats:
 def soft_values(mean: ArrayLike, std: ArrayLike, values: ArrayLike, alpha: float) -> Floats:
     """Move from the leave-out mean towards each value by at most ``alpha`` standard deviations.
 
-    Parameters
-    ----------
-    mean, std : array_like of shape (n,)
-        Of predictions by models without the record.
-    values : array_like of shape (n,)
-    alpha : float
-        At least 0: with 0 the targets are the means, without end the values.
-
     Examples
     --------
     >>> soft_values([10.0, 10.0], [2.0, 2.0], [20.0, 11.0], 1.0).tolist()
@@ -338,7 +328,4 @@ def _one_split(regressor: Any, X: Floats, values: Floats, seeds: np.random.SeedS
 
 
 def _fitted(regressor: Any, X: Floats, values: Floats, rng: np.random.Generator) -> Any:
-    model = clone(regressor)
-    seed = int(rng.integers(2**31))
-    model.set_params(**{k: seed for k in model.get_params() if k.split("__")[-1] == "random_state"})
-    return model.fit(X, values)
+    return seeded(regressor, int(rng.integers(2**31))).fit(X, values)

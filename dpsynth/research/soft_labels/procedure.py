@@ -1,27 +1,15 @@
-"""What a classifier is for the soft-label procedure, and scikit-learn's classifiers as such.
-
-A classifier learns from probabilities of the classes, not from labels. Classifiers that take labels only are
-given a weighted copy of each record for each class: the weighted log-loss of the copies is the cross-entropy
-of the probabilities, so that for models that minimise the log-loss the two are the same problem.
-
-Models on random halves of the records, and what they say of the records that they have not seen.
-
-The records are split in halves many times; a model is trained on each half, with the labels as they are, and
-predicts all records. For each record that gives one logit vector a split from a model that had it and one
-from a model that had not.
-
-References
-----------
-Pedersen (2022), thesis, section 5.3 (the leave-out average, logits centred) and 5.4 (25 splits).
-
-The defender's whole procedure: label models on halves, soft labels, the final model.
+"""The defender's whole procedure: models on random halves of the records, soft labels, the final model.
 
 Everything that depends on the records is inside, so that an attacker who is given the procedure is given all
 of it ("any attempt for the defender to have the last move" only overstates the privacy).
 
+A classifier here learns from probabilities of the classes. Classifiers that take labels only are given a
+weighted copy of each record for each class: the weighted log-loss of the copies is the cross-entropy of the
+probabilities.
+
 References
 ----------
-Pedersen (2022), thesis, sections 5.3 and 5.4.
+Pedersen (2022), thesis, section 5.3 (the leave-out average, logits centred) and 5.4 (25 splits).
 """
 
 from __future__ import annotations
@@ -39,9 +27,13 @@ from dpsynth.attacks.bayes import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import carry_out
-from dpsynth.research.soft_labels.targets import Scheme, one_hot
+from dpsynth.research.soft_labels.targets import LeaveOut, Scheme, one_hot
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+#: how often a split is drawn again because a half has not every class
+TRIES = 1000
 
 
 class FittedClassifier(Protocol):
@@ -96,14 +88,11 @@ class WeightedCopies:
 
     def fit(self, X: Floats, targets: Floats, seed: int) -> FittedClassifier:
         """Train on weighted copies; see :class:`Classifier`."""
-        from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
 
-        model = clone(self.estimator)
-        model.set_params(**{k: seed for k in model.get_params() if k.split("__")[-1] == "random_state"})
+        model = seeded(self.estimator, seed)
         record, label = np.nonzero(targets > 0.0)
-        prefix = _last(model)[0]
-        weights = {f"{prefix}sample_weight": targets[record, label]}
+        weights = {f"{_last(model)[0]}sample_weight": targets[record, label]}
         with warnings.catch_warnings():
             # a fixed number of iterations is part of the procedure, as with a network's epochs
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -130,30 +119,13 @@ def _last(estimator: Any) -> tuple[str, Any]:
     return (f"{steps[-1][0]}__", steps[-1][1]) if steps else ("", estimator)
 
 
-Codes = NDArray[np.int64]
+def seeded(estimator: Any, seed: int) -> Any:
+    """Copy a scikit-learn estimator and set every ``random_state`` in it, nested ones too."""
+    from sklearn.base import clone
 
-#: how often a split is drawn again because a half has not every class
-TRIES = 1000
-
-
-@dataclass(frozen=True)
-class LeaveOut:
-    """What models without a record say of it.
-
-    Attributes
-    ----------
-    mean, std : ndarray of shape (n, classes)
-        Of the centred logits, the leave-out mean and standard deviation of (5.15).
-    mean_probability : ndarray of shape (n, classes)
-        The leave-out mean of (5.14).
-    exposure : ndarray of shape (n,)
-        Mean logit of the label with the record less that without it, in standard deviations of the latter.
-    """
-
-    mean: Floats
-    std: Floats
-    mean_probability: Floats
-    exposure: Floats
+    model = clone(estimator)
+    model.set_params(**{k: seed for k in model.get_params() if k.split("__")[-1] == "random_state"})
+    return model
 
 
 def leave_out(
@@ -171,7 +143,9 @@ def leave_out(
     Parameters
     ----------
     classifier : Classifier
+        Trains the models.
     X : ndarray of shape (n, d)
+        Features.
     targets : ndarray of shape (n, classes)
         What the models are trained on: one-hot labels, or soft ones where labels are updated recursively.
     labels : ndarray of int, shape (n,)
@@ -179,6 +153,7 @@ def leave_out(
     splits : int
         At least 2.
     seed : int
+        Of the splits and the models.
     jobs : int
         Splits at a time.
 
@@ -188,9 +163,10 @@ def leave_out(
         If a class has fewer than two records, or no split gives every class to both halves.
     """
     whole("splits", splits, 2)
-    children = np.random.SeedSequence(seed).spawn(splits)
-    tasks = {f"{number:04d}": child for number, child in enumerate(children)}
-    _check(labels)
+    tasks = {f"{i:04d}": child for i, child in enumerate(np.random.SeedSequence(seed).spawn(splits))}
+    counts = np.bincount(labels)
+    if len(counts) < 2 or (counts[counts > 0] < 2).any() or (counts > 0).sum() < 2:
+        raise InputError("labels must have at least two classes with at least two records each")
     found = carry_out(partial(_one_split, classifier, X, targets, labels), tasks, jobs=jobs)
     inside, outside = (np.array([found[label][side] for label in tasks]) for side in ("in", "out"))
     logits, label = centred_logits(outside), np.arange(len(labels))
@@ -200,13 +176,7 @@ def leave_out(
 
 
 def halves(labels: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
-    """Split record numbers at random into halves that both have every class.
-
-    Returns
-    -------
-    first, second : ndarray of int
-        Of n // 2 and n - n // 2 records.
-    """
+    """Split record numbers at random into n // 2 and n - n // 2 records, both with every class."""
     classes = len(np.unique(labels))
     for _ in range(TRIES):
         order = rng.permutation(len(labels))
@@ -227,12 +197,6 @@ def _one_split(
         said["in"][mine] = model.predict_proba(X[mine])
         said["out"][others] = model.predict_proba(X[others])
     return {side: values.tolist() for side, values in said.items()}
-
-
-def _check(labels: Codes) -> None:
-    counts = np.bincount(labels)
-    if len(counts) < 2 or (counts[counts > 0] < 2).any() or (counts > 0).sum() < 2:
-        raise InputError("labels must have at least two classes with at least two records each")
 
 
 @dataclass(frozen=True)
@@ -265,26 +229,9 @@ class Procedure:
     def train(
         self, X: Floats, labels: Codes, classes: int, schemes: Sequence[Scheme], seed: int, jobs: int = 1
     ) -> dict[str, FittedClassifier]:
-        """Train one final model for each scheme.
+        """Train one final model for each scheme, by its name; ``labels`` lie in [0, classes).
 
         The schemes share the models on halves of the first recursion, as one would who tries several.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        labels : ndarray of int, shape (n,)
-            In [0, classes).
-        classes : int
-        schemes : sequence of Scheme
-            Of different names.
-        seed : int
-        jobs : int
-            Splits at a time.
-
-        Returns
-        -------
-        dict of str to FittedClassifier
-            By the scheme's name.
         """
         found = self.soft_targets(X, labels, classes, schemes, seed, jobs)
         return {
