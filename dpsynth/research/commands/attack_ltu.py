@@ -84,8 +84,8 @@ def attack_classifier(
     the model, a bounded loss, retraining on both, Bayes. Results are internal: they are about real records.
     """
     from dpsynth.research.ltu.experiment import attack_trainer
-    from dpsynth.research.ltu.rounds import Design
     from dpsynth.research.ltu.results import told
+    from dpsynth.research.ltu.rounds import Design
     from dpsynth.research.ltu.trainers import classifier
 
     if shadows % 2:

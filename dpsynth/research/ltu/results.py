@@ -20,7 +20,7 @@ _ABOUT = {
 
 @dataclass(frozen=True)
 class Utility:
-    """Shares of the defender's and the reserved records that the model classifies right; the commonest class's."""
+    """Shares of records of either side that the model classifies right; share of the commonest class."""
 
     trained: Estimate
     reserved: Estimate

@@ -63,7 +63,7 @@ class Procedure:
 def attackers_procedure(
     scenario: Scenario, n_defender: int, defender_seed: int, rng: np.random.Generator
 ) -> Procedure:
-    """Return order and seed of both candidates' training: the defender's, as far as the attacker knows them."""
+    """Return order and seed of both candidates' training: the defender's, as far as they are known."""
     if scenario == "original":
         return Procedure(None, defender_seed)
     order = tuple(rng.permutation(n_defender).tolist())

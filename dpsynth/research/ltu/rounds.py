@@ -107,6 +107,7 @@ class Work:
     released: Fingerprint | None
 
     def __call__(self, task: tuple[str, int]) -> Mapping[str, Any]:
+        """Carry out a task."""
         kind, number = task
         return self._round(number) if kind == "round" else self._split(number)
 

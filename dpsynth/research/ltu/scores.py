@@ -91,7 +91,7 @@ def _of_label(probabilities: Floats, labels: Ints) -> Floats:
 
 
 class Favours(NamedTuple):
-    """Probabilities (4.10), (4.11) that f is larger on the reserved, or on the defender's, record of a pair."""
+    """Probabilities (4.10), (4.11) that f is larger on a pair's reserved, or the defender's, record."""
 
     p_reserve: float
     p_defender: float
@@ -208,7 +208,7 @@ def features(probabilities: Floats, labels: Ints) -> Floats:
 
 
 def reserved_log_odds(known: Floats, members: Bools, asked: Floats) -> Floats:
-    """Return log-odds that ``asked`` records are reserved, learned from ``known`` ones; 0 from one side alone."""
+    """Return log-odds that ``asked`` records are reserved, learned from ``known`` ones of both sides."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

@@ -1,33 +1,21 @@
 """(epsilon, delta)-DP together with the total variation (TV) of the mechanism: exact composition.
 
-Ghazi and Issa 2024, "Total variation meets differential privacy": Corollary 1 (the region of both
-constraints), Theorem 2 (composition), Proposition 1 (subsampling), Theorem 3 (Gaussian limit); section
-VI-D is :mod:`dpsynth.research.papers.ghazi_issa`. Kairouz, Oh and Viswanath 2015, "The composition
-theorem for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever
-relation the parameters were stated for, as long as it is symmetric.
+Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
+(subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent). Theorem 1 and Corollary 1,
+the region of both constraints, are in :mod:`dpsynth.research.papers.trade_off`, section VII on local privacy
+in :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the largest TV, is
+:func:`dpsynth.accounting.conversions.largest_tv`; the staircase mechanism (section VI-C, appendix K) is
+:mod:`dpsynth.accounting.staircase`. Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
+privacy", is the case of the largest TV. Neighbouring tables are those of whatever relation the parameters
+were stated for, as long as it is symmetric. Arguments out of range or NaN raise InputError by name.
 
 One mechanism is the worst: with probability ``delta`` it gives the table away; otherwise it erases its output
 with the probability of :func:`erasure_probability`, and else answers by randomised response with odds
 ``e^epsilon``. The privacy loss of its k-fold composition is thus ``epsilon`` times the difference of right
-and wrong answers, a sum of k draws from a law on {-1, 0, 1}. Arguments out of range or NaN raise InputError
-by name.
+and wrong answers, a sum of k draws from a distribution on {-1, 0, 1}.
 
-How many more right than wrong answers: the law behind the composition of randomised response with erasure.
-
-Used by :mod:`dpsynth.research.papers.ghazi_issa` for Ghazi and Issa 2024, "Total variation meets
-differential privacy", Theorem 2.
-
-Six analyses of one DP-SGD run, as trade-off curves: the data of figure 5 of Ghazi and Issa 2024.
-
-Ghazi and Issa 2024, "Total variation meets differential privacy", section VI-D, compare theirs with Abadi et
-al. 2016, "Deep learning with differential privacy"; Kairouz, Oh and Viswanath 2015, "The composition theorem
-for differential privacy"; and Dong, Roth and Su 2019, "Gaussian differential privacy".
-
-Noisy gradient descent, accounted for by (epsilon, delta)-DP together with the total variation.
-
-Ghazi and Issa 2024, "Total variation meets differential privacy", section VI-D. The exact account of such a
-run is :class:`~dpsynth.accounting.profile.Profile`; the one here needs no privacy-loss distribution, only
-Theorem 2 for a few epsilons.
+Figure 5 compares six analyses of one DP-SGD run: theirs; Abadi et al. 2016, "Deep learning with differential
+privacy"; Kairouz et al.; Dong, Roth and Su 2019, "Gaussian differential privacy"; and the exact curve.
 """
 
 from __future__ import annotations
@@ -70,9 +58,8 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     delta : float
         In [0, 1). A mechanism with delta 1 has no guarantee, and none to compose.
     tv : float
-        From ``delta`` to :func:`~dpsynth.accounting.conversions.largest_tv`. A smaller tv makes the delta
-        superfluous, because the mechanism is (0, tv)-DP: it is refused, and ``delta=tv`` is the question to
-        ask. A larger one says nothing.
+        From ``delta`` to :func:`~dpsynth.accounting.conversions.largest_tv`. With a smaller tv the mechanism
+        is (0, tv)-DP: it is refused, and ``delta=tv`` is the question to ask. A larger one says nothing.
 
     Returns
     -------
@@ -127,20 +114,9 @@ def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]
 def kairouz(epsilon: float, delta: float, k: int) -> tuple[Pair, ...]:
     """Exact guarantee of ``k`` adaptive (epsilon, delta)-DP mechanisms whose TV is not known (equation 6).
 
-    Kairouz, Oh and Viswanath 2015, Theorem 3.3. It equals :func:`compose` at the largest tv, reduced to the
-    epsilons ``j epsilon`` with j of the parity of k: without erasures the others add nothing.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        At least 0 and finite; in [0, 1).
-    k : int
-        Number of mechanisms, at least 1. Time grows as k^2.
-
-    Returns
-    -------
-    tuple of Pair
-        ``((k - 2 i) epsilon, delta_i)`` in ascending epsilon, for i = floor(k / 2)..0.
+    Kairouz, Oh and Viswanath 2015, Theorem 3.3: :func:`compose` at the largest tv, reduced to the epsilons
+    ``j epsilon`` with j of the parity of k, in ascending order. Without erasures the others add nothing. Time
+    grows as k^2.
     """
     from scipy.special import gammaln
 
@@ -158,22 +134,12 @@ def kairouz(epsilon: float, delta: float, k: int) -> tuple[Pair, ...]:
 
 
 def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) -> Parameters:
-    """Parameters of a mechanism that is run on a random part of the table (Proposition 1).
+    """Parameters ``(log(1 + q (e^epsilon - 1)), q delta, q tv)`` on a random part (Proposition 1).
 
-    Parameters
-    ----------
-    epsilon, delta, tv : float
-        What the mechanism satisfies on the part; ranges as in :func:`erasure_probability`.
-    sampling_prob : float
-        In [0, 1]. The part is either a subset of this share of the table, of fixed size and uniformly drawn,
-        and neighbours differ in the value of one record (as in the paper); or each record joins it
-        independently, and neighbours differ in the presence of one record (Balle, Barthe and Gaboardi 2018,
-        Theorem 8).
-
-    Returns
-    -------
-    Parameters
-        ``(log(1 + q (e^epsilon - 1)), q delta, q tv)`` with q the sampling probability.
+    With sampling probability q the part is either a subset of this share of the table, of fixed size and
+    uniformly drawn, and neighbours differ in the value of one record (as in the paper); or each record joins
+    it independently, and neighbours differ in the presence of one record (Balle, Barthe and Gaboardi 2018,
+    Theorem 8).
     """
     epsilon, delta, tv = _triple(epsilon, delta, tv)
     q = in_range("sampling_prob", sampling_prob, 0.0, 1.0)
@@ -183,25 +149,11 @@ def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) ->
 
 
 def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
-    """Parameter mu of the Gaussian DP to which many small mechanisms compose (Theorem 3).
+    """``mu = sqrt(2 sum_i epsilon_i tv_i)`` of Gaussian DP to which small mechanisms compose (Theorem 3).
 
-    Parameters
-    ----------
-    epsilons : float or array_like
-        One epsilon for each mechanism (delta is 0), at least 0 and finite.
-    tvs : float or array_like
-        Their total variations, from 0 to the largest, tanh(epsilon / 2); broadcast against ``epsilons``.
-
-    Returns
-    -------
-    float
-        ``sqrt(2 sum_i epsilon_i tv_i)``. It is a limit for the largest epsilon going to 0 while the sum
-        converges, not a bound at finite k; :func:`compose` is exact.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, or the shapes do not fit.
+    ``epsilons`` and ``tvs`` (up to the largest, tanh(epsilon / 2)) are those of each mechanism, with delta 0;
+    they are broadcast against each other. It is a limit for the largest epsilon going to 0 while the sum
+    converges, not a bound at finite k; :func:`compose` is exact.
 
     Examples
     --------
@@ -262,12 +214,9 @@ def _with_leak(deltas: list[float], delta: float, k: int) -> list[float]:
 def difference_law(respond: float, epsilon: float, k: int) -> list[float]:
     """Probabilities of d = 0..k more right than wrong answers among k, each to a relative 1e-12.
 
-    ``respond`` is the probability that an answer is given and not erased: 0, or from 1e-290 to 1.
-    ``epsilon``, at least 0 and finite, is the log odds of a right answer among those given. Time and memory
-    grow as k.
+    ``respond`` is the probability that an answer is given and not erased: 0, or from 1e-290 to 1. ``epsilon``
+    is the log odds of a right answer among those given.
 
-    Notes
-    -----
     With p, q and a the probabilities of right, wrong and erased, the coefficients c_d of (p x + a + q / x)^k
     obey ``a d c_d = p (k - d + 1) c_{d-1} - q (k + d + 1) c_{d+1}`` (differentiate the power, compare
     coefficients). Solved for c_{d-1} and run down from c_k all terms are positive, so nothing cancels and the
@@ -313,9 +262,10 @@ def noisy_sgd(
 ) -> tuple[Pair, ...]:
     """Guarantee of noisy gradient descent: Gaussian steps on random batches (section VI-D).
 
-    Each step on its batch is mu-Gaussian DP, hence (epsilon, delta(epsilon))-DP for every epsilon with TV
-    ``2 Phi(mu / 2) - 1`` (equations 17 and 18). For each epsilon chosen, Proposition 1 samples and Theorem 2
-    composes; the regions of all of them hold at once.
+    Each step on its batch is mu-Gaussian DP, hence (epsilon, delta(epsilon))-DP for every epsilon with TV ``2
+    Phi(mu / 2) - 1`` (equations 17 and 18). For each epsilon chosen, Proposition 1 samples and Theorem 2
+    composes; the regions of all of them hold at once. It holds for every number of steps, and is looser than
+    the exact :class:`~dpsynth.accounting.profile.Profile`.
 
     Parameters
     ----------
@@ -324,8 +274,7 @@ def noisy_sgd(
     steps : int
         Number of steps, at least 1.
     sampling_prob : float
-        Share of the table in a batch, in [0, 1], as in
-        :func:`~dpsynth.research.papers.ghazi_issa.subsampled`.
+        Share of the table in a batch, in [0, 1], as in :func:`subsampled`.
     epsilons : iterable of float, optional
         Epsilons of one step on its batch, at least 0. By default 25, spread so that the deltas of all steps
         sum to 1e-12 ... 1.
@@ -334,17 +283,10 @@ def noisy_sgd(
     -------
     tuple of Pair
         Those pairs of all the regions that no other pair implies, in ascending epsilon; pass them to
-        :func:`~dpsynth.research.papers.trade_off.fnr` for the trade-off curve. The bound holds for
-        every number of steps, and is looser than the privacy-loss distribution.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, or there is no epsilon.
+        :func:`~dpsynth.research.papers.trade_off.fnr` for the trade-off curve.
 
     Examples
     --------
-    >>> from dpsynth.research.papers.trade_off import fnr
     >>> pairs = noisy_sgd(1 / 1.3, 3516, 256 / 60000)
     >>> round(fnr(pairs, 0.1), 2)
     0.75

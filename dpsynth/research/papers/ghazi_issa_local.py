@@ -1,16 +1,14 @@
-"""Channels of local privacy as matrices: their epsilon and total variation (TV), responses and erasure.
+"""Local differential privacy together with the total variation (TV) of the channel: what utility is left.
 
-Ghazi and Issa 2024, "Total variation meets differential privacy", section VII. Row x of a channel is the law
-of what is reported for the input x. It is epsilon-LDP if no two entries of a column differ by more than the
-factor ``e^epsilon``, and its TV is the largest distance between two rows (Definitions 6 and 7). Arguments out
-of range or NaN raise InputError by name.
+Ghazi and Issa 2024, "Total variation meets differential privacy", section VII: Definitions 6 and 7,
+Proposition 2 and Theorems 4 to 7. Row x of a channel K is the distribution of what is reported for the input
+x. It is epsilon-LDP if no two entries of a column differ by more than the factor ``e^epsilon``, and its TV is
+the largest distance between two rows. Under two distributions P and Q of the input the reports have the
+distributions PK and QK; how far apart these stay is the utility. An f-divergence is ``D_f(P || Q) = sum Q f(P
+/ Q)`` with f convex and f(1) = 0.
 
-Local differential privacy together with the total variation (TV) of the channel: what utility is left.
-
-Ghazi and Issa 2024, "Total variation meets differential privacy", section VII: Proposition 2 and Theorems 4
-to 7, for channels K as in :mod:`dpsynth.research.papers.ghazi_issa_local`. Under two laws P and Q of the
-input the reports have the laws PK and QK; how far apart these stay is the utility. An f-divergence is ``D_f(P
-|| Q) = sum Q f(P / Q)`` with f convex and f(1) = 0. Arguments out of range or NaN raise InputError by name.
+``epsilon`` is at least 0 and finite, ``tv`` from 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
+Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -28,13 +26,7 @@ from dpsynth.research.papers.ghazi_issa import erasure_probability
 
 
 def checked_channel(channel: ArrayLike) -> NDArray[np.float64]:
-    """Return a channel as an array of shape (inputs, outputs) after checking that its rows are laws.
-
-    Raises
-    ------
-    InputError
-        If it is no matrix, has an entry that is negative or not finite, or a row that does not sum to 1.
-    """
+    """Return a channel as an array (inputs, outputs) after checking that its rows are distributions."""
     rows = np.asarray(channel, dtype=float)
     if rows.ndim != 2 or rows.size == 0:
         raise InputError(f"channel must be a matrix of inputs by outputs, not of shape {rows.shape}")
@@ -65,15 +57,10 @@ def channel_tv(channel: ArrayLike) -> float:
 
 
 def randomised_response(k: int, epsilon: float) -> NDArray[np.float64]:
-    """Channel of k-ary randomised response (equation 35).
-
-    It reports the truth with odds ``e^epsilon`` to each other value.
-
-    ``k`` is at least 2, ``epsilon`` at least 0 and finite; the result has shape (k, k).
+    """Channel of k-ary randomised response (35): the truth with odds ``e^epsilon`` to each other value.
 
     Examples
     --------
-    >>> import math
     >>> randomised_response(3, math.log(2)).round(4).tolist()
     [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
     """
@@ -84,34 +71,19 @@ def randomised_response(k: int, epsilon: float) -> NDArray[np.float64]:
 def randomised_response_tv(k: int, epsilon: float) -> float:
     """TV of k-ary randomised response, ``(e^epsilon - 1) / (e^epsilon + k - 1)``; smaller for larger k.
 
-    With it, :func:`~dpsynth.research.papers.ghazi_issa_local.kl_contraction` is
-    ``(e^epsilon - 1)^2 / ((e^epsilon + k - 1) (e^epsilon + 1))`` (equation 36), while epsilon alone would
-    give its value at k = 2 for every k.
-
-    Raises
-    ------
-    InputError
-        If k is below 2, or epsilon is negative, infinite or NaN.
+    With it, :func:`kl_contraction` is ``(e^epsilon - 1)^2 / ((e^epsilon + k - 1) (e^epsilon + 1))`` (equation
+    36), while epsilon alone would give its value at k = 2 for every k.
     """
     k, epsilon = whole("k", k, 2), _finite(epsilon)
     return -math.expm1(-epsilon) / (1 + (k - 1) * math.exp(-epsilon))
 
 
 def erase(channel: ArrayLike, probability: float) -> NDArray[np.float64]:
-    """Channel that erases the report of another one with this probability (Theorem 7).
+    """Channel that erases the report of another one, last column, with this probability (Theorem 7).
 
     The epsilon stays, and the TV and every f-divergence between reports are multiplied by ``1 -
-    probability``. With :func:`~dpsynth.research.papers.ghazi_issa.erasure_probability` any
-    epsilon-LDP channel gets a TV of at most ``tv`` and keeps the share
-    :func:`~dpsynth.research.papers.ghazi_issa_local.utility_factor` of its utility.
-
-    Takes shape (inputs, outputs) and returns (inputs, outputs + 1), the last column of which is the erasure;
-    ``probability`` lies in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If it is no channel, or the probability is out of range or NaN.
+    probability``. With :func:`~dpsynth.research.papers.ghazi_issa.erasure_probability` any epsilon-LDP
+    channel gets a TV of at most ``tv`` and keeps the share :func:`utility_factor` of its utility.
     """
     rows = checked_channel(channel)
     probability = in_range("probability", probability, 0.0, 1.0)
@@ -134,30 +106,12 @@ DIVERGENCES = {
 def binary_mechanism_with_erasure(
     p: ArrayLike, q: ArrayLike, epsilon: float, tv: float
 ) -> NDArray[np.float64]:
-    """Channel of Proposition 2, which tells two laws apart best among the epsilon-LDP ones of this TV.
+    """Channel of Proposition 2, which tells two distributions apart best among those of this TV.
 
     It reports whether the input is likelier under ``p`` or ``q``, by randomised response, and erases the
-    report with :func:`~dpsynth.research.papers.ghazi_issa.erasure_probability`.
-
-    Parameters
-    ----------
-    p, q : array_like, shape (n,)
-        Two laws of the input; each sums to 1.
-    epsilon : float
-        At least 0 and finite.
-    tv : float
-        From 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
-
-    Returns
-    -------
-    ndarray, shape (n, 3)
-        Columns: reported ``p``, erased, reported ``q``. The two laws of the report have the total variation
-        ``tv * TV(p, q)``, which no channel with these parameters exceeds.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, or ``p`` or ``q`` is no law.
+    report with :func:`~dpsynth.research.papers.ghazi_issa.erasure_probability`. Columns: reported ``p``,
+    erased, reported ``q``. The two distributions of the report have the total variation ``tv * TV(p, q)``,
+    which no channel with these parameters exceeds.
 
     Examples
     --------
@@ -178,25 +132,9 @@ def binary_mechanism_with_erasure(
 def largest_f_divergence(f: str | Callable[[float], float], epsilon: float, tv: float) -> float:
     """Largest f-divergence between two reports of an epsilon-LDP channel of this TV (Theorem 4).
 
-    Parameters
-    ----------
-    f : {"kl", "chi2", "tv", "hellinger2"} or callable
-        One of :data:`DIVERGENCES`, or a convex function with f(1) = 0 (only the value at 1 is checked).
-    epsilon : float
-        At least 0 and finite; up to 700 for a callable.
-    tv : float
-        From 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
-
-    Returns
-    -------
-    float
-        ``tv / (e^epsilon - 1) (f(e^epsilon) + e^epsilon f(e^-epsilon))``, which the worst mechanism reaches;
-        infinite for chi2 where it exceeds the largest double.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, the name is unknown, or f(1) is not 0.
+    ``f`` is one of :data:`DIVERGENCES`, or a convex function with f(1) = 0 (only the value at 1 is checked),
+    and ``epsilon`` then up to 700. It is ``tv / (e^epsilon - 1) (f(e^epsilon) + e^epsilon f(e^-epsilon))``,
+    which the worst mechanism reaches; infinite for chi2 where it exceeds the largest double.
 
     Examples
     --------
@@ -227,37 +165,22 @@ def largest_f_divergence(f: str | Callable[[float], float], epsilon: float, tv: 
 
 
 def kl_contraction(epsilon: float, tv: float) -> float:
-    """Largest KL contraction coefficient of an epsilon-LDP channel of this TV (Theorem 5).
+    """Largest KL contraction coefficient, ``tv (e^epsilon - 1) / (e^epsilon + 1)`` (Theorem 5).
 
     ``KL(PK || QK)`` of the reports is at most this times ``KL(P || Q)`` of the inputs.
-
-    It is ``tv (e^epsilon - 1) / (e^epsilon + 1)``; the square of the largest tv where tv is that. ``epsilon``
-    and ``tv`` are as in :func:`largest_f_divergence`.
     """
     return _tv(epsilon, tv) * math.tanh(epsilon / 2)  # equation (33)
 
 
 def kl_bound(epsilon: float, tv: float, input_tv: float) -> float:
-    """Bound of the KL divergence between the reports under two laws of the input (in place of Theorem 6).
+    """Bound of the KL divergence between the reports of two distributions (in place of Theorem 6).
 
-    Parameters
-    ----------
-    epsilon, tv : float
-        As in :func:`largest_f_divergence`.
-    input_tv : float
-        Total variation between the two laws of the input, in [0, 1].
+    It is ``tv min(epsilon t, (e^epsilon - 1) t^2)`` nats with t the total variation between the two inputs;
+    finite even where the divergence of the inputs is not.
 
-    Returns
-    -------
-    float
-        ``tv min(epsilon t, (e^epsilon - 1) t^2)`` with t the input's total variation; in nats, finite even
-        where the divergence of the inputs is not.
-
-    Notes
-    -----
-    Equation (40) is lost in the text this was written from; what stands here was proved anew. Write
-    P - Q = t (U - V) with laws U and V, and A, B for the reports under U and V. Rows, and so their mixtures,
-    differ by at most the factor e^epsilon, and TV(A, B) <= tv.
+    Notes ----- Equation (40) is lost in the text this was written from; what stands here was proved anew.
+    Write P - Q = t (U - V) with distributions U and V, and A, B for the reports under U and V. Rows, and so
+    their mixtures, differ by at most the factor e^epsilon, and TV(A, B) <= tv.
 
     *Linear.* P and Q are t U + (1 - t) W and t V + (1 - t) W with one W. KL is jointly convex, so
     KL(PK || QK) <= t KL(A || B) <= t tv epsilon (Theorem 4).
@@ -274,13 +197,11 @@ def kl_bound(epsilon: float, tv: float, input_tv: float) -> float:
 
 
 def chi2_bound(epsilon: float, tv: float, input_tv: float) -> float:
-    """Bound of the chi-squared divergence between the reports under two laws of the input.
+    """Bound ``tv min((e^epsilon - e^-epsilon) t, 2 (e^epsilon - 1) t^2)`` of chi-squared divergence.
 
-    The parameters and the proof are those of :func:`kl_bound`, without the integral. A square bound with the
-    constant of the linear one, ``(e^epsilon - e^-epsilon) tv t^2``, would be false for every epsilon: the
-    example in :func:`kl_bound` exceeds it.
-
-    It is ``tv min((e^epsilon - e^-epsilon) t, 2 (e^epsilon - 1) t^2)``.
+    The proof is that of :func:`kl_bound`, without the integral. A square bound with the constant of the
+    linear one, ``(e^epsilon - e^-epsilon) tv t^2``, would be false for every epsilon: the example there
+    exceeds it.
     """
     linear = largest_f_divergence("chi2", epsilon, tv)
     t = in_range("input_tv", input_tv, 0.0, 1.0)
@@ -288,10 +209,9 @@ def chi2_bound(epsilon: float, tv: float, input_tv: float) -> float:
 
 
 def utility_factor(epsilon: float, tv: float) -> float:
-    """Share of the best f-divergence under epsilon-LDP that is kept when the TV must be at most ``tv``.
+    """Share ``tv / largest_tv(epsilon)`` of the best f-divergence that is kept when the TV is ``tv``.
 
-    It is ``tv / largest_tv(epsilon)``, a lower bound for every f (equation 42); 1 at epsilon 0, where nothing
-    can be lost. ``epsilon`` and ``tv`` are as in :func:`largest_f_divergence`.
+    A lower bound for every f (equation 42); 1 at epsilon 0, where nothing can be lost.
     """
     tv = _tv(epsilon, tv)
     largest = largest_tv(epsilon)

@@ -1,25 +1,25 @@
-"""How well releases of one total variation (TV) can compose: a best case, and no guarantee.
+"""Jia, Tan, Liu, Li, Liu, Lv and Dong 2023, "Total variation distance privacy": Theorem 18 and the figures.
 
-Jia, Tan, Liu, Li, Liu, Lv and Dong 2023, "Total variation distance privacy: Accurately measuring inference
-attacks and improving utility", section 6.1.
-
-Figures 1 to 3 and 5 to 10 of Jia et al. 2023, "Total variation distance privacy".
-
-Figure 4 is a training experiment and not drawn here. FPR and FNR are the error rates of an attack that tests
-whether a record was there; a curve of FNR over FPR is a mechanism's trade-off curve.
+The paper's full title goes on: "Accurately measuring inference attacks and improving utility". What runs need
+stands in :mod:`dpsynth.accounting`: `tv_bounds` has mechanisms, composition and bounds from KL (Theorems 6 to
+13, Definition 5, section 5.1), `membership_bounds` what an attack can reach (Theorems 3, 4 and 14 to 17,
+Proposition 1, section 4.2). Here are section 6.1, how well releases of one total variation (TV) can compose,
+and figures 1 to 3 and 5 to 10. Figure 4 is a training experiment. FPR and FNR are the error rates of an
+attack that tests whether a record was there; a curve of FNR over FPR is a mechanism's trade-off curve.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting import membership_bounds
+from dpsynth.accounting import membership_bounds as bounds
+from dpsynth.accounting.conversions import largest_tv
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
@@ -27,8 +27,8 @@ from dpsynth.accounting.tv_bounds import gaussian_tv, sampled_gaussian_tv
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.report.drawing.style import Drawing, legend_below, line, panels
-from dpsynth.research.papers.ghazi_issa import regions
-from dpsynth.research.papers.trade_off import composed_laplace_fnr, gaussian_fnr, laplace_fnr
+from dpsynth.research.papers.ghazi_issa import compose
+from dpsynth.research.papers.trade_off import Pair, composed_laplace_fnr, fnr, gaussian_fnr, laplace_fnr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,72 +36,6 @@ if TYPE_CHECKING:
 
 
 _LARGEST_COUNT = 100_000
-
-
-@dataclass(frozen=True, eq=False)
-class OptimalComposition:
-    """Composed privacy of the mechanism of one TV that composes best.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of each release, at delta 0.
-    epsilons, log_deltas : numpy.ndarray
-        The composition's corners, from the largest epsilon down: it is (epsilons[i], e^log_deltas[i])-DP and
-        no better. Shape (count // 2 + 1,).
-    tv : float
-        Of the composition.
-    """
-
-    epsilon: float
-    epsilons: NDArray[np.float64] = field(repr=False)
-    log_deltas: NDArray[np.float64] = field(repr=False)
-    tv: float
-
-    @property
-    def deltas(self) -> NDArray[np.float64]:
-        """The deltas themselves, 0 where they underflow."""
-        return np.exp(self.log_deltas)
-
-
-def optimal_composition(tv: float, count: int) -> OptimalComposition:
-    """Composition of ``count`` releases that are each as good as a release of this TV can be (Theorem 18).
-
-    It is the best case among all mechanisms of TV ``tv``, reached by randomised response, and **never a
-    guarantee for a given mechanism**: with tv 0.1 and count 10 it is 0.243, while a mechanism that reveals
-    the record with probability 0.1 has 0.651 (:func:`~dpsynth.accounting.tv_bounds.naive_composition`).
-
-    Parameters
-    ----------
-    tv : float
-        TV of each release, in [0, 1): at 1 every epsilon is infinite.
-    count : int
-        Number of releases, from 1 to 100,000.
-    """
-    from scipy.special import gammaln
-
-    tv = in_range("tv", tv, 0.0, 1.0, high_open=True)
-    count = whole("count", count)
-    if count > _LARGEST_COUNT:
-        raise InputError(f"count must be at most {_LARGEST_COUNT}, not {count}")
-    epsilon = math.log1p(tv) - math.log1p(-tv)  # the paper's proof leaves out the logarithm
-    flips = np.arange(count // 2 + 1)
-    epsilons = (count - 2 * flips) * epsilon
-    if tv == 0.0:
-        return OptimalComposition(0.0, epsilons, np.full(len(flips), -np.inf), 0.0)
-    # Probability of l lies with the record: choose(count, l) e^((count - l) epsilon) / (1 + e^epsilon)^count,
-    # where (6) prints (1 + epsilon)^count. Without the record it is e^-((count - 2 l) epsilon) times that.
-    log_choose = gammaln(count + 1) - gammaln(flips + 1) - gammaln(count - flips + 1)
-    log_truth, log_lie = math.log1p(tv) - math.log(2), math.log1p(-tv) - math.log(2)
-    log_present = log_choose + (count - flips) * log_truth + flips * log_lie
-    # (6): delta_i = sum_{l<i} present_l (1 - r^(i-l)) with r = e^(-2 epsilon), that is
-    # delta_{i+1} = r delta_i + (1 - r) sum_{l<=i} present_l, a sum of positive terms taken in logarithms.
-    log_r, log_rest = -2 * epsilon, math.log(-math.expm1(-2 * epsilon))
-    steps = np.logaddexp.accumulate(log_present[:-1]) + log_rest - flips[1:] * log_r
-    log_deltas = np.concatenate([[-np.inf], np.logaddexp.accumulate(steps) + flips[1:] * log_r])
-    # TV(B(count, (1 + tv) / 2), B(count, (1 - tv) / 2)): all outcomes with a positive loss
-    composed = math.fsum(np.exp(log_present) * -np.expm1(-epsilons))
-    return OptimalComposition(epsilon, epsilons, np.minimum(log_deltas, 0.0), min(1.0, composed))
 
 
 Curve = NDArray[np.float64]
@@ -121,6 +55,27 @@ COMPOSED_TV = 0.1
 COUNTS = (1, 10, 50, 100)
 
 
+def optimal_composition(tv: float, count: int) -> tuple[Pair, ...]:
+    """Composition of ``count`` releases that are each as good as a release of this TV can be (Theorem 18).
+
+    It is the best case among all mechanisms of TV ``tv`` (in [0, 1)), reached by randomised response of
+    ``epsilon = ln((1 + tv) / (1 - tv))``, where the paper's proof leaves out the logarithm, and (6) prints
+    ``(1 + epsilon)^count`` for ``(1 + e^epsilon)^count``. It is **never a guarantee for a given mechanism**:
+    with tv 0.1 and count 10 its TV is 0.243, while a mechanism that reveals the record with probability 0.1
+    has 0.651 (:func:`~dpsynth.accounting.tv_bounds.naive_composition`).
+
+    Returns
+    -------
+    tuple of Pair
+        As of :func:`~dpsynth.research.papers.ghazi_issa.compose`: the first delta is the total variation.
+    """
+    tv = in_range("tv", tv, 0.0, 1.0, high_open=True)
+    if whole("count", count) > _LARGEST_COUNT:
+        raise InputError(f"count must be at most {_LARGEST_COUNT}, not {count}")
+    epsilon = math.log1p(tv) - math.log1p(-tv)
+    return compose(epsilon, 0.0, largest_tv(epsilon), count)
+
+
 def laplace_log_ratio(output: Curve, scale: float = 1.0) -> Curve:
     """Log ratio of the densities of Laplace noise around 0 and around 1."""
     return (np.abs(output - 1) - np.abs(output)) / scale
@@ -137,26 +92,23 @@ def accuracy_bounds(noise: Iterable[float], batch: int, steps: int) -> tuple[Cur
     """Attack accuracy of a run on 60,000 records, from epsilon at delta 1e-5 and from the exact TV."""
     events = [training_event(z, batch / RECORDS, steps) for z in noise]
     profiles = [Profile([event], coarseness=COARSENESS) for event in events]
-    from_epsilon = [membership_bounds.dp_accuracy(profile.epsilon(DELTA), DELTA) for profile in profiles]
-    return np.array(from_epsilon), np.array(
-        [membership_bounds.tv_accuracy(profile.tv()) for profile in profiles]
-    )
+    from_epsilon = [bounds.dp_accuracy(profile.epsilon(DELTA), DELTA) for profile in profiles]
+    return np.array(from_epsilon), np.array([bounds.tv_accuracy(profile.tv()) for profile in profiles])
 
 
 def kl_accuracy(noise: Curve, batch: int, steps: int) -> Curve:
     """Jia's accuracy bound of a run on 60,000 records, from the larger KL divergence (section 5.1)."""
     tvs = [sampled_gaussian_tv(z, batch / RECORDS, steps, direction="largest") for z in noise.tolist()]
-    return np.array([membership_bounds.tv_accuracy(tv) for tv in tvs])
+    return np.array([bounds.tv_accuracy(tv) for tv in tvs])
 
 
 def composed_fnr(fpr: Curve, tv: float, count: int) -> dict[str, Curve]:
     """Trade-off curves of ``count`` releases of one TV each: Laplace, Gaussian and the optimal mechanism."""
     epsilon, mu = at_equal_tv(tv)
-    best = optimal_composition(tv, count)
     return {
         "Laplace": composed_laplace_fnr(fpr, epsilon, count),
         "Gaussian": gaussian_fnr(fpr, mu * math.sqrt(count)),
-        "optimal": np.asarray(regions.fnr(list(zip(best.epsilons, best.deltas, strict=True)), fpr)),
+        "optimal": np.asarray(fnr(optimal_composition(tv, count), fpr)),
     }
 
 
@@ -190,18 +142,14 @@ def _densities() -> Figure:
 def _testing() -> Figure:
     figure, (axis,) = panels(width=4.6, height=3.6)
     fpr, epsilon, tv = rates(), GaussianLoss(1.0).epsilon(DELTA), gaussian_tv(1.0)
-    interval = membership_bounds.tv_sharper_interval(epsilon, DELTA, tv)
+    interval = bounds.tv_sharper_interval(epsilon, DELTA, tv)
     if interval is not None:
         low, high = interval
         axis.axvspan(low, high, color="0.88", label=f"TV sharper: {low:.3f} to {high:.3f}")
     axis.plot(fpr, gaussian_fnr(fpr, 1.0), label="Gaussian noise, exact", **line(6))
-    axis.plot(
-        fpr,
-        membership_bounds.dp_fnr(fpr, epsilon, DELTA),
-        label=f"from ε = {epsilon:.2f}, δ = 1e-5",
-        **line(1),
-    )
-    axis.plot(fpr, membership_bounds.tv_fnr(fpr, tv), label=f"from TV = {tv:.3f}", **line(0))
+    by_epsilon = bounds.dp_fnr(fpr, epsilon, DELTA)
+    axis.plot(fpr, by_epsilon, label=f"from ε = {epsilon:.2f}, δ = 1e-5", **line(1))
+    axis.plot(fpr, bounds.tv_fnr(fpr, tv), label=f"from TV = {tv:.3f}", **line(0))
     _name(axis, "false positive rate", "false negative rate")
     legend_below(figure, axis, columns=2)
     return figure
@@ -240,41 +188,18 @@ def _per_sigma(
     return figure
 
 
-def _advantage() -> Figure:
-    return _per_sigma(
-        "advantage, TPR − FPR",
-        membership_bounds.dp_advantage,
-        membership_bounds.tv_advantage,
-        lambda fpr, tpr: tpr - fpr,
-    )
-
-
-def _roc() -> Figure:
-    return _per_sigma(
-        "true positive rate", membership_bounds.dp_tpr, membership_bounds.tv_tpr, lambda fpr, tpr: tpr
-    )
-
-
 def _ppv() -> Figure:
     figure, axes = panels(2, 2)
     fpr, sigma = rates(), 2.0
     epsilon, tv = GaussianLoss(1 / sigma).epsilon(DELTA), gaussian_tv(sigma)
     for axis, prior in zip(axes, PRIORS, strict=True):
-        axis.plot(
-            fpr,
-            membership_bounds.dp_ppv(fpr, epsilon, DELTA, prior),
-            label="bound from ε at δ = 1e-5",
-            **line(1),
-        )
-        axis.plot(fpr, membership_bounds.tv_ppv(fpr, tv, prior), label="bound from TV", **line(0))
-        exact = membership_bounds.ppv(fpr, 1 - gaussian_fnr(fpr, 1 / sigma), prior)
+        by_epsilon, by_tv = bounds.dp_ppv(fpr, epsilon, DELTA, prior), bounds.tv_ppv(fpr, tv, prior)
+        axis.plot(fpr, by_epsilon, label="bound from ε at δ = 1e-5", **line(1))
+        axis.plot(fpr, by_tv, label="bound from TV", **line(0))
+        exact = bounds.ppv(fpr, 1 - gaussian_fnr(fpr, 1 / sigma), prior)
         axis.plot(fpr, exact, label="best attack, exact", **line(6))
-        _name(
-            axis,
-            "false positive rate",
-            "positive predictive value",
-            f"{prior:.0%} of the targets are members",
-        )
+        title = f"{prior:.0%} of the targets are members"
+        _name(axis, "false positive rate", "positive predictive value", title)
         axis.set_ylim(0, 1.03)
     legend_below(figure, axes[0])
     return figure
@@ -299,9 +224,9 @@ def _equal_tv() -> Figure:
     for column, tv in enumerate(EQUAL_TVS):
         epsilon, mu = at_equal_tv(tv)
         curves = (("Laplace", laplace_fnr(fpr, epsilon)), ("Gaussian", gaussian_fnr(fpr, mu)))
-        for number, (name, fnr) in enumerate(curves):
-            axes[column].plot(fpr, fnr, label=name, **line(number))
-            axes[4 + column].plot(fpr, 1 - fpr - fnr, **line(number))
+        for number, (name, curve) in enumerate(curves):
+            axes[column].plot(fpr, curve, label=name, **line(number))
+            axes[4 + column].plot(fpr, 1 - fpr - curve, **line(number))
         _name(axes[column], "false positive rate", "false negative rate", f"TV = {tv:g}")
         _name(axes[4 + column], "false positive rate", "advantage, 1 − FPR − FNR")
     legend_below(figure, axes[0])
@@ -312,13 +237,11 @@ def _composition() -> Figure:
     figure, axes = panels(2, 2)
     fpr = rates()
     for axis, count in zip(axes, COUNTS, strict=True):
-        for number, (name, curve) in zip(
-            (0, 1, 6), composed_fnr(fpr, COMPOSED_TV, count).items(), strict=True
-        ):
+        curves = composed_fnr(fpr, COMPOSED_TV, count)
+        for number, (name, curve) in zip((0, 1, 6), curves.items(), strict=True):
             axis.plot(fpr, curve, label=name, **line(number))
-        _name(
-            axis, "false positive rate", "false negative rate", f"{count} release{'s' if count > 1 else ''}"
-        )
+        title = f"{count} release{'s' if count > 1 else ''}"
+        _name(axis, "false positive rate", "false negative rate", title)
     legend_below(figure, axes[0])
     return figure
 
@@ -353,12 +276,18 @@ DRAWINGS: tuple[Drawing, ...] = (
     Drawing(
         "jia-05-advantage",
         f"Membership advantage over FPR for a Gaussian release with sensitivity 1, and its bounds. {_OURS}",
-        _advantage,
+        partial(
+            _per_sigma,
+            "advantage, TPR − FPR",
+            bounds.dp_advantage,
+            bounds.tv_advantage,
+            lambda fpr, tpr: tpr - fpr,
+        ),
     ),
     Drawing(
         "jia-06-roc",
         f"ROC curve of attacks on a Gaussian release with sensitivity 1, and its bounds. {_OURS}",
-        _roc,
+        partial(_per_sigma, "true positive rate", bounds.dp_tpr, bounds.tv_tpr, lambda fpr, tpr: tpr),
     ),
     Drawing(
         "jia-07-ppv",

@@ -1,31 +1,19 @@
-"""Halves of a parent set, what a mechanism does on each, and how far its outputs give a record away.
-
-The computations behind Definition 2 and Proposition 9 of Lowy and others 2024 (see
-:mod:`dpsynth.research.papers.lowy`): all halves where they can be enumerated, else random ones
-with error bars. All of it is in logarithms, so that the probability of an output may be as small as it likes.
-
-Practical membership privacy: how well an attacker who knows only the parent set can tell members apart.
+"""Practical membership privacy: how well an attacker who knows only the parent set can tell members apart.
 
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
-inference attacks?", Definition 2, Lemmas 3, 6 and 14, Proposition 5. A parent set X has 2n records and the
-data D are a uniformly random half of it. A mechanism A is (epsilon, delta)-PMP with respect to X if for every
-record x of X and every event S ``P(A(D) in S | x in D) <= e^epsilon P(A(D) in S | x not in D) + delta``, and
-the same with the two sides exchanged. Under replace-one adjacency epsilon-DP implies epsilon-PMP; with n = 1
-they are the same.
+inference attacks?", Definitions 2 and 7, Lemmas 3, 6 and 14, Propositions 5 and 9. A parent set X has 2n
+records and the data D are a uniformly random half of it. A mechanism A is (epsilon, delta)-PMP with respect
+to X if for every record x of X and every event S ``P(A(D) in S | x in D) <= e^epsilon P(A(D) in S | x not in
+D) + delta``, and the same with the two sides exchanged. Under replace-one adjacency epsilon-DP implies
+epsilon-PMP; with n = 1 they are the same.
 
-PMP does not compose, and a number computed from a private parent set is a function of that set for which no
+PMP does not compose. A number computed from a private parent set is a function of that set for which no
 budget was spent: it is for internal use and does not enter the ledger.
 
-This module has the definition for any mechanism with finitely many outputs. The two mechanisms of the paper
-are in :mod:`dpsynth.research.papers.lowy` and :mod:`dpsynth.research.papers.lowy_gaussian`.
-Arguments out of range or NaN raise InputError by name.
-
-Practical membership privacy of the exponential mechanism.
-
-Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
-inference attacks?", Definition 7 and Proposition 9: with data D the mechanism draws output w with probability
-``p_D(w)`` proportional to ``exp(-epsilon loss(D, w) / (2 sensitivity))``, and epsilon_PMP compares the sum of
-``p_D(w)`` over the halves with a record with the sum over those without.
+Here are the definition for any mechanism with finitely many outputs (:func:`mechanism_pmp`) and the
+exponential mechanism; the Gaussian mechanism on a mean is in :mod:`dpsynth.research.papers.lowy_gaussian`.
+All halves are enumerated where they can be, else random ones give an estimate with an error bar. Everything
+is in logarithms.
 """
 
 from __future__ import annotations
@@ -67,13 +55,7 @@ class Halves:
 
 
 def halves_of(parent: Any, halves: int | None = None, rng: np.random.Generator | None = None) -> Halves:
-    """Return all halves of a parent set, or ``halves`` random ones.
-
-    Raises
-    ------
-    InputError
-        If the parent set cannot be halved, or has more halves than can be enumerated and ``halves`` is None.
-    """
+    """Return all halves of a parent set, or ``halves`` random ones."""
     if np.ndim(parent) not in (1, 2):
         raise InputError("parent must be a table or an array with one record a row")
     records = len(parent)
@@ -161,18 +143,8 @@ def sampled_gap(halves: int, logs: HalfTable, swapped: HalfTable) -> float:
 def record_log_ratios(mask: np.ndarray, logs: HalfTable, *, sampled: bool) -> tuple[np.ndarray, np.ndarray]:
     """Compare, for every record and output, the halves with the record and those without.
 
-    Parameters
-    ----------
-    mask : ndarray of bool, shape (halves, 2n)
-    logs : callable
-        Log probabilities of the outputs on these halves, shape (halves, m).
-    sampled : bool
-        Whether the halves are random ones, so that the ratios have standard errors.
-
-    Returns
-    -------
-    ratios, errors : ndarray, shape (2n, m)
-        ``log P(w | x in D) - log P(w | x not in D)`` and its standard error by the delta method.
+    ``logs`` has log probabilities of the outputs on the halves of ``mask``. Returns ``log P(w | x in D) -
+    log P(w | x not in D)``, shape (2n, m), and its standard error by the delta method, 0 unless ``sampled``.
     """
     outputs = logs(slice(0, 1)).shape[1]
     sums = np.full((2, mask.shape[1], outputs), -np.inf)
@@ -258,14 +230,10 @@ class PracticalMembershipPrivacy:
 
 
 def attack_accuracy(epsilon: float, delta: float = 0.0) -> float:
-    """Largest accuracy of any membership attack on an (epsilon, delta)-PMP mechanism.
+    """Largest accuracy of any membership attack on an (epsilon, delta)-PMP mechanism, in [1/2, 1] (Lemma 6).
 
-    ``epsilon`` is at least 0 and may be infinite, ``delta`` is in [0, 1], the result in [1/2, 1].
-
-    Notes
-    -----
-    Lowy and others 2024, Lemma 6: ``(e^epsilon + delta) / (1 + e^epsilon)``. Half the parent set are members,
-    so guessing alone is right with probability 1/2.
+    It is ``(e^epsilon + delta) / (1 + e^epsilon)``: half the parent set are members, so guessing alone is
+    right with probability 1/2.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0)
@@ -280,7 +248,10 @@ def mechanism_pmp(
     halves: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> PracticalMembershipPrivacy:
-    """Practical membership privacy of a mechanism with finitely many outputs.
+    """Practical membership privacy of a mechanism with finitely many outputs (Definition 2 with delta 0).
+
+    For discrete outputs it is enough to look at single outputs (Lemma 3). An output that only halves with a
+    record can have makes its epsilon infinite.
 
     Parameters
     ----------
@@ -299,11 +270,6 @@ def mechanism_pmp(
     InputError
         If the parent set has an odd number of rows or too many halves to enumerate, or ``probabilities``
         returns no distribution.
-
-    Notes
-    -----
-    Lowy and others 2024, Definition 2 with delta = 0. For discrete outputs it is enough to look at single
-    outputs (Lemma 3). An output that only halves with a record can have makes its epsilon infinite.
 
     Examples
     --------
@@ -334,11 +300,6 @@ def mechanism_pmp(
 def summarised(design: Halves, logs: HalfTable, epsilon_parent: float) -> PracticalMembershipPrivacy:
     """Compare each record's halves with the others.
 
-    ``logs`` has the log probabilities of the outputs on the halves of ``design``; ``epsilon_parent`` is as in
-    the result.
-
-    Notes
-    -----
     The largest of many noisy ratios is on average too large, and the pair of record and output that should
     have been the largest need not be the one that was. So the error bar is the largest standard error among
     all pairs that come within three of their own standard errors of the maximum. It says nothing where a few
@@ -361,12 +322,6 @@ class MeanLoss:
 
     ``record_loss`` takes k records and m outputs and returns the loss of each record at each output, shape
     (k, m).
-
-    Examples
-    --------
-    >>> distance = MeanLoss(lambda records, outputs: np.abs(records[:, None] - outputs))
-    >>> distance(np.array([0.0, 1.0]), np.array([0.0, 0.5, 2.0])).tolist()
-    [0.5, 0.5, 1.5]
     """
 
     record_loss: Callable[[Any, Any], ArrayLike]
@@ -386,7 +341,11 @@ def exponential_pmp(
     halves: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> PracticalMembershipPrivacy:
-    """Practical membership privacy of the exponential mechanism on a parent set.
+    """Practical membership privacy of the exponential mechanism on a parent set (Proposition 9).
+
+    With data D the mechanism draws output w with a probability ``p_D(w)`` proportional to ``exp(-epsilon
+    loss(D, w) / (2 sensitivity))`` (Definition 7). epsilon_PMP compares the sum of ``p_D(w)`` over the halves
+    with a record with the sum over those without.
 
     Parameters
     ----------
@@ -411,17 +370,14 @@ def exponential_pmp(
     Returns
     -------
     PracticalMembershipPrivacy
-        Exact if all halves were enumerated, else an estimate with an error bar.
+        Exact if all halves were enumerated, else an estimate; ``epsilon_pmp <= epsilon_parent <= epsilon`` if
+        exact.
 
     Raises
     ------
     InputError
         If an argument is out of range, there are too many halves to enumerate, the loss has the wrong shape
         or is not finite, or it moves more than ``sensitivity`` so that the mechanism is not epsilon-DP.
-
-    Notes
-    -----
-    Lowy and others 2024, Proposition 9. ``epsilon_pmp <= epsilon_parent <= epsilon`` if exact.
 
     Examples
     --------
@@ -433,103 +389,59 @@ def exponential_pmp(
     >>> round(result.epsilon_pmp, 6), round(result.epsilon_parent, 4), round(result.attack_accuracy, 4)
     (1.870415, 2.8396, 0.8665)
     """
+    from scipy.special import log_softmax
+
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    losses = _HalfLosses(parent, loss, outputs, halves_of(parent, halves, rng), sensitivity)
-    scale = losses.scale(epsilon)
-    logs = losses.log_probabilities(scale)
-    gap = losses.gap(scale, logs)
+    design = halves_of(parent, halves, rng)
+    sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
+    scale = epsilon / sensitivity / 2
+    per_record = None
+    if isinstance(loss, MeanLoss):
+        per_record = _finite(loss.record_loss(parent, outputs), 2)
+        if len(per_record) != len(parent):
+            raise InputError(f"record_loss must return one row for each record, not {len(per_record)} rows")
+
+    def losses_of(mask: np.ndarray) -> HalfTable:
+        if per_record is None:
+            return tabulated(parent, mask, lambda records: _finite(loss(records, outputs), 1))
+        return lambda block: mask[block].astype(float) @ per_record / (len(per_record) // 2)
+
+    def log_probabilities(losses: HalfTable) -> HalfTable:  # Definition 7
+        return lambda block: log_softmax(-scale * losses(block), axis=1)
+
+    losses = losses_of(design.mask)
+    largest = float(np.abs(losses(slice(None)) if per_record is None else per_record).max())
+    if not math.isfinite(2 * scale * largest):
+        raise InputError(f"epsilon * loss / sensitivity overflows at epsilon {epsilon:g}")
+    logs = log_probabilities(losses)
+    if design.swapped is not None:
+        gap = sampled_gap(len(design.mask), logs, log_probabilities(losses_of(design.swapped)))
+    elif per_record is None:
+        gap = adjacent_gap(design.mask, logs(slice(None)))
+    else:
+        gap = _mean_gap(design.mask, losses, scale, per_record)
     if gap > epsilon * (1 + 1e-9) + 1e-9:
         raise InputError(
             f"sensitivity is {sensitivity:g}, but this loss changes by more when one record of the parent "
             f"set is replaced: epsilon is then at least {gap:g}, not {epsilon:g}"
         )
-    return summarised(losses.design, logs, gap)
+    return summarised(design, logs, gap)
 
 
-class _HalfLosses:
-    """The losses of halves of a parent set, computed once where that is what takes the time."""
+def _mean_gap(mask: np.ndarray, losses: HalfTable, scale: float, per_record: np.ndarray) -> float:
+    # Swapping x for x' adds (loss(x', w) - loss(x, w)) / n to the mean loss of every half with x but not
+    # x', so only the normalising constants differ from half to half: one number instead of m.
+    from scipy.special import logsumexp
 
-    def __init__(
-        self,
-        parent: Any,
-        loss: Callable[[Any, Any], ArrayLike],
-        outputs: Any,
-        design: Halves,
-        sensitivity: float,
-    ) -> None:
-        self.design = design
-        self.sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
-        self._swapped: HalfTable | None = None
-        self._per_record: np.ndarray | None = None
-        if isinstance(loss, MeanLoss):
-            rows = _finite(loss.record_loss(parent, outputs), 2)
-            if len(rows) != len(parent):
-                raise InputError(f"record_loss must return one row for each record, not {len(rows)} rows")
-            self._per_record = rows
-            self._largest = float(np.abs(rows).max())
-            self._losses = _mean_of_halves(rows, design.mask)
-            if design.swapped is not None:
-                self._swapped = _mean_of_halves(rows, design.swapped)
-        else:
-            self._losses = tabulated(parent, design.mask, lambda records: _finite(loss(records, outputs), 1))
-            self._largest = float(np.abs(self._losses(slice(None))).max())
-            if design.swapped is not None:
-                self._swapped = tabulated(
-                    parent, design.swapped, lambda records: _finite(loss(records, outputs), 1)
-                )
-
-    def scale(self, epsilon: float) -> float:
-        """What the loss is multiplied with."""
-        scale = epsilon / self.sensitivity / 2
-        if not math.isfinite(2 * scale * self._largest):
-            raise InputError(f"epsilon * loss / sensitivity overflows at epsilon {epsilon:g}")
-        return scale
-
-    def log_probabilities(self, scale: float) -> HalfTable:
-        """Log probabilities of the outputs on each half (Definition 7)."""
-        return lambda block: _log_softmax(-scale * self._losses(block))
-
-    def gap(self, scale: float, logs: HalfTable) -> float:
-        """Epsilon of DP restricted to the parent set, or a lower estimate of it from random halves."""
-        if self._swapped is not None:
-            swapped = self._swapped
-            return sampled_gap(
-                len(self.design.mask), logs, lambda block: _log_softmax(-scale * swapped(block))
-            )
-        if self._per_record is None:
-            return adjacent_gap(self.design.mask, logs(slice(None)))
-        return self._mean_gap(scale, self._per_record)
-
-    def _mean_gap(self, scale: float, per_record: np.ndarray) -> float:
-        # Swapping x for x' adds (loss(x', w) - loss(x, w)) / n to the mean loss of every half with x but not
-        # x', so only the normalising constants differ from half to half: one number instead of m.
-        from scipy.special import logsumexp
-
-        mask = self.design.mask
-        constants = np.concatenate(
-            [
-                logsumexp(-scale * self._losses(block), axis=1)
-                for block in blocks(len(mask), per_record.shape[1])
-            ]
-        )
-        per_swap = scale * per_record / (len(per_record) // 2)
-        largest = 0.0
-        for i, j, left, right in adjacent_pairs(mask):
-            shift = per_swap[j] - per_swap[i]
-            change = constants[right] - constants[left]
-            largest = max(largest, shift.max() + change.max(), -(shift.min() + change.min()))
-        return float(largest)
-
-
-def _mean_of_halves(per_record: np.ndarray, mask: np.ndarray) -> HalfTable:
-    size = len(per_record) // 2
-    return lambda block: mask[block].astype(float) @ per_record / size
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    from scipy.special import log_softmax
-
-    return log_softmax(logits, axis=1)
+    parts = blocks(len(mask), per_record.shape[1])
+    constants = np.concatenate([logsumexp(-scale * losses(block), axis=1) for block in parts])
+    per_swap = scale * per_record / (len(per_record) // 2)
+    largest = 0.0
+    for i, j, left, right in adjacent_pairs(mask):
+        shift = per_swap[j] - per_swap[i]
+        change = constants[right] - constants[left]
+        largest = max(largest, shift.max() + change.max(), -(shift.min() + change.min()))
+    return float(largest)
 
 
 def _finite(values: ArrayLike, dimensions: int) -> np.ndarray:

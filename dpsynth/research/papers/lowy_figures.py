@@ -62,15 +62,7 @@ DISTANCE = MeanLoss(lambda records, outputs: np.linalg.norm(records[:, None] - o
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Ratios of epsilons, one row for each trial and one column for each value along the axis.
-
-    Parameters
-    ----------
-    to_dp : ndarray
-        epsilon_PMP / epsilon.
-    to_parent : ndarray
-        epsilon_PMP / epsilon_X.
-    """
+    """epsilon_PMP / epsilon and epsilon_PMP / epsilon_X, a row a trial, a column a value on the axis."""
 
     to_dp: Values
     to_parent: Values
@@ -114,23 +106,9 @@ def median_ratios(
 ) -> Values:
     """Ratios of the exponential mechanism that chooses the candidate of least mean distance to the records.
 
-    Parameters
-    ----------
-    epsilon : float
-        Of DP.
-    std, clip : float
-        Standard deviation of the data in each dimension, and the longest that a record can be.
-    dimension : int
-        Of the data and of the candidates, which are random unit vectors.
-    outliers : (int, float)
-        How many records are multiplied by what.
-    trials : int
-        Number of parent sets.
-
-    Returns
-    -------
-    ndarray, shape (trials, 2)
-        epsilon_PMP / epsilon and epsilon_PMP / epsilon_X, exact.
+    Candidates are random unit vectors. Data have this ``std`` in each dimension; ``outliers[0]`` records are
+    multiplied by ``outliers[1]``, and all records clipped at norm ``clip``. Returns exact epsilon_PMP /
+    epsilon and epsilon_PMP / epsilon_X of each parent set, shape (trials, 2).
     """
     # |w - x| lies between max(0, 1 - clip) and 1 + clip where |w| = 1 and |x| <= clip
     sensitivity = (clip + min(clip, 1.0)) / SMALL_HALF
@@ -155,15 +133,7 @@ def mean_ratios(
 ) -> Values:
     """Ratios of the Gaussian mechanism on the clipped mean, with the noise that DP needs at delta 1e-5.
 
-    Parameters
-    ----------
-    epsilon, clip, dimension, outliers, trials
-        As in :func:`median_ratios`; the data have standard deviation 1 in each dimension.
-
-    Returns
-    -------
-    ndarray, shape (trials, 2)
-        epsilon_PMP / epsilon and epsilon_PMP / epsilon_X; epsilon_PMP is Proposition 12's upper bound.
+    As :func:`median_ratios`, for data of standard deviation 1; epsilon_PMP is Proposition 12's upper bound.
     """
     sigma = gaussian_dp_sigma(2 * clip, LARGE_HALF, epsilon, DELTA)
     rows = []

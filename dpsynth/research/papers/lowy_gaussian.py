@@ -3,35 +3,21 @@
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Lemmas 10 and 11, Proposition 12 and "Our approach". The mechanism publishes the mean of
 g(x) over the data D, a random half of the 2n records of the parent set, plus ``N(0, sigma^2 I)``. There are
-three deltas, each at most the next: the exact one (:mod:`dpsynth.research.papers.lowy_gaussian`), the bound of
-Proposition 12 that averages over the record x' which replaces x (here), and DP restricted to the parent set,
-which takes the worst x' (:mod:`dpsynth.research.papers.lowy_gaussian`).
+three deltas, each at most the next: the exact one (Lemma 11), the bound of Proposition 12 that averages over
+the record x' which replaces x, and DP restricted to the parent set, which takes the worst x' (the paper's
+epsilon_X). DP over all data is beside them, Lemma 10: Theorem 8 of Balle and Wang 2018, "Improving the
+Gaussian mechanism for differential privacy". All of it is under replace-one adjacency.
 
-All of them are computed from the values of the parent set itself; where that set is private they are for
-internal use only, and PMP does not compose (see :mod:`dpsynth.research.papers.lowy`). Arguments
-out of range or NaN raise InputError by name.
-
-What the Gaussian mechanism on a mean costs in the worst case: over a parent set, and over all data.
-
-Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
-inference attacks?", Lemma 10, which is Theorem 8 of Balle and Wang 2018, "Improving the Gaussian mechanism
-for differential privacy". :mod:`dpsynth.research.papers.lowy_gaussian` is compared with these two: DP
-restricted to halves of the parent set that differ in one record (the paper's epsilon_X), and DP, both under
-replace-one adjacency. Arguments out of range or NaN raise InputError by name.
-
-The exact practical membership privacy of the Gaussian mechanism on the mean of one number a record.
-
-Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
-inference attacks?", Lemma 11: delta is the larger hockey-stick divergence between two mixtures of Gaussians,
-one component for each half of the parent set with the record and one for each half without. The paper bounds
-it (Proposition 12); for a small parent set it can be computed.
+The numbers are computed from the values of the parent set itself. Where that set is private they are for
+internal use only, and PMP does not compose (see :mod:`dpsynth.research.papers.lowy`). ``values`` are g(x) for
+each record, shape (2n,) or (2n, d); ``sigma`` is the standard deviation of the noise on the mean, in units of
+g, above 0 and finite. Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,47 +27,39 @@ from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, of_records
 from dpsynth.research.papers.lowy import blocks, halves_of
 
+#: Relative tolerance of the inverses that are not calibrations.
+ROOT_TOLERANCE = 1e-10
+_LARGEST_VALUE = 1e300
+_LARGEST_MU = 1e100
+# of the exact delta
+_MOST_RECORDS = 16
+_MOST_EVALUATIONS = 2**28
+#: Range of the values in units of sigma, beyond which rounding moves a component by more than 1e-7 sigma.
+_WIDEST = 1e9
+_REACH = 9.0  # standard deviations; the mass beyond is below 1e-18
+_CELL = 1 / 128  # of a standard deviation
+_BISECTIONS = 40
+#: Log ratios are known to about this much, so that a smaller excess over epsilon is none.
+_NOISE = 1e-12
+
 
 def gaussian_parent_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
-    """Delta of DP restricted to adjacent halves of the parent set, the worst case over its records.
-
-    It is Lemma 10 (Balle and Wang 2018, Theorem 8) at the largest D of the parent set, and at least
-    :func:`gaussian_pmp_delta`, whose parameters it takes.
-    """
+    """Delta of DP restricted to adjacent halves of the parent set: Lemma 10 at its largest D."""
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     return float(gaussian_deltas(largest_distance(values_of(values)) / finite_sigma(sigma), epsilon))
 
 
 def gaussian_parent_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
-    """Smallest epsilon at which :func:`gaussian_parent_delta` is at most ``delta`` (the paper's epsilon_X).
-
-    Parameters and errors are those of :func:`gaussian_pmp_epsilon`.
-    """
+    """Epsilon at which :func:`gaussian_parent_delta` is ``delta`` (the paper's epsilon_X)."""
     delta = in_range("delta", delta, 0.0, 1.0)
     return single_epsilon(largest_distance(values_of(values)), finite_sigma(sigma), delta)
 
 
 def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) -> float:
-    """Delta of DP for the mean of n values, the worst case over all data.
+    """Delta of DP for the mean of n values, whatever the data: Lemma 10 at ``D = value_range / n``.
 
-    Parameters
-    ----------
-    value_range : float
-        Largest distance between two values g can take, in units of g, finite; twice the clip threshold where
-        norms are clipped.
-    n : int
-        Number of records in the data, half that of the parent set.
-    sigma, epsilon
-        As in :func:`gaussian_pmp_delta`.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Notes
-    -----
-    Lowy and others 2024, Lemma 10 (Balle and Wang 2018, Theorem 8) at ``D = value_range / n``.
+    ``value_range`` is the largest distance between two values g can take, finite; twice the clip threshold
+    where norms are clipped. ``n`` is half the number of records of the parent set.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     return float(gaussian_deltas(_sensitivity(value_range, n) / finite_sigma(sigma), epsilon))
@@ -90,17 +68,7 @@ def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) 
 def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) -> float:
     """Smallest noise on the mean of n values that is (epsilon, delta)-DP under replace-one adjacency.
 
-    Parameters
-    ----------
-    value_range, n
-        As in :func:`gaussian_dp_delta`.
-    epsilon, delta : float
-        The target: epsilon at least 0 and finite, delta in (0, 1).
-
-    Returns
-    -------
-    float
-        Standard deviation of the noise, within 1e-10 of the smallest and on its private side.
+    It is within 1e-10 of the smallest and on its private side; ``delta`` lies inside (0, 1).
     """
     # Corollary 4: with n = 1, PMP is DP, and the mean of one of two values is that value.
     return gaussian_pmp_sigma([0.0, _sensitivity(value_range, n)], epsilon, delta, rtol=ROOT_TOLERANCE)
@@ -110,45 +78,17 @@ def _sensitivity(value_range: float, n: int) -> float:
     return inside("value_range", value_range, 0.0, math.inf) / whole("n", n)
 
 
-#: Relative tolerance of the inverses that are not calibrations.
-ROOT_TOLERANCE = 1e-10
-_LARGEST_VALUE = 1e300
-_LARGEST_MU = 1e100
-
-
-def values_of(parent: ArrayLike, function: Callable[[Any], ArrayLike] | None = None) -> np.ndarray:
-    """Values g(x) of the records of a parent set, which the other functions of this module take.
-
-    Parameters
-    ----------
-    parent : DataFrame or array
-        The parent set, one record a row; an even number of rows.
-    function : callable, optional
-        Takes the parent set and returns g(x) for each row, shape (2n,) or (2n, d); by default the rows are
-        the values.
-
-    Returns
-    -------
-    ndarray, shape (2n, d)
-
-    Raises
-    ------
-    InputError
-        If the values are not finite numbers of one of these shapes, or the number of records is odd.
-    """
+def values_of(parent: ArrayLike) -> np.ndarray:
+    """Return values g(x) of the records of a parent set as an array of shape (2n, d), after checking them."""
     try:
-        values = np.asarray(parent if function is None else function(parent), dtype=float)
+        values = np.asarray(parent, dtype=float)
     except (TypeError, ValueError):
         raise InputError("values must be numbers, one row for each record") from None
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] == 0 or not np.all(np.abs(values) <= _LARGEST_VALUE):
         raise InputError("values must be finite numbers of shape (2n,) or (2n, d), of at most 1e300")
-    if (
-        len(values) < 2
-        or len(values) % 2
-        or (function is not None and np.shape(parent)[:1] != (len(values),))
-    ):
+    if len(values) < 2 or len(values) % 2:
         raise InputError(
             f"values must have one row for each of an even number of records, not {len(values)} rows"
         )
@@ -158,25 +98,10 @@ def values_of(parent: ArrayLike, function: Callable[[Any], ArrayLike] | None = N
 def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Bound on delta of practical membership privacy, averaged over the record that replaces the target.
 
-    Parameters
-    ----------
-    values : array or DataFrame, shape (2n,) or (2n, d)
-        g(x) for each record of the parent set.
-    sigma : float
-        Standard deviation of the noise on the mean, in units of g, finite.
-    epsilon : float
-        At least 0 and finite.
-
-    Returns
-    -------
-    float
-        In [0, 1]; decreasing in epsilon and in sigma.
-
-    Notes
-    -----
-    Lowy and others 2024, Proposition 12 with "Our approach": the largest, over records x, mean over x' != x
-    of ``Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D)`` with
-    ``D = |g(x) - g(x')| / n``. Time grows with the square of the number of records.
+    Proposition 12 with "Our approach": the largest, over records x, mean over x' != x of ``Phi(D/(2 sigma) -
+    epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D)`` with ``D = |g(x) - g(x')| / n``. It
+    decreases in epsilon (at least 0 and finite) and in sigma. Time grows with the square of the number of
+    records.
 
     Examples
     --------
@@ -191,8 +116,8 @@ def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float
 def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
     """Smallest epsilon at which :func:`gaussian_pmp_delta` is at most ``delta``, rounded up.
 
-    ``values`` and ``sigma`` are as in :func:`gaussian_pmp_delta`; ``delta`` is in [0, 1], and at 0 epsilon is
-    infinite unless all values are equal. The delta at the result was computed and is at most ``delta``.
+    At delta 0 epsilon is infinite unless all values are equal. The delta at the result was computed and is at
+    most ``delta``.
     """
     points, sigma = values_of(values), finite_sigma(sigma)
     delta = in_range("delta", delta, 0.0, 1.0)
@@ -211,28 +136,10 @@ def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float
 
 
 def gaussian_pmp_sigma(values: ArrayLike, epsilon: float, delta: float, *, rtol: float = 1e-3) -> float:
-    """Smallest noise for which :func:`gaussian_pmp_delta` is at most a target.
+    """Smallest noise, within ``rtol``, for which :func:`gaussian_pmp_delta` is at most ``delta``, in (0, 1).
 
-    Parameters
-    ----------
-    values : array or DataFrame, shape (2n,) or (2n, d)
-        g(x) for each record of the parent set.
-    epsilon, delta : float
-        The target: epsilon at least 0 and finite, delta in (0, 1).
-    rtol : float
-        Relative tolerance of the result, in (0, 0.1].
-
-    Returns
-    -------
-    float
-        Standard deviation of the noise on the mean, in units of g. The delta at this sigma was computed and
-        is at most ``delta``.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range, or any noise however small meets the target because so many values are
-        equal.
+    The delta at this sigma was computed and is at most ``delta``. InputError if any noise however small meets
+    the target because so many values are equal.
     """
     points = values_of(values)
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
@@ -311,46 +218,21 @@ def _log(delta: float) -> float:
     return math.log(max(delta, 5e-324))
 
 
-_MOST_RECORDS = 16
-_MOST_EVALUATIONS = 2**28
-#: Range of the values in units of sigma, beyond which rounding moves a component by more than 1e-7 sigma.
-_WIDEST = 1e9
-_REACH = 9.0  # standard deviations; the mass beyond is below 1e-18
-_CELL = 1 / 128  # of a standard deviation
-_BLOCK = 2**21
-_BISECTIONS = 40
-#: Log ratios are known to about this much, so that a smaller excess over epsilon is none.
-_NOISE = 1e-12
-
-
 def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
-    """Smallest delta for which the Gaussian mechanism on a mean is (epsilon, delta)-PMP.
+    """Smallest delta for which the Gaussian mechanism on a mean of single numbers is (epsilon, delta)-PMP.
 
-    Parameters
-    ----------
-    values : array or DataFrame, shape (2n,) or (2n, 1)
-        g(x) for each record of the parent set, at most 16 records.
-    sigma : float
-        Standard deviation of the noise on the mean, in units of g, finite.
-    epsilon : float
-        In [0, 700].
-
-    Returns
-    -------
-    float
-        In [0, 1], to within about 1e-8.
+    Lemma 11: delta is the larger hockey-stick divergence between two mixtures of Gaussians, one component for
+    each half with the record and one for each half without. Both sides of Definition 2 have the same delta
+    here. The positive part of p - e^epsilon q is integrated piece by piece: its zeros are bracketed on a grid
+    of 1/128 sigma and bisected, and between them both mixtures are sums of normal distribution functions.
+    Only a piece within one grid cell is missed; the result is right to within about 1e-8. ``epsilon`` lies in
+    [0, 700].
 
     Raises
     ------
     InputError
-        If an argument is out of range or NaN; if there are more than 16 records or values of several
-        dimensions; or if sigma is so small beside the values that the integral would take too long.
-
-    Notes
-    -----
-    Both sides of Definition 2 have the same delta here. The positive part of p - e^epsilon q is integrated
-    piece by piece: its zeros are bracketed on a grid of 1/128 sigma and bisected, and between them both
-    mixtures are sums of normal distribution functions. Only a piece within one grid cell is missed.
+        If there are more than 16 records or values of several dimensions, or if sigma is so small beside the
+        values that the integral would take too long.
     """
     points = values_of(values)
     sigma = finite_sigma(sigma)
@@ -388,21 +270,16 @@ def _grid(means: np.ndarray, sigma: float) -> np.ndarray:
         raise InputError(
             f"sigma {sigma:g} is too small beside the values for the exact delta: use gaussian_pmp_delta"
         )
-    return np.concatenate(
-        [
-            np.linspace(start, end, int(count) + 1)
-            for start, end, count in zip(starts, ends, counts, strict=True)
-        ]
-    )
+    pieces = zip(starts, ends, counts, strict=True)
+    return np.concatenate([np.linspace(start, end, int(count) + 1) for start, end, count in pieces])
 
 
 def _log_ratios(points: np.ndarray, means: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Log density with each record (columns) less that without it, at each point (rows)."""
-    size = max(1, _BLOCK // len(means))
     sides = np.concatenate([mask, ~mask], axis=1).astype(float)
     rows = []
-    for start in range(0, len(points), size):
-        exponents = -0.5 * (points[start : start + size, None] - means) ** 2
+    for block in blocks(len(points), len(means)):
+        exponents = -0.5 * (points[block, None] - means) ** 2
         sums = np.exp(exponents - exponents.max(axis=1, keepdims=True)) @ sides
         with np.errstate(divide="ignore"):
             logs = np.log(sums)

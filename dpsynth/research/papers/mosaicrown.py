@@ -1,32 +1,19 @@
-"""What epsilon means to the one who wants to tell whether a record is there: belief and advantage.
+"""MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.): belief and advantage.
 
-MOSAICrOWN deliverable D5.3, "Identifiability bounds", chapters 3 and 4 (Bernau et al.). The adversary A_DI
-knows both tables, D with the record and D' without it or with another in its place, sees every release, and
-keeps a Bayesian belief in D (Lemma 1). The belief is bounded by epsilon (Theorem 2); how often it leads to
-the right guess, by the noise (Theorem 3). Any number of Gaussian releases is one with
-``mu**2 = steps / noise_multiplier**2``, so the advantage ``2 Phi(mu / 2) - 1`` is exact under composition.
+The adversary A_DI knows both tables, D with the record and D' without it or with another in its place, sees
+every release, and keeps a Bayesian belief in D (Lemma 1). The belief is bounded by epsilon (Theorem 2,
+rho_beta, in :mod:`dpsynth.accounting.conversions`); how often it leads to the right guess, by the noise
+(Theorem 3, rho_a). Any number of Gaussian releases is one with ``mu**2 = steps / noise_multiplier**2``, so
+the advantage ``2 Phi(mu / 2) - 1`` is exact under composition. Sections 2.1 and 4.3 bound both from the Renyi
+divergence of the releases, which is looser than the exact curve of
+:class:`~dpsynth.accounting.loss.gaussian.GaussianLoss`.
 
-Renyi bounds on both are in :mod:`dpsynth.research.papers.mosaicrown`, the noise that an epsilon and a
-delta ask for in :mod:`dpsynth.accounting.calibration.gaussian_noise`. Arguments out of range or NaN raise
-InputError by name.
+The noise of formula (2.1) is that of Dwork and Roth 2014, Theorem A.1: too much for small epsilon and too
+little for large ones (beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.calibration.gaussian_noise` has
+the least noise. Arguments out of range or NaN raise InputError by name.
 
-The classical formula for Gaussian noise, (2.1) of MOSAICrOWN deliverable D5.3, "Identifiability bounds".
-
-Dwork and Roth 2014, Theorem A.1. It adds too much noise for small epsilon and too little for large ones
-(beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.calibration.gaussian_noise` has the least noise.
-Arguments out of range or NaN raise InputError by name.
-
-Belief and advantage of the adversary A_DI from the Renyi divergence of the releases.
-
-MOSAICrOWN deliverable D5.3, "Identifiability bounds", sections 2.1 and 4.3 (Bernau et al.); the adversary is
-that of :mod:`dpsynth.research.papers.mosaicrown`. Renyi composition is looser than the exact
-curve of :class:`~dpsynth.accounting.loss.gaussian.GaussianLoss`. Arguments out of range or NaN raise
-InputError by name.
-
-Figures of MOSAICrOWN deliverable D5.3, "Identifiability bounds": 3.2, 4.1 and 4.2.
-
-One number is released, 0 for table D and 1 for its neighbour D', with the Gaussian noise of formula (2.1).
-Figure 3.1 is a diagram of a proof, and those of chapter 5 show training runs.
+Figures 3.2, 4.1 and 4.2 are of one number, 0 for table D and 1 for D', released with the noise of formula
+(2.1). Figure 3.1 is a diagram of a proof, and those of chapter 5 show training runs.
 """
 
 from __future__ import annotations
@@ -58,21 +45,9 @@ class OutOfRangeWarning(UserWarning):
 def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Gaussian noise std of formula (2.1): ``sqrt(2 ln(1.25 / delta)) sensitivity / epsilon``.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0, may be infinite; at 0 no finite noise suffices. Proved for less than 1 (Dwork and Roth
-        2014, Theorem A.1).
-    delta : float
-        In [0, 1); at 0 no finite noise suffices.
-    sensitivity : float
-        L2 sensitivity, greater than 0 and finite.
-
-    Warns
-    -----
-    OutOfRangeWarning
-        If epsilon is 1 or more: too little noise for large epsilon, see
-        :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma`.
+    ``epsilon`` may be infinite, ``delta`` lies in [0, 1); at 0 of either no finite noise suffices. Proved for
+    epsilon below 1: OutOfRangeWarning for others, where
+    :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma` is right.
 
     Examples
     --------
@@ -103,22 +78,16 @@ def classical_factor(delta: float) -> float:
 def advantage(epsilon: float, delta: float) -> float:
     """Advantage rho_a of A_DI against one Gaussian release with the noise of formula (2.1) (Theorem 3).
 
-    The noise std is :func:`~dpsynth.research.papers.mosaicrown.classical_sigma`: too much for
-    small epsilon, so that rho_a is no bound for a mechanism of which only epsilon and delta are known, and
-    too little for large ones. :func:`exact_advantage` is for the least noise that is (epsilon, delta)-DP.
-
     It is ``2 Phi(epsilon / (2 sqrt(2 ln(1.25 / delta)))) - 1``: success rate scaled to 0 for guessing, 1 for
-    certainty, under equal priors; ``epsilon`` may be infinite, ``delta`` lies inside (0, 1).
+    certainty, under equal priors. It is no bound for a mechanism of which only epsilon and delta are known:
+    :func:`exact_advantage` is, for the least noise that is (epsilon, delta)-DP.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     return tv_of_mu(epsilon / classical_factor(delta))
 
 
 def epsilon_of_advantage(advantage: float, delta: float) -> float:
-    """Epsilon at which rho_a is ``advantage``: the inverse of :func:`advantage`.
-
-    ``advantage`` is in [0, 1], and at 1 epsilon is infinite; ``delta`` lies inside (0, 1).
-    """
+    """Epsilon at which rho_a is ``advantage``: the inverse of :func:`advantage`, infinite at 1."""
     from scipy.special import erfinv
 
     advantage = in_range("advantage", advantage, 0.0, 1.0)
@@ -127,13 +96,7 @@ def epsilon_of_advantage(advantage: float, delta: float) -> float:
 
 
 def exact_advantage(epsilon: float, delta: float) -> float:
-    """Advantage of A_DI against one Gaussian release with the least noise that is (epsilon, delta)-DP.
-
-    It is what Theorem 3 would say with :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma`
-    in place of formula (2.1): the largest advantage that (epsilon, delta)-DP allows a Gaussian release.
-
-    ``epsilon`` may be infinite; ``delta`` lies inside (0, 1).
-    """
+    """Largest advantage that (epsilon, delta)-DP allows a Gaussian release: Theorem 3, least noise."""
     delta = inside("delta", delta, 0.0, 1.0)
     sigma = analytic_sigma(epsilon, delta)
     return tv_of_mu(1 / sigma if sigma > 0.0 else math.inf)
@@ -165,7 +128,7 @@ class RdpGuarantee:
 def rdp_guarantee(
     noise_multiplier: float, delta: float, steps: int = 1, *, integer_orders: bool = False
 ) -> RdpGuarantee:
-    """Compose ``steps`` Gaussian releases by Renyi differential privacy (section 4.3).
+    """Compose ``steps`` Gaussian releases by Renyi differential privacy (section 4.3), from the best order.
 
     Parameters
     ----------
@@ -177,11 +140,6 @@ def rdp_guarantee(
         At least 1.
     integer_orders : bool
         Whether only whole orders from 2 upwards are tried, as by accountants of the time.
-
-    Returns
-    -------
-    RdpGuarantee
-        From the best order. Looser than the exact curve, ``GaussianLoss(mu).epsilon(delta)``.
     """
     z = inside("noise_multiplier", noise_multiplier, 0.0, math.inf)
     room = math.sqrt(-math.log(_inner_delta(delta)))
@@ -199,10 +157,10 @@ def rdp_guarantee(
 
 
 def advantage_rdp(epsilon_rdp: float, order: float) -> float:
-    """Advantage rho_a of A_DI against Gaussian releases that compose to a Renyi divergence (section 4.3).
+    """Advantage rho_a against Gaussian releases that compose to this Renyi divergence (section 4.3).
 
-    It is ``2 Phi(sqrt(epsilon_rdp / (2 order))) - 1``, which is ``2 Phi(mu / 2) - 1``. ``epsilon_rdp`` is the
-    divergence over all releases and may be infinite; ``order`` is at least 1 and finite.
+    It is ``2 Phi(sqrt(epsilon_rdp / (2 order))) - 1``, which is ``2 Phi(mu / 2) - 1``. ``order`` is at least
+    1.
     """
     epsilon_rdp = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf)
     return tv_of_mu(2 * math.sqrt(epsilon_rdp / _order(order) / 2))
@@ -211,16 +169,7 @@ def advantage_rdp(epsilon_rdp: float, order: float) -> float:
 def belief_rdp(epsilon_rdp: float, order: float, delta: float, prior: float = 0.5) -> float:
     """Bound rho_beta on the belief from a Renyi divergence over all releases, of any mechanism (section 4.3).
 
-    Parameters
-    ----------
-    epsilon_rdp : float
-        At least 0; may be infinite.
-    order : float
-        At least 1 and finite; at 1 there is no bound.
-    delta : float
-        Inside (0, 1), for all releases together.
-    prior : float
-        In [0, 1].
+    ``order`` is at least 1 and finite; at 1 there is no bound.
     """
     epsilon_rdp, order = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf), _order(order)
     room = -math.log(_inner_delta(delta))
@@ -233,23 +182,8 @@ def noise_for_belief_rdp(
 ) -> float:
     """Least noise multiplier of ``steps`` Gaussian releases whose Renyi bound on the belief is ``belief``.
 
-    Parameters
-    ----------
-    belief : float
-        In [prior, 1]; at the prior the noise is infinite, at 1 it is 0.
-    delta : float
-        Inside (0, 1), for all releases together.
-    steps : int
-        At least 1.
-    prior : float
-        Inside (0, 1).
-    integer_orders : bool
-        As in :func:`rdp_guarantee`.
-
-    Returns
-    -------
-    float
-        Noise std over sensitivity; :func:`rdp_guarantee` has the bounds that it reaches.
+    ``belief`` lies in [prior, 1]: at the prior the noise is infinite, at 1 it is 0. Other parameters are
+    those of :func:`rdp_guarantee`, which has the bounds that the noise reaches.
 
     Examples
     --------
@@ -316,25 +250,10 @@ def error_rate(sigma: float) -> float:
     return math.erfc(1 / (2 * sigma) / math.sqrt(2)) / 2
 
 
-def beliefs(epsilons: Sequence[float]) -> Curve:
-    """Bound rho_beta along epsilon."""
-    return np.array([posterior_belief(epsilon) for epsilon in epsilons])
-
-
 def beliefs_exceeded(epsilons: Sequence[float], delta: float) -> Curve:
     """Belief that is exceeded with probability delta under the noise of formula (2.1)."""
     losses = [GaussianLoss(1 / noise(epsilon, delta)).quantile(delta) for epsilon in epsilons]
     return np.array([posterior_belief(loss) for loss in losses])
-
-
-def advantages(epsilons: Sequence[float], delta: float) -> Curve:
-    """Bound rho_a along epsilon, for the noise of formula (2.1)."""
-    return np.array([advantage(epsilon, delta) for epsilon in epsilons])
-
-
-def exact_advantages(epsilons: Sequence[float], delta: float) -> Curve:
-    """Advantage along epsilon, for the least noise that is (epsilon, delta)-DP."""
-    return np.array([exact_advantage(epsilon, delta) for epsilon in epsilons])
 
 
 def _regions(axis: Axes, low: float, high: float, height: float) -> None:
@@ -404,12 +323,12 @@ def _draw_bounds() -> Figure:
     figure, (first, second, third) = panels(1, 3, width=3.0)
     epsilons = np.linspace(0.0, LARGEST_EPSILON, 201).tolist()
     wide: dict[str, Any] = {"color": "black", "linewidth": 3.5, "alpha": 0.3}
-    first.plot(epsilons, beliefs(epsilons), label="bound ρ$_β$, every δ", **wide)
+    first.plot(epsilons, [posterior_belief(e) for e in epsilons], label="bound ρ$_β$, every δ", **wide)
     for i, delta in enumerate(DELTAS):
         label = f"δ = 10$^{{{math.log10(delta):.0f}}}$"
         first.plot(epsilons[1:], beliefs_exceeded(epsilons[1:], delta), label=label, **line(i))
-        second.plot(epsilons, advantages(epsilons, delta), label=label, **line(i))
-        third.plot(epsilons, exact_advantages(epsilons, delta), label=label, **line(i))
+        second.plot(epsilons, [advantage(e, delta) for e in epsilons], label=label, **line(i))
+        third.plot(epsilons, [exact_advantage(e, delta) for e in epsilons], label=label, **line(i))
     first.set(title="(a) belief, noise (2.1)", ylabel="posterior belief", ylim=(0.49, 1.01), xlim=(0.0, 6.0))
     second.set(title="(b) advantage, noise (2.1)", ylabel="advantage ρ$_a$")
     third.set(title="(c) advantage, least noise", ylabel="advantage")

@@ -1,12 +1,9 @@
-"""Privacy regions described by several (epsilon, delta) pairs that hold at once.
+"""Trade-off curves, FNR over FPR of the best test: of several (epsilon, delta) pairs at once, and exact ones.
 
 Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy", Theorem 2.1: a pair is two
 lines that the trade-off curve does not go below. Ghazi and Issa 2024, "Total variation meets differential
-privacy", Corollary 1: a total variation is the pair (0, tv).
-
-Exact trade-off curves that the figures of several papers show: FNR over FPR of the best test.
-
-Dong, Roth and Su 2019, "Gaussian differential privacy", Definition 2.6 and equation 6.
+privacy", Theorem 1 and Corollary 1: a total variation is the pair (0, tv). Dong, Roth and Su 2019, "Gaussian
+differential privacy", Definition 2.6 and equation 6, for the exact curves.
 """
 
 from __future__ import annotations
@@ -61,8 +58,7 @@ def fnr(pairs: Sequence[tuple[float, float]], fpr: ArrayLike) -> float | NDArray
     Returns
     -------
     float or ndarray of the shape of ``fpr``
-        The largest over the pairs of ``max(0, 1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr))``
-        (Theorem 1, and Corollary 1 for the pairs (epsilon, delta) and (0, tv)).
+        The largest over the pairs of ``max(0, 1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr))``.
 
     Raises
     ------

@@ -9,20 +9,18 @@ from dpsynth.accounting.conversions import largest_tv
 from dpsynth.errors import InputError
 from dpsynth.research.papers.ghazi_issa import erasure_probability
 from dpsynth.research.papers.ghazi_issa_local import (
+    DIVERGENCES,
+    binary_mechanism_with_erasure,
     channel_epsilon,
     channel_tv,
     checked_channel,
-    erase,
-    randomised_response,
-    randomised_response_tv,
-)
-from dpsynth.research.papers.ghazi_issa_local import (
-    DIVERGENCES,
-    binary_mechanism_with_erasure,
     chi2_bound,
+    erase,
     kl_bound,
     kl_contraction,
     largest_f_divergence,
+    randomised_response,
+    randomised_response_tv,
     utility_factor,
 )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.research.papers.lowy import figures as lowy
+from dpsynth.research.papers import lowy_figures as lowy
 from dpsynth.research.papers.lowy_figures import (
     DRAWINGS,
     along,

@@ -7,6 +7,13 @@ from dp_accounting.rdp import RdpAccountant
 
 from dpsynth.accounting.conversions import largest_tv
 from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.research.papers.ghazi_issa import (
+    Training,
+    analyses,
+    clt_mu,
+    moments_deltas,
+    moments_epsilon,
+)
 from dpsynth.research.papers.ghazi_issa_figures import (
     DRAWINGS,
     PAIR,
@@ -14,13 +21,6 @@ from dpsynth.research.papers.ghazi_issa_figures import (
     rates,
     region,
     staircase_pair,
-)
-from dpsynth.research.papers.ghazi_issa import (
-    Training,
-    analyses,
-    clt_mu,
-    moments_deltas,
-    moments_epsilon,
 )
 
 FPR = rates(201)
