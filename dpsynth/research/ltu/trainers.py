@@ -245,25 +245,20 @@ def probabilities(model: Any, x: Floats, n_classes: int) -> Floats:
     A model without ``predict_proba`` gives its decision values through the logistic function (softmax for
     several classes), or else its predicted class. A class that the training set did not hold has 0.
     """
+    from scipy.special import expit, softmax
+
     if hasattr(model, "predict_proba"):
         found = np.asarray(model.predict_proba(x), dtype=np.float64)
     elif hasattr(model, "decision_function"):
-        found = _squashed(np.asarray(model.decision_function(x), dtype=np.float64))
+        margins = np.asarray(model.decision_function(x), dtype=np.float64)
+        two = margins.ndim == 1
+        found = np.stack([expit(-margins), expit(margins)], axis=1) if two else softmax(margins, axis=1)
     else:
         return np.asarray(model.predict(x)[:, None] == np.arange(n_classes), dtype=np.float64)
     classes = np.asarray(getattr(model, "classes_", np.arange(found.shape[1])), dtype=np.int64)
     placed = np.zeros((len(found), n_classes))
     placed[:, classes] = found
     return placed
-
-
-def _squashed(margins: Floats) -> Floats:
-    from scipy.special import expit, softmax
-
-    if margins.ndim == 1:
-        return np.stack([expit(-margins), expit(margins)], axis=1)
-    squashed: Floats = softmax(margins, axis=1)
-    return squashed
 
 
 #: of the course of the training, whose lengths differ, so that nothing could be compared

@@ -81,12 +81,8 @@ def _figure_2() -> Figure:
     epsilon, delta, tv = REGION
     name = f"({epsilon:g}, {delta:g})-DP"
     fpr = rates()
-    return _regions(
-        {
-            f"{name} and TV ≤ {tv:g}": region(epsilon, delta, tv, fpr),
-            f"{name} alone": region(epsilon, delta, None, fpr),
-        }
-    )
+    cut, alone = region(epsilon, delta, tv, fpr), region(epsilon, delta, None, fpr)
+    return _regions({f"{name} and TV ≤ {tv:g}": cut, f"{name} alone": alone})
 
 
 def _figure_3() -> Figure:
@@ -115,10 +111,8 @@ def _figure_4() -> Figure:
         axis.plot(fpr, known, color=COLOURS[2], alpha=0.4, linewidth=4, label="Kairouz et al.")
         for j, pair in enumerate(pairs):
             other = (count - j) % 2
-            ends = (
-                np.array([0.0, (1 - pair.delta) * math.exp(-pair.epsilon)]),
-                np.array([1 - pair.delta, 0.0]),
-            )
+            highest = 1 - pair.delta
+            ends = ([0.0, highest * math.exp(-pair.epsilon)], [highest, 0.0])
             label = "Theorem 2, other j" if other else "Theorem 2, j of the parity of k"
             axis.plot(*ends, label=label, **line(other))
             if pair.epsilon > 0:  # the other is its own mirror image: drawn twice, its gaps would be filled
@@ -137,12 +131,8 @@ def _figure_5() -> Figure:
     _error_axes(axes[0])
     _guessing(axes[0])
     axes[1].plot(fpr, fpr, color="0.6", linewidth=0.8)
-    axes[1].set_xscale("log")
-    axes[1].set_yscale("log")
-    axes[1].set_xlim(1e-5, 1)
-    axes[1].set_ylim(1e-5, 1.2)
-    axes[1].set_xlabel("false positive rate")
-    axes[1].set_ylabel("true positive rate")
+    axes[1].set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
+    axes[1].set(xlim=(1e-5, 1), ylim=(1e-5, 1.2))
     legend_below(figure, axes[0], columns=3)
     return figure
 
@@ -157,10 +147,8 @@ def _staircase(gamma: float) -> Figure:
     axis.plot(x, here, label="centred at 0", **line(0))
     axis.plot(x, shifted, label="centred at the sensitivity", **line(1))
     axis.axvline(0.5, color="0.4", linewidth=0.8)
-    axis.set_xlim(-2.5, 3.5)
-    axis.set_ylim(0, None)
+    axis.set(xlim=(-2.5, 3.5), ylim=(0, None), ylabel="density")
     axis.set_xlabel("output, in units of the sensitivity")
-    axis.set_ylabel("density")
     legend_below(figure, axis)
     return figure
 
@@ -176,10 +164,7 @@ def _guessing(axis: Axes) -> None:
 
 
 def _error_axes(axis: Axes) -> None:
-    axis.set_xlabel("false positive rate")
-    axis.set_ylabel("false negative rate")
-    axis.set_xlim(0, 1)
-    axis.set_ylim(0, 1)
+    axis.set(xlabel="false positive rate", ylabel="false negative rate", xlim=(0, 1), ylim=(0, 1))
     axis.set_aspect("equal")
 
 

@@ -172,6 +172,12 @@ def _accuracy() -> Figure:
     return figure
 
 
+def _bounds_and_best(axis: Axes, fpr: Curve, by_epsilon: Curve, by_tv: Curve, exact: Curve) -> None:
+    axis.plot(fpr, by_epsilon, label="bound from ε at δ = 1e-5", **line(1))
+    axis.plot(fpr, by_tv, label="bound from TV", **line(0))
+    axis.plot(fpr, exact, label="best attack, exact", **line(6))
+
+
 def _per_sigma(
     ylabel: str, dp: Callable[..., Curve], tv: Callable[..., Curve], exact: Callable[[Curve, Curve], Curve]
 ) -> Figure:
@@ -179,9 +185,8 @@ def _per_sigma(
     fpr = rates()
     for axis, sigma in zip(axes, SIGMAS, strict=True):
         epsilon = GaussianLoss(1 / sigma).epsilon(DELTA)
-        axis.plot(fpr, dp(fpr, epsilon, DELTA), label="bound from ε at δ = 1e-5", **line(1))
-        axis.plot(fpr, tv(fpr, gaussian_tv(sigma)), label="bound from TV", **line(0))
-        axis.plot(fpr, exact(fpr, 1 - gaussian_fnr(fpr, 1 / sigma)), label="best attack, exact", **line(6))
+        best = exact(fpr, 1 - gaussian_fnr(fpr, 1 / sigma))
+        _bounds_and_best(axis, fpr, dp(fpr, epsilon, DELTA), tv(fpr, gaussian_tv(sigma)), best)
         title = f"σ = {sigma:g}: ε = {epsilon:.2f}, TV = {gaussian_tv(sigma):.3f}"
         _name(axis, "false positive rate", ylabel, title)
     legend_below(figure, axes[0])
@@ -194,10 +199,8 @@ def _ppv() -> Figure:
     epsilon, tv = GaussianLoss(1 / sigma).epsilon(DELTA), gaussian_tv(sigma)
     for axis, prior in zip(axes, PRIORS, strict=True):
         by_epsilon, by_tv = bounds.dp_ppv(fpr, epsilon, DELTA, prior), bounds.tv_ppv(fpr, tv, prior)
-        axis.plot(fpr, by_epsilon, label="bound from ε at δ = 1e-5", **line(1))
-        axis.plot(fpr, by_tv, label="bound from TV", **line(0))
         exact = bounds.ppv(fpr, 1 - gaussian_fnr(fpr, 1 / sigma), prior)
-        axis.plot(fpr, exact, label="best attack, exact", **line(6))
+        _bounds_and_best(axis, fpr, by_epsilon, by_tv, exact)
         title = f"{prior:.0%} of the targets are members"
         _name(axis, "false positive rate", "positive predictive value", title)
         axis.set_ylim(0, 1.03)
@@ -247,9 +250,7 @@ def _composition() -> Figure:
 
 
 def _name(axis: Axes, xlabel: str, ylabel: str, title: str = "") -> None:
-    axis.set_xlabel(xlabel)
-    axis.set_ylabel(ylabel)
-    axis.set_title(title)
+    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
 
 
 _OURS = "The paper states no δ; 1e-5 and the exact curve are ours."

@@ -158,24 +158,13 @@ def _plot(axis: Axes, x: Sequence[float], ratios: Ratios, xlabel: str, title: st
         (r"$ε_X\,/\,ε$", ratios.parent_to_dp, "^"),
     )
     for number, (label, values, marker) in enumerate(curves):
-        axis.errorbar(
-            x,
-            values.mean(axis=0),
-            yerr=values.std(axis=0, ddof=1),
-            label=label,
-            marker=marker,
-            markersize=4,
-            capsize=2,
-            elinewidth=0.8,
-            **line(number),
-        )
+        mean, std = values.mean(axis=0), values.std(axis=0, ddof=1)
+        look = {"marker": marker, "markersize": 4, "capsize": 2, "elinewidth": 0.8, **line(number)}
+        axis.errorbar(x, mean, yerr=std, label=label, **look)
     axis.set_xscale("log")
     axis.set_xticks(list(x), [f"{value:g}" for value in x])
     axis.minorticks_off()
-    axis.set_ylim(0, 1.05)
-    axis.set_xlabel(xlabel)
-    axis.set_ylabel("ratio of epsilons")
-    axis.set_title(title)
+    axis.set(ylim=(0, 1.05), xlabel=xlabel, ylabel="ratio of epsilons", title=title)
 
 
 def _by_std() -> Figure:

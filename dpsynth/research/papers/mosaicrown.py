@@ -42,8 +42,8 @@ class OutOfRangeWarning(UserWarning):
     """A formula was used outside the range for which it is proved."""
 
 
-def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Gaussian noise std of formula (2.1): ``sqrt(2 ln(1.25 / delta)) sensitivity / epsilon``.
+def classical_sigma(epsilon: float, delta: float) -> float:
+    """Gaussian noise std of formula (2.1): ``sqrt(2 ln(1.25 / delta)) / epsilon``, for sensitivity 1.
 
     ``epsilon`` may be infinite, ``delta`` lies in [0, 1); at 0 of either no finite noise suffices. Proved for
     epsilon below 1: OutOfRangeWarning for others, where
@@ -57,7 +57,6 @@ def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> f
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
-    sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
     if epsilon >= 1.0:
         warnings.warn(
             f"classical_sigma is proved for epsilon < 1 only, not {epsilon:g}; analytic_sigma is for all",
@@ -66,7 +65,7 @@ def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> f
         )
     if delta == 0.0 or epsilon == 0.0:
         return math.inf
-    return classical_factor(delta) * sensitivity / epsilon
+    return classical_factor(delta) / epsilon
 
 
 def classical_factor(delta: float) -> float:
@@ -142,7 +141,7 @@ def rdp_guarantee(
         Whether only whole orders from 2 upwards are tried, as by accountants of the time.
     """
     z = inside("noise_multiplier", noise_multiplier, 0.0, math.inf)
-    room = math.sqrt(-math.log(_inner_delta(delta)))
+    room = math.sqrt(-math.log(inside("delta", delta, 0.0, 1.0)))
     # Section 2.1: the Renyi divergence is order * c, c = steps / (2 z^2); the root of c does not underflow.
     root = math.sqrt(whole("steps", steps)) / z / math.sqrt(2)
     order = min(1 + room / root, 1e300) if root > 0.0 else 1e300
@@ -162,8 +161,13 @@ def advantage_rdp(epsilon_rdp: float, order: float) -> float:
     It is ``2 Phi(sqrt(epsilon_rdp / (2 order))) - 1``, which is ``2 Phi(mu / 2) - 1``. ``order`` is at least
     1.
     """
+    epsilon_rdp, order = _divergence(epsilon_rdp, order)
+    return tv_of_mu(2 * math.sqrt(epsilon_rdp / order / 2))
+
+
+def _divergence(epsilon_rdp: float, order: float) -> tuple[float, float]:
     epsilon_rdp = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf)
-    return tv_of_mu(2 * math.sqrt(epsilon_rdp / _order(order) / 2))
+    return epsilon_rdp, in_range("order", order, 1.0, math.inf, high_open=True)
 
 
 def belief_rdp(epsilon_rdp: float, order: float, delta: float, prior: float = 0.5) -> float:
@@ -171,8 +175,8 @@ def belief_rdp(epsilon_rdp: float, order: float, delta: float, prior: float = 0.
 
     ``order`` is at least 1 and finite; at 1 there is no bound.
     """
-    epsilon_rdp, order = in_range("epsilon_rdp", epsilon_rdp, 0.0, math.inf), _order(order)
-    room = -math.log(_inner_delta(delta))
+    epsilon_rdp, order = _divergence(epsilon_rdp, order)
+    room = -math.log(inside("delta", delta, 0.0, 1.0))
     # (4.8) as printed has the wrong sign before ln(1 / delta) and lacks the 1 / (1 + e^-...) of (4.7).
     return posterior_belief(epsilon_rdp + (room / (order - 1) if order > 1.0 else math.inf), prior)
 
@@ -194,7 +198,7 @@ def noise_for_belief_rdp(
     (8.3799, 0.25619)
     """
     epsilon = epsilon_of_belief(belief, prior)
-    room, steps = math.sqrt(-math.log(_inner_delta(delta))), whole("steps", steps)
+    room, steps = math.sqrt(-math.log(inside("delta", delta, 0.0, 1.0))), whole("steps", steps)
     if epsilon == 0.0:
         return math.inf
     if math.isinf(epsilon):
@@ -208,14 +212,6 @@ def noise_for_belief_rdp(
     while rdp_guarantee(z, delta, steps, integer_orders=integer_orders).epsilon > epsilon:
         z = math.nextafter(z, math.inf)  # rounding must not end on the other side
     return z
-
-
-def _order(order: object) -> float:
-    return in_range("order", order, 1.0, math.inf, high_open=True)
-
-
-def _inner_delta(delta: object) -> float:
-    return inside("delta", delta, 0.0, 1.0)
 
 
 Curve = NDArray[np.float64]
@@ -271,13 +267,10 @@ def _draw_decision() -> Figure:
     points = np.linspace(-7.0, 8.0, 601)
     for i, epsilon in enumerate(EPSILONS):
         sigma = noise(epsilon)
-        for axis, curve in (
-            (left, density(points, 0.0, sigma)),
-            (left, density(points, 1.0, sigma)),
-            (right, belief_in_d(points, sigma)),
-        ):
-            label = f"ε = {epsilon:g}, noise std {sigma:.2f}" if axis is right else None
-            axis.plot(points, curve, label=label, **line(i))
+        for centre in (0.0, 1.0):
+            left.plot(points, density(points, centre, sigma), **line(i))
+        label = f"ε = {epsilon:g}, noise std {sigma:.2f}"
+        right.plot(points, belief_in_d(points, sigma), label=label, **line(i))
     left.annotate("D", (0.0, 0.46), ha="right")
     left.annotate("D'", (1.0, 0.46), ha="left")
     left.set(title="(a) density of the release", ylabel="probability density", ylim=(0.0, 0.53))
@@ -302,16 +295,10 @@ def _draw_errors() -> Figure:
         ):
             curve = density(points, centre, sigma)
             axis.plot(points, curve, label=f"released from {name}", color=_COLOURS[name], linestyle=dash)
-            axis.fill_between(
-                points,
-                curve,
-                where=(points >= 0.5) == (chosen == "D'"),
-                facecolor="none",
-                edgecolor=_COLOURS[chosen],
-                hatch=hatch,
-                linewidth=0,
-                label=f"error: from {name}, {chosen} chosen",
-            )
+            wrong = (points >= 0.5) == (chosen == "D'")
+            look = {"facecolor": "none", "edgecolor": _COLOURS[chosen], "hatch": hatch, "linewidth": 0}
+            error = f"error: from {name}, {chosen} chosen"
+            axis.fill_between(points, curve, where=wrong, label=error, **look)
         _regions(axis, -5.0, 6.0, 0.49)
         axis.set(xlabel="released number r", ylabel="probability density", ylim=(0.0, 0.53))
         axis.set_title(f"({panel}) ε = {epsilon:g}: advantage {1 - 2 * error_rate(sigma):.3f}")
