@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,23 +49,10 @@ ScoreTrainer = Callable[[pd.DataFrame, int], Score]
 
 @dataclass(frozen=True)
 class GeneratorResult:
-    """What a score of a generator gives away, over several trainings; internal.
+    """What a score of a generator gives away, over trainings on other draws of both sides; internal.
 
-    Attributes
-    ----------
-    name : str
-        Of the score.
-    records : int
-        Number on each side.
-    trainings : tuple of PairsResult
-        One a seed, each on another draw of both sides.
-    accuracy : Estimate
-        Median over trainings of the accuracy over all pairs, with the interval of order statistics, which is
-        the whole range below six trainings.
-    proved : float or None
-        Bound of the accuracy.
-    level : float
-        Of the intervals.
+    ``accuracy`` is the median over trainings of the accuracy over all pairs, with the interval of order
+    statistics, which is the whole range below six trainings. ``records`` is their number on each side.
     """
 
     name: str
@@ -94,24 +82,24 @@ class GeneratorResult:
         return asdict(self) | {"attempts": [one.to_dict() for one in self.attempts()], "internal": True}
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    trainer: ScoreTrainer
-    frame: pd.DataFrame
-    records: int
-    name: str
-    level: float
+def _one_training(
+    trainer: ScoreTrainer, frame: pd.DataFrame, records: int, name: str, level: float, seed: int
+) -> Mapping[str, Any]:
+    chosen = np.random.default_rng(seed).permutation(len(frame))[: 2 * records]
+    pool = frame.iloc[chosen].reset_index(drop=True)
+    score = trainer(pool.iloc[:records].copy(), seed)
+    values = np.asarray(score(pool), dtype=np.float64)
+    if values.shape != (len(pool),) or np.isnan(values).any():
+        raise RunError(f"the score must give one number a record, got shape {values.shape} or NaN")
+    members = np.arange(len(pool)) < records
+    return asdict(pairs_result(name, -values, members, seed=seed, level=level))
 
-    def __call__(self, seed: int) -> Mapping[str, Any]:
-        chosen = np.random.default_rng(seed).permutation(len(self.frame))[: 2 * self.records]
-        pool = self.frame.iloc[chosen].reset_index(drop=True)
-        score = self.trainer(pool.iloc[: self.records].copy(), seed)
-        values = np.asarray(score(pool), dtype=np.float64)
-        if values.shape != (len(pool),) or np.isnan(values).any():
-            raise RunError(f"the score must give one number a record, got shape {values.shape} or NaN")
-        members = np.arange(len(pool)) < self.records
-        found = pairs_result(self.name, -values, members, seed=seed, level=self.level)
-        return asdict(found)
+
+def _restored(record: Mapping[str, Any]) -> PairsResult:
+    lows = tuple(LowRate(**{**low, "tpr": Estimate(**low["tpr"])}) for low in record["low_rates"])
+    estimates = {key: Estimate(**record[key]) for key in ("pairwise", "per_record")}
+    lists = {key: tuple(record[key]) for key in ("individual", "individual_reserved", "p_in")}
+    return PairsResult(**{**record, **estimates, **lists, "low_rates": lows})
 
 
 def attack_scores(
@@ -170,7 +158,7 @@ def attack_scores(
     if not name:
         raise InputError("name must be a text that is not empty, not ''")
     done = carry_out(
-        _Work(trainer, frame, records, name, level),
+        partial(_one_training, trainer, frame, records, name, level),
         {f"seed-{seed:03d}": seed for seed in range(seeds)},
         folder=folder,
         settings={"score": name, "records": records, "rows": len(frame), "level": level},
@@ -180,23 +168,6 @@ def attack_scores(
     trainings = tuple(_restored(record) for record in done.values())
     accuracy = quantile([one.pairwise.value for one in trainings], 0.5, level)
     return GeneratorResult(name, records, trainings, accuracy, proved, level)
-
-
-def _restored(record: Mapping[str, Any]) -> PairsResult:
-    return PairsResult(
-        strategy=record["strategy"],
-        pairwise=Estimate(**record["pairwise"]),
-        per_record=Estimate(**record["per_record"]),
-        privacy=record["privacy"],
-        individual=tuple(record["individual"]),
-        individual_reserved=tuple(record["individual_reserved"]),
-        low_rates=tuple(
-            LowRate(low["fpr"], Estimate(**low["tpr"]), low["chance"]) for low in record["low_rates"]
-        ),
-    )
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +183,7 @@ class CriticScore:
     settings: TrainingSettings
     ledger: Ledger
 
-    def __call__(self, frame: pd.DataFrame) -> Floats:
+    def __call__(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Scores of records of the schema, shape (n,); internal if they are real."""
         load_tensorflow_quietly()
         import tensorflow as tf

@@ -89,25 +89,12 @@ class LowRate:
 class PairsResult:
     """A score over all pairs of a defender's and a reserved record, and over single records.
 
-    Attributes
-    ----------
-    strategy : str
-        Name of the score.
-    pairwise : Estimate
-        Accuracy of the LTU attacker, DeLong's interval over records.
-    per_record : Estimate
-        Accuracy of the same attack on records one by one, as many of each side, by a threshold.
-    privacy : float
-        ``min{2 (1 - A), 1}``.
-    individual : tuple of float
-        Accuracy on each of the defender's records, against all reserved ones.
-    individual_reserved : tuple of float
-        Accuracy on each reserved record, against all of the defender's: its non-membership.
-    low_rates : tuple of LowRate
-        As low as the sample supports.
-    p_in : tuple of float
-        Predicted probability of membership of every record, the defender's first; empty for a score that is
-        no log-odds.
+    ``pairwise`` is the accuracy of the LTU attacker with DeLong's interval over records, ``privacy`` ``min{2
+    (1 - A), 1}`` of it. ``per_record`` is that of the same attack on records one by one, as many of each
+    side, by a threshold. ``individual`` and ``individual_reserved`` are the accuracies on each record of one
+    side against all of the other. ``low_rates`` go as low as the sample supports. ``p_in`` has the predicted
+    probability of membership of every record, the defender's first; it is empty for a score that is no
+    log-odds.
     """
 
     strategy: str

@@ -211,7 +211,9 @@ def told(result: LtuResult) -> str:
         lines.append(f"{_WORDS[one.strategy]:<52} {percent(one.accuracy):<24} {hidden:<14} {one.tied}")
     if result.pairs:
         lines += ["", "The same model, all pairs and single records:"]
-        lines += [_pairs_line(one) for one in result.pairs]
+        for one in result.pairs:
+            pairs, single = percent(one.pairwise), percent(one.per_record)
+            lines.append(f"{_WORDS[one.strategy]:<52} pairs {pairs:<24} single records {single}")
     best = result.strongest_pairs
     if best is not None:
         lines += ["", _worst_off(best), *_low_lines(best)]
@@ -226,11 +228,6 @@ def told(result: LtuResult) -> str:
     if result.proved is not None:
         lines.append(f"Proved: no attack is right in more than {100 * result.proved:.1f} %.")
     return "\n".join([*lines, "", sentence(result), "These results are internal: not for release."])
-
-
-def _pairs_line(one: PairsResult) -> str:
-    pairs, single = percent(one.pairwise), percent(one.per_record)
-    return f"{_WORDS[one.strategy]:<52} pairs {pairs:<24} single records {single}"
 
 
 def _worst_off(best: PairsResult) -> str:

@@ -1,15 +1,13 @@
 """Retraining (Pedersen 2022, Theorem 4.2.4) and the Bayes attack on outputs of models ((5.8) and (5.13)).
 
-The attacker knows every record of the defender but one, and that one is one of two. *Retraining* trains with
-each of the two. For a trainer that is deterministic, does not mind the order and learns another model from
-another record, one of the two models *is* the defender's. Where order or seed are unknown, the nearer one is
-guessed; a coin decides ties. Models are compared by their outputs for all records, by those for the two
-records alone (a projection as in (5.13)), or by their parameters.
+*Retraining* trains with each of the two records. For a trainer that is deterministic, does not mind the order
+and learns another model from another record, one of the two models *is* the defender's. Where order or seed
+are unknown, the nearer one is guessed. Models are compared by their outputs for all records, by those for the
+two records alone (a projection as in (5.13)), or by their parameters.
 
-The *Bayes attack* has two forms. *Candidates* are trained with each of the two records many times, which is
-(5.8) itself, projected on the outputs for the pair. *Shadow models* are trained on random halves of the
-records of both sides (section 5.4). Gaussians fitted to their outputs give each record's effective privacy
-loss gamma(u), (5.11).
+The *Bayes attack* trains candidates with each of the two records many times, which is (5.8) itself, projected
+on the outputs for the pair; or shadow models on random halves of all records (section 5.4): Gaussians fitted
+to their outputs give each record's effective privacy loss gamma(u), (5.11).
 """
 
 from __future__ import annotations

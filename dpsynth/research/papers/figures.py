@@ -46,24 +46,10 @@ def write(
 ) -> list[Path]:
     """Draw figures into a folder as SVG, each file wholly or not at all, and the same bytes each time.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there. Its ``README.md`` will show all figures that lie in it, with their captions.
-    only : sequence of str
-        Beginnings of names, such as ``"jia"`` or ``"lowy-01"``; all figures if there is none.
-    progress : callable, optional
-        Called with a line of text once a figure is written.
-
-    Returns
-    -------
-    list of Path
-        Of the figures, then of ``README.md``.
-
-    Raises
-    ------
-    InputError
-        If no figure's name begins with one of ``only``, if the folder is a file, or without matplotlib.
+    ``only`` has beginnings of names, such as ``"jia"`` or ``"lowy-01"``; ``progress`` is called with a line
+    of text once a figure is written. The folder's ``README.md`` will show all figures that lie in it, with
+    their captions. Returns the paths of the figures, then of ``README.md``. InputError if no figure's name
+    begins with one of ``only``, if the folder is a file, or without matplotlib.
 
     Examples
     --------

@@ -54,20 +54,10 @@ class Parameters(NamedTuple):
 def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     """Probability ``a`` with which the worst mechanism erases its output when it does not give all away.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0 and finite.
-    delta : float
-        In [0, 1). A mechanism with delta 1 has no guarantee, and none to compose.
-    tv : float
-        From ``delta`` to :func:`~dpsynth.accounting.conversions.largest_tv`. With a smaller tv the mechanism
-        is (0, tv)-DP: it is refused, and ``delta=tv`` is the question to ask. A larger one says nothing.
-
-    Returns
-    -------
-    float
-        In [0, 1]: 0 at the largest tv; 1 where ``tv == delta``, and at epsilon 0.
+    ``epsilon`` is at least 0 and finite, ``delta`` in [0, 1), ``tv`` from ``delta`` to
+    :func:`~dpsynth.accounting.conversions.largest_tv`. With a smaller tv the mechanism is (0, tv)-DP: it is
+    refused, and ``delta=tv`` is the question to ask. A larger one says nothing. ``a`` is 0 at the largest tv,
+    1 where ``tv == delta`` and at epsilon 0.
     """
     return 1 - _response_probability(*_triple(epsilon, delta, tv))
 
@@ -75,24 +65,13 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
 def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]:
     """Exact guarantee of ``k`` adaptive uses of mechanisms with the same parameters (Theorem 2).
 
-    Parameters
-    ----------
-    epsilon, delta, tv : float
-        What each mechanism satisfies; ranges as in :func:`erasure_probability`.
-    k : int
-        Number of mechanisms, at least 1. Time and memory grow as k.
+    Returns ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once; ``delta_0``
+    is its total variation. Ranges are as in :func:`erasure_probability`. Relative errors are below 1e-11,
+    those of tiny deltas too. Time and memory grow as k.
 
-    Returns
-    -------
-    tuple of Pair
-        ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once; ``delta_0`` is
-        its total variation. Relative errors are below 1e-11, those of tiny deltas too.
-
-    Notes
-    -----
     Theorem 2 prints a sum over the counts n0 of right and n1 of wrong answers. As only their difference d
-    enters the last factor, it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``, where P is the law of d
-    when the answers are right with odds e^epsilon.
+    enters the last factor, it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``, where P is the
+    distribution of d when the answers are right with odds e^epsilon.
 
     Examples
     --------
@@ -254,27 +233,11 @@ def noisy_sgd(
     """Guarantee of noisy gradient descent: Gaussian steps on random batches (section VI-D).
 
     Each step on its batch is mu-Gaussian DP, hence (epsilon, delta(epsilon))-DP for every epsilon with TV ``2
-    Phi(mu / 2) - 1`` (equations 17 and 18). For each epsilon chosen, Proposition 1 samples and Theorem 2
-    composes; the regions of all of them hold at once. It holds for every number of steps, and is looser than
-    the exact :class:`~dpsynth.accounting.profile.Profile`.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over noise std of a step, at least 0 and finite.
-    steps : int
-        Number of steps, at least 1.
-    sampling_prob : float
-        Share of the table in a batch, in [0, 1], as in :func:`subsampled`.
-    epsilons : iterable of float, optional
-        Epsilons of one step on its batch, at least 0. By default 25, spread so that the deltas of all steps
-        sum to 1e-12 ... 1.
-
-    Returns
-    -------
-    tuple of Pair
-        Those pairs of all the regions that no other pair implies, in ascending epsilon; pass them to
-        :func:`~dpsynth.research.papers.trade_off.fnr` for the trade-off curve.
+    Phi(mu / 2) - 1`` (equations 17 and 18); mu is sensitivity over noise std. For each epsilon chosen (by
+    default 25, spread so that the deltas of all steps sum to 1e-12 ... 1), Proposition 1 samples and Theorem
+    2 composes. The regions of all of them hold at once: returned are those pairs that no other pair implies,
+    in ascending epsilon. They hold for every number of steps, and are looser than the exact
+    :class:`~dpsynth.accounting.profile.Profile`.
 
     Examples
     --------

@@ -198,22 +198,12 @@ def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 class PracticalMembershipPrivacy:
     """What an attacker who knows the parent set, and nothing else, can learn about membership.
 
-    Parameters
-    ----------
-    epsilon_pmp : float
-        Smallest epsilon for which the mechanism is epsilon-PMP with respect to the parent set: the largest of
-        ``record_epsilons``. From random halves it is an estimate, on average too large.
-    standard_error : float
-        Error bar of ``epsilon_pmp``; 0 if exact.
-    record_epsilons : tuple of float
-        For each record, the largest ``|log ratio|`` over outputs, in the order of the parent set.
-    epsilon_parent : float
-        Epsilon of DP restricted to the parent set (the paper's epsilon_X): the largest ``|log ratio|``
-        between two halves that differ in one record. From random halves it is a lower estimate.
-    halves : int
-        How many halves were used.
-    exact : bool
-        Whether those were all of them.
+    ``epsilon_pmp`` is the smallest epsilon for which the mechanism is epsilon-PMP with respect to the parent
+    set: the largest of ``record_epsilons``, which are for each record the largest ``|log ratio|`` over
+    outputs. From random halves it is an estimate, on average too large, with the error bar ``standard_error``
+    (0 if exact). ``epsilon_parent`` is epsilon of DP restricted to the parent set (the paper's epsilon_X):
+    the largest ``|log ratio|`` between two halves that differ in one record; from random halves a lower
+    estimate. ``halves`` is how many were used, ``exact`` whether those were all of them.
     """
 
     epsilon_pmp: float
@@ -264,12 +254,6 @@ def mechanism_pmp(
         Number of random halves (at least 100); by default all halves are enumerated.
     rng : numpy.random.Generator, optional
         Draws the halves; by default it is seeded by the operating system.
-
-    Raises
-    ------
-    InputError
-        If the parent set has an odd number of rows or too many halves to enumerate, or ``probabilities``
-        returns no distribution.
 
     Examples
     --------
@@ -345,12 +329,12 @@ def exponential_pmp(
 
     With data D the mechanism draws output w with a probability ``p_D(w)`` proportional to ``exp(-epsilon
     loss(D, w) / (2 sensitivity))`` (Definition 7). epsilon_PMP compares the sum of ``p_D(w)`` over the halves
-    with a record with the sum over those without.
+    with a record with the sum over those without. If exact, ``epsilon_pmp <= epsilon_parent <= epsilon``.
 
     Parameters
     ----------
-    parent : DataFrame or array
-        The parent set, one record a row; an even number of rows. Equal rows count as different people.
+    parent, halves, rng
+        As in :func:`mechanism_pmp`; enumeration is refused for more than 24 records.
     loss : MeanLoss or callable
         ``loss(records, outputs)`` is the loss of n records at each output, shape (m,). A :class:`MeanLoss` is
         far quicker than any other callable, which is called once for each half.
@@ -359,25 +343,8 @@ def exponential_pmp(
     epsilon : float
         Of the mechanism, at least 0 and finite, under replace-one adjacency.
     sensitivity : float
-        Largest change of the loss at any output when one record is replaced, over all data, in units of the
-        loss.
-    halves : int, optional
-        Number of random halves (at least 100); by default all halves are enumerated, which is refused for
-        more than 24 records.
-    rng : numpy.random.Generator, optional
-        Draws the halves; by default it is seeded by the operating system.
-
-    Returns
-    -------
-    PracticalMembershipPrivacy
-        Exact if all halves were enumerated, else an estimate; ``epsilon_pmp <= epsilon_parent <= epsilon`` if
-        exact.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range, there are too many halves to enumerate, the loss has the wrong shape
-        or is not finite, or it moves more than ``sensitivity`` so that the mechanism is not epsilon-DP.
+        Largest change of the loss at any output when one record is replaced, over all data. InputError if the
+        loss moves more than that on this parent set.
 
     Examples
     --------

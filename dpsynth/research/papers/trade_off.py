@@ -48,22 +48,8 @@ def strongest(pairs: Iterable[tuple[float, float]]) -> tuple[Pair, ...]:
 def fnr(pairs: Sequence[tuple[float, float]], fpr: ArrayLike) -> float | NDArray[np.float64]:
     """Smallest false negative rate that a set of (epsilon, delta) pairs allows at each false positive rate.
 
-    Parameters
-    ----------
-    pairs : sequence of (epsilon, delta)
-        All hold at once, with the two tables in either order; epsilons at least 0, deltas in [0, 1].
-    fpr : float or array_like
-        False positive rates, in [0, 1].
-
-    Returns
-    -------
-    float or ndarray of the shape of ``fpr``
-        The largest over the pairs of ``max(0, 1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr))``.
-
-    Raises
-    ------
-    InputError
-        If there is no pair, or a number is out of range or NaN.
+    The pairs hold at once, with the two tables in either order. It is the largest over the pairs of ``max(0,
+    1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr))``, of the shape of ``fpr``.
     """
     both = np.asarray(pairs, dtype=float)
     if both.ndim != 2 or both.shape[0] == 0 or both.shape[1] != 2:

@@ -247,18 +247,13 @@ class SoftTargetRegressor(RegressorMixin, BaseEstimator):
         Never fitted itself.
     alpha : float
         At least 0; see :func:`soft_values`.
-    splits : int
-        Random splits in halves, at least 2; each trains two models.
-    random_state : int, optional
-        None: from the operating system.
-    jobs : int
-        Splits at a time.
+    splits, random_state, jobs
+        As in :class:`SoftLabelClassifier`; at least two splits.
 
     Attributes
     ----------
     targets_ : ndarray of shape (n,)
         What the final model was trained on. As private as the records.
-    model_ : scikit-learn regressor
 
     Examples
     --------

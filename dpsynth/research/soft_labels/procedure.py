@@ -62,11 +62,6 @@ class WeightedCopies:
         With ``predict_proba`` and a ``fit`` that takes ``sample_weight``; a pipeline if its last step does.
         Never fitted itself. Its ``random_state``, where it has one, is set from the seed.
 
-    Raises
-    ------
-    InputError
-        If the estimator has no ``predict_proba`` or takes no weights.
-
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
