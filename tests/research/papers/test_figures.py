@@ -7,8 +7,13 @@ import pytest
 
 from dpsynth.errors import InputError
 from dpsynth.report.drawing import style
-from dpsynth.research.papers import figures
+from dpsynth.research.papers import figures, lowy_figures
 
+SLOW = ("jia-03-accuracy", "jia-10-composition")  # they compose numerically
+DRAWINGS = [
+    pytest.param(drawing, id=drawing.name, marks=[pytest.mark.slow] if drawing.name in SLOW else [])
+    for drawing in figures.drawings()
+]
 QUICK = ("jia-02", "ghazi-issa-01")
 NAMES = ["jia-02-testing", "ghazi-issa-01-region"]
 
@@ -19,6 +24,25 @@ def test_drawings_are_all_there_and_named_once():
     assert len(names) == len(set(names)) == 25
     found = {re.match(r"[a-z-]+?(?=-\d)", name)[0] for name in names}
     assert found == {"jia", "ghazi-issa", "mosaicrown", "lowy"}
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+def test_drawings_show_finite_curves_with_labels(drawing, monkeypatch):
+    """A drawing that raises, an empty panel, a NaN in a curve, an axis without a label, or no legend."""
+    pytest.importorskip("matplotlib")
+    along = lowy_figures.along
+    monkeypatch.setattr(lowy_figures, "along", lambda *given, **fixed: along(*given, trials=2, **fixed))
+    assert len(drawing.caption) > 80 and drawing.caption.endswith(".")
+    figure = drawing.figure()
+    figure.draw_without_rendering()
+    legends = list(figure.legends)
+    for axis in figure.axes:
+        assert axis.get_xlabel() and axis.get_ylabel() and axis.lines
+        legends += [axis.get_legend()] if axis.get_legend() else []
+        for curve in axis.lines:
+            assert np.isfinite(np.asarray(curve.get_xydata(), dtype=float)).all()
+    assert legends
+    assert min(text.get_fontsize() for legend in legends for text in legend.get_texts()) >= 8
 
 
 def test_write(tmp_path):

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 
 import mpmath
 import numpy as np
@@ -54,8 +53,6 @@ def test_bad_arguments_are_named(call, words):
 
 
 FPR = jia.rates(2001)
-# those that compose numerically take seconds
-SLOW = ("jia-03-accuracy", "jia-10-composition")
 
 
 def assert_trade_off_curve(fnr):
@@ -119,32 +116,3 @@ def test_accuracy_bounds_are_ordered():
 def test_paper_meets_its_own_noise_levels():
     """Another step count or direction: figure 4 has noise for accuracies 0.8 and 0.55, near 9,600 steps."""
     assert jia.kl_accuracy(np.array([0.7, 2.4]), 300, 9600) == pytest.approx([0.8, 0.55], abs=0.01)
-
-
-def test_captions_and_names():
-    """A figure that is missing, named twice, or without a caption that says what is ours."""
-    numbers = [int(re.fullmatch(r"jia-(\d\d)-[a-z-]+", drawing.name)[1]) for drawing in jia.DRAWINGS]
-    assert numbers == [1, 2, 3, 5, 6, 7, 8, 9, 10]
-    assert all(len(drawing.caption) > 80 and drawing.caption.endswith(".") for drawing in jia.DRAWINGS)
-
-
-@pytest.mark.parametrize(
-    "drawing",
-    [
-        pytest.param(drawing, id=drawing.name, marks=[pytest.mark.slow] if drawing.name in SLOW else [])
-        for drawing in jia.DRAWINGS
-    ],
-)
-def test_drawings_show_finite_curves_with_labels(drawing):
-    """An empty panel, a NaN in a curve, an axis without a label, or no legend."""
-    pytest.importorskip("matplotlib")
-    figure = drawing.figure()
-    figure.draw_without_rendering()
-    legends = list(figure.legends)
-    for axis in figure.axes:
-        assert axis.get_xlabel() and axis.get_ylabel() and axis.lines
-        legends += [axis.get_legend()] if axis.get_legend() else []
-        for drawn in axis.lines:
-            assert np.isfinite(np.asarray(drawn.get_xydata(), dtype=float)).all()
-    assert legends
-    assert min(text.get_fontsize() for legend in legends for text in legend.get_texts()) >= 8

@@ -341,13 +341,13 @@ def test_averaged_bound_against_enumeration(dimension, epsilon):
     )
 
 
-@pytest.mark.parametrize(("sigma", "epsilon"), [(0.4, 0.25), (0.05, 0.0), (0.05, 2.0), (0.02, 1.0)])
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.4, 0.25), (0.05, 0.0), (0.02, 1.0)])
 def test_exact_delta_by_quadrature(sigma, epsilon):
     """Missed zeros, a wrong end of the axis, or a side that is left out (midpoint rule)."""
     values = np.array([0.0, 0.2, 0.25, 1.0])
     halves = list(itertools.combinations(range(4), 2))
     means = {half: values[list(half)].mean() for half in halves}
-    edges = np.linspace(-10 * sigma, 1 + 10 * sigma, 400_001)  # so fine that the kinks do not matter
+    edges = np.linspace(-10 * sigma, 1 + 10 * sigma, 200_001)  # so fine that the kinks do not matter
     middles = (edges[1:] + edges[:-1]) / 2
     worst = 0.0
     for x in range(4):
@@ -422,9 +422,9 @@ def test_gaussian_extremes_are_finite_and_ordered():
 
 def test_a_large_parent_set_is_cut_into_blocks():
     """A block that is left out (the one record that differs stands in the last of them)."""
-    values = np.zeros(3000)
-    values[-1] = 3000.0
-    expected = gaussian_dp_delta(3000.0, 1500, 1.0, 0.5)
+    values = np.zeros(2000)
+    values[-1] = 2000.0
+    expected = gaussian_dp_delta(2000.0, 1000, 1.0, 0.5)
     assert gaussian_pmp_delta(values, 1.0, 0.5) == pytest.approx(expected, rel=1e-9)
 
 

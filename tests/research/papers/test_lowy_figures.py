@@ -5,7 +5,6 @@ import pytest
 
 from dpsynth.research.papers import lowy_figures as lowy
 from dpsynth.research.papers.lowy_figures import (
-    DRAWINGS,
     along,
     clipped,
     mean_ratios,
@@ -112,22 +111,3 @@ def test_the_sensitivity_of_the_median_is_reached():
         best, worst = np.array([[min(clip, 1.0), 0.0]]), np.array([[-clip, 0.0]])
         reach = float((lowy.DISTANCE(worst, candidate) - lowy.DISTANCE(best, candidate))[0])
         assert reach == pytest.approx(clip + min(clip, 1.0))
-
-
-def test_names_and_captions():
-    """A figure that is missing, named twice or without its caption."""
-    assert [drawing.name[:7] for drawing in DRAWINGS] == [f"lowy-0{number}" for number in range(1, 7)]
-    assert all("fixed seeds" in drawing.caption and "ours" in drawing.caption for drawing in DRAWINGS)
-
-
-@pytest.mark.parametrize("drawing", DRAWINGS, ids=lambda drawing: drawing.name)
-def test_drawings_draw(drawing, monkeypatch):
-    """A drawing that fails, is empty, or does not name its axes."""
-    pytest.importorskip("matplotlib")
-    few = {"trials": 2}
-    monkeypatch.setattr(lowy, "along", lambda *arguments, **fixed: along(*arguments, **few, **fixed))
-    figure = drawing.figure()
-    for axis in figure.axes:
-        assert axis.get_xlabel() and axis.get_ylabel()
-        assert len(axis.containers) == 3
-    assert len(figure.legends) == 1

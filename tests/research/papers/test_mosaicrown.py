@@ -14,7 +14,6 @@ from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.errors import InputError
 from dpsynth.research.papers.mosaicrown import (
     DELTAS,
-    DRAWINGS,
     EPSILONS,
     OutOfRangeWarning,
     advantage,
@@ -209,19 +208,6 @@ def test_belief_that_is_passed_with_probability_delta():
     assert np.all(np.diff(passed) > 0)
     assert np.all(passed[:10] < bound[:10])
     assert passed[-1] > bound[-1]
-
-
-def test_drawings_are_drawn_without_warnings():
-    """A drawing that fails, that a warning spoils, or whose name or caption is empty or used twice."""
-    pytest.importorskip("matplotlib")
-    assert len({drawing.name for drawing in DRAWINGS}) == len(DRAWINGS) == 3
-    for drawing in DRAWINGS:
-        figure = drawing.figure()
-        figure.canvas.draw()
-        assert drawing.caption.endswith(".")
-        for axis in figure.axes:
-            assert axis.get_xlabel() and axis.get_ylabel() and axis.get_title()
-            assert all(np.all(np.isfinite(curve.get_ydata())) for curve in axis.get_lines())
 
 
 @pytest.mark.parametrize(
