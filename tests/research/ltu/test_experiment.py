@@ -73,33 +73,23 @@ def test_a_constant_model_gives_nothing_away():
     assert {one.strategy: one.pairwise.value for one in found.pairs}["entropy"] == 0.5
 
 
-@pytest.mark.parametrize("epsilon", [pytest.param(0.0, marks=pytest.mark.slow), math.log(3)])
-def test_randomised_response_is_attacked_up_to_its_bound(epsilon):
+def test_randomised_response_is_attacked_up_to_its_bound():
     """Catches an attack above e^eps / (1 + e^eps), or one that does not come near it with many retrainings.
 
     Defender's records are even, reserved ones odd, so that each swap changes the true answer.
     """
     x = np.repeat([0.0, 1.0], 20)[:, None]
     pool = Sides(x, np.tile([0, 1], 20), 20)
+    epsilon = math.log(3)
     bound = dp_accuracy(epsilon, 0.0)
     design = Design(scenario="unseeded", defender="anew", retrainings=24, seed=1)
     # several strategies are tried, and each interval must hold
     found = attack_trainer(RandomisedResponse(epsilon), pool, design, rounds=100, proved=bound, level=0.999)
     bayes = by_strategy(found)["bayes_pair"].accuracy
     assert bayes.lower <= bound <= bayes.upper
-    assert epsilon == 0 or bayes.value > 0.68
-    assert not any(attempt.contradicts for attempt in found.attempts())
+    assert bayes.value > 0.68
+    assert {(attempt.proved, attempt.contradicts) for attempt in found.attempts()} == {(bound, False)}
     assert found.pairs == () and found.utility is None
-
-
-@pytest.mark.slow
-def test_a_lie_about_epsilon_is_seen():
-    """Catches attempts that never contradict a bound: a response at log 9 that claims log 2."""
-    pool = Sides(np.repeat([0.0, 1.0], 20)[:, None], np.tile([0, 1], 20), 20)
-    design = Design(scenario="unseeded", defender="anew", retrainings=16)
-    trainer = RandomisedResponse(math.log(9))
-    found = attack_trainer(trainer, pool, design, rounds=300, proved=dp_accuracy(math.log(2), 0.0))
-    assert {a.attack for a in found.attempts() if a.contradicts} >= {"leave-two-unlabeled, bayes pair"}
 
 
 def test_order_is_known_in_the_original_scenario_alone():
