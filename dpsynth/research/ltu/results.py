@@ -211,9 +211,9 @@ def told(result: LtuResult) -> str:
         lines.append(f"{_WORDS[one.strategy]:<52} {percent(one.accuracy):<24} {hidden:<14} {one.tied}")
     if result.pairs:
         lines += ["", "The same model, all pairs and single records:"]
-        for one in result.pairs:
-            pairs, single = percent(one.pairwise), percent(one.per_record)
-            lines.append(f"{_WORDS[one.strategy]:<52} pairs {pairs:<24} single records {single}")
+        for score in result.pairs:
+            pairs, single = percent(score.pairwise), percent(score.per_record)
+            lines.append(f"{_WORDS[score.strategy]:<52} pairs {pairs:<24} single records {single}")
     best = result.strongest_pairs
     if best is not None:
         lines += ["", _worst_off(best), *_low_lines(best)]

@@ -37,20 +37,17 @@ CLIP = 1e-12
 
 def loss(probabilities: Floats, labels: Ints) -> Floats:
     """Cross-entropy ``-log p_y`` of each record's label, shape (n,): the naive attacker's score."""
-    found: Floats = -np.log(np.clip(_of_label(probabilities, labels), CLIP, 1.0))
-    return found
+    return -np.log(np.clip(_of_label(probabilities, labels), CLIP, 1.0))
 
 
 def confidence(probabilities: Floats, labels: Ints) -> Floats:
     """``1 - max_k p_k``, shape (n,): how unsure the model is, whatever the label."""
-    found: Floats = 1.0 - probabilities.max(axis=1)
-    return found
+    return 1.0 - probabilities.max(axis=1)
 
 
 def entropy(probabilities: Floats, labels: Ints) -> Floats:
     """``-sum_k p_k log p_k``, shape (n,), whatever the label."""
-    found: Floats = -(probabilities * np.log(np.clip(probabilities, CLIP, 1.0))).sum(axis=1)
-    return found
+    return -(probabilities * np.log(np.clip(probabilities, CLIP, 1.0))).sum(axis=1)
 
 
 def modified_entropy(probabilities: Floats, labels: Ints) -> Floats:
@@ -67,8 +64,7 @@ def modified_entropy(probabilities: Floats, labels: Ints) -> Floats:
     p = _of_label(probabilities, labels)
     rows = np.arange(len(labels))
     terms[rows, labels] = -(1.0 - p) * np.log(np.clip(p, CLIP, 1.0))
-    found: Floats = terms.sum(axis=1)
-    return found
+    return terms.sum(axis=1)
 
 
 #: by name; each takes probabilities (n, classes) and labels (n,)
@@ -86,8 +82,7 @@ def all_scores(probabilities: Floats, labels: Ints) -> Floats:
 
 
 def _of_label(probabilities: Floats, labels: Ints) -> Floats:
-    given: Floats = probabilities[np.arange(len(labels)), labels]
-    return given
+    return probabilities[np.arange(len(labels)), labels]
 
 
 class Favours(NamedTuple):
@@ -136,8 +131,7 @@ def individual_accuracy(defender: ArrayLike, reserve: ArrayLike) -> Floats:
     [1.0, 0.25]
     """
     below, above, reserved = _compared(*_checked(defender, reserve))
-    accuracies: Floats = (above + 0.5 * (reserved - above - below)) / reserved
-    return accuracies
+    return (above + 0.5 * (reserved - above - below)) / reserved
 
 
 def _compared(d: Floats, r: Floats) -> tuple[Ints, Ints, int]:
@@ -218,8 +212,7 @@ def reserved_log_odds(known: Floats, members: Bools, asked: Floats) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it need not be the best combination
         learner.fit(known, ~members)
-    odds: Floats = np.asarray(learner.decision_function(asked), dtype=np.float64)
-    return odds
+    return np.asarray(learner.decision_function(asked), dtype=np.float64)
 
 
 def _folds(members: Bools, seed: int) -> Iterator[tuple[Ints, Ints]]:

@@ -159,7 +159,13 @@ def _plot(axis: Axes, x: Sequence[float], ratios: Ratios, xlabel: str, title: st
     )
     for number, (label, values, marker) in enumerate(curves):
         mean, std = values.mean(axis=0), values.std(axis=0, ddof=1)
-        look = {"marker": marker, "markersize": 4, "capsize": 2, "elinewidth": 0.8, **line(number)}
+        look: dict[str, Any] = {
+            "marker": marker,
+            "markersize": 4,
+            "capsize": 2,
+            "elinewidth": 0.8,
+            **line(number),
+        }
         axis.errorbar(x, mean, yerr=std, label=label, **look)
     axis.set_xscale("log")
     axis.set_xticks(list(x), [f"{value:g}" for value in x])

@@ -296,9 +296,9 @@ def _draw_errors() -> Figure:
             curve = density(points, centre, sigma)
             axis.plot(points, curve, label=f"released from {name}", color=_COLOURS[name], linestyle=dash)
             wrong = (points >= 0.5) == (chosen == "D'")
-            look = {"facecolor": "none", "edgecolor": _COLOURS[chosen], "hatch": hatch, "linewidth": 0}
-            error = f"error: from {name}, {chosen} chosen"
-            axis.fill_between(points, curve, where=wrong, label=error, **look)
+            label = f"error: from {name}, {chosen} chosen"
+            shaded = axis.fill_between(points, curve, where=wrong, hatch=hatch, label=label, linewidth=0)
+            shaded.set(facecolor="none", edgecolor=_COLOURS[chosen])
         _regions(axis, -5.0, 6.0, 0.49)
         axis.set(xlabel="released number r", ylabel="probability density", ylim=(0.0, 0.53))
         axis.set_title(f"({panel}) ε = {epsilon:g}: advantage {1 - 2 * error_rate(sigma):.3f}")

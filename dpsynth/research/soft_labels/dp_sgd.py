@@ -162,8 +162,7 @@ class FittedNetwork:
         """Probabilities of shape (n, classes)."""
         from scipy.special import softmax
 
-        p: Floats = softmax(self.logits(X), axis=1)
-        return p
+        return softmax(self.logits(X), axis=1)
 
 
 def reference_ledger(

@@ -173,8 +173,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
         p = self.predict_proba(X)
-        predicted: NDArray[Any] = self.classes_[p.argmax(axis=1)]
-        return predicted
+        return self.classes_[p.argmax(axis=1)]
 
     def _validation(
         self, X: Floats, labels: Codes, X_given: ArrayLike | None, y_given: ArrayLike | None, seed: int
@@ -308,8 +307,7 @@ class SoftTargetRegressor(RegressorMixin, BaseEstimator):
         """Predictions of shape (n,)."""
         if not hasattr(self, "model_"):
             raise NotFittedError("call fit before predict")
-        predicted: Floats = self.model_.predict(np.asarray(X, dtype=np.float64))
-        return predicted
+        return self.model_.predict(np.asarray(X, dtype=np.float64))
 
 
 def _one_split(regressor: Any, X: Floats, values: Floats, seeds: np.random.SeedSequence) -> dict[str, Any]:

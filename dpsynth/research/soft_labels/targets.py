@@ -66,8 +66,7 @@ def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: Array
     # positive for the true class, negative for the others: the sigma* of (5.15)
     sign = 2.0 * one_hot(labels, centre.shape[-1]) - 1.0
     raised = np.asarray(alpha, dtype=np.float64).reshape(-1, 1) * sign * spread
-    soft: Floats = softmax(centre + raised, axis=-1)
-    return soft
+    return softmax(centre + raised, axis=-1)
 
 
 def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: ArrayLike) -> Floats:
