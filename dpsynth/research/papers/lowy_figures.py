@@ -13,8 +13,7 @@ too. The text at hand has lost most of the paper's parameters, so these are ours
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,17 +59,12 @@ LEGEND_SIZE = 11.0  # so that the subscripts can be read
 DISTANCE = MeanLoss(lambda records, outputs: np.linalg.norm(records[:, None] - outputs, axis=2))
 
 
-@dataclass(frozen=True, eq=False)
-class Ratios:
-    """epsilon_PMP / epsilon and epsilon_PMP / epsilon_X, a row a trial, a column a value on the axis."""
+class Ratios(NamedTuple):
+    """Ratios of epsilons, a row a trial, a column a value on the axis."""
 
-    to_dp: Values
-    to_parent: Values
-
-    @property
-    def parent_to_dp(self) -> Values:
-        """epsilon_X / epsilon."""
-        return self.to_dp / self.to_parent
+    to_dp: Values  # epsilon_PMP / epsilon
+    to_parent: Values  # epsilon_PMP / epsilon_X
+    parent_to_dp: Values  # epsilon_X / epsilon
 
 
 def clipped(points: Values, threshold: float) -> Values:
@@ -148,16 +142,13 @@ def mean_ratios(
 def along(ratios: Callable[..., Values], name: str, values: Sequence[float], **fixed: Any) -> Ratios:
     """Compute ratios for each value of one parameter."""
     columns = np.stack([ratios(**{name: value}, **fixed) for value in values], axis=1)
-    return Ratios(columns[..., 0], columns[..., 1])
+    to_dp, to_parent = columns[..., 0], columns[..., 1]
+    return Ratios(to_dp, to_parent, to_dp / to_parent)
 
 
 def _plot(axis: Axes, x: Sequence[float], ratios: Ratios, xlabel: str, title: str = "") -> None:
-    curves = (
-        (r"$ε_\mathrm{PMP}\,/\,ε$", ratios.to_dp, "o"),
-        (r"$ε_\mathrm{PMP}\,/\,ε_X$", ratios.to_parent, "s"),
-        (r"$ε_X\,/\,ε$", ratios.parent_to_dp, "^"),
-    )
-    for number, (label, values, marker) in enumerate(curves):
+    labels = (r"$ε_\mathrm{PMP}\,/\,ε$", r"$ε_\mathrm{PMP}\,/\,ε_X$", r"$ε_X\,/\,ε$")
+    for number, (label, values, marker) in enumerate(zip(labels, ratios, "os^", strict=True)):
         mean, std = values.mean(axis=0), values.std(axis=0, ddof=1)
         look: dict[str, Any] = {
             "marker": marker,

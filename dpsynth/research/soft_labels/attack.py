@@ -186,7 +186,10 @@ def attack_procedure(
             f"records must be an even number, so that halves are equal, not {len(records.labels)}"
         )
     settings = {
-        **procedure.plain(),
+        "classifier": repr(procedure.classifier),
+        "label_classifier": repr(procedure.label_classifier),
+        "splits": procedure.splits,
+        "recursions": procedure.recursions,
         "schemes": [repr(scheme) for scheme in schemes],
         "seed": seed,
         "records": _digest(records, validation),

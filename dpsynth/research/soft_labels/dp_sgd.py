@@ -151,18 +151,14 @@ class FittedNetwork:
 
     weights: Weights
 
-    def logits(self, X: Floats) -> Floats:
-        """Raw outputs of shape (n, classes)."""
-        z = np.asarray(X, dtype=np.float64)
-        for number in range(0, len(self.weights), 2):
-            z = (np.maximum(z, 0.0) if number else z) @ self.weights[number] + self.weights[number + 1]
-        return z
-
     def predict_proba(self, X: Floats) -> Floats:
         """Probabilities of shape (n, classes)."""
         from scipy.special import softmax
 
-        return softmax(self.logits(X), axis=1)
+        z = np.asarray(X, dtype=np.float64)
+        for number in range(0, len(self.weights), 2):
+            z = (np.maximum(z, 0.0) if number else z) @ self.weights[number] + self.weights[number + 1]
+        return softmax(z, axis=1)
 
 
 def reference_ledger(

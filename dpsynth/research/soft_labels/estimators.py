@@ -23,7 +23,6 @@ from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, NotFittedError, of_records
 from dpsynth.files.rounds import carry_out
 from dpsynth.research.soft_labels.procedure import (
-    Classifier,
     FittedClassifier,
     Procedure,
     WeightedCopies,
@@ -142,10 +141,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y must have one label a row of X ({len(features)}), got shape {given.shape}")
         self.classes_, labels = np.unique(given, return_inverse=True)
         procedure = Procedure(
-            _classifier(self.classifier),
-            None if self.label_classifier is None else _classifier(self.label_classifier),
-            self.splits,
-            self.recursions,
+            _classifier(self.classifier), _classifier(self.label_classifier), self.splits, self.recursions
         )
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
         self.validation_accuracy_: dict[float, float] = {}
@@ -207,7 +203,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         return max(self.alphas, key=lambda alpha: self.validation_accuracy_[alpha])
 
 
-def _classifier(given: Any) -> Classifier:
+def _classifier(given: Any) -> Any:
     """A scikit-learn classifier as one that takes probabilities; ours as it is."""
     return WeightedCopies(given) if hasattr(given, "get_params") else given
 

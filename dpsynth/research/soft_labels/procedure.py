@@ -240,33 +240,21 @@ class Procedure:
         """Target probabilities of shape (n, classes) of each scheme, by its name."""
         if len({scheme.name for scheme in schemes}) < len(schemes):
             raise InputError("schemes must have different names")
+        classifier = self.label_classifier or self.classifier
+
+        def known(targets: Floats, seed: int) -> LeaveOut:
+            return leave_out(classifier, X, targets, labels, splits=self.splits, seed=seed, jobs=jobs)
+
         shared: LeaveOut | None = None
         if any(scheme.needs_label_models for scheme in schemes):
-            shared = self.leave_out(X, labels, classes, one_hot(labels, classes), seed, jobs)
+            shared = known(one_hot(labels, classes), seed)
         made: dict[str, Floats] = {}
         for scheme in schemes:
             targets = scheme.targets(labels, classes, shared)
             for number in range(1, self.recursions if scheme.needs_label_models else 1):
-                again = self.leave_out(X, labels, classes, targets, derived(seed, number), jobs)
-                targets = scheme.targets(labels, classes, again)
+                targets = scheme.targets(labels, classes, known(targets, derived(seed, number)))
             made[scheme.name] = targets
         return made
-
-    def leave_out(
-        self, X: Floats, labels: Codes, classes: int, targets: Floats, seed: int, jobs: int = 1
-    ) -> LeaveOut:
-        """What the models on halves say, trained on ``targets`` of shape (n, classes)."""
-        classifier = self.label_classifier or self.classifier
-        return leave_out(classifier, X, targets, labels, splits=self.splits, seed=seed, jobs=jobs)
-
-    def plain(self) -> Mapping[str, object]:
-        """What the procedure is, as text and numbers, for the folder of an attack."""
-        return {
-            "classifier": repr(self.classifier),
-            "label_classifier": repr(self.label_classifier),
-            "splits": self.splits,
-            "recursions": self.recursions,
-        }
 
 
 def derived(seed: int, number: int) -> int:

@@ -12,7 +12,7 @@ for ordinary label smoothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -145,19 +145,26 @@ class Smoothed:
 
 
 @dataclass(frozen=True)
-class OptimallySoft:
-    """The logit form (5.15) with one alpha, at least 0, for all records."""
-
+class _WithAlpha:
     alpha: float
     needs_label_models: bool = True
 
+    word: ClassVar[str]
+    most: ClassVar[float] = 1e6
+
     def __post_init__(self) -> None:
-        in_range("alpha", self.alpha, 0.0, 1e6)
+        in_range("alpha", self.alpha, 0.0, self.most)
 
     @property
     def name(self) -> str:
         """As in ``soft 0.25``."""
-        return f"soft {self.alpha:g}"
+        return f"{self.word} {self.alpha:g}"
+
+
+class OptimallySoft(_WithAlpha):
+    """The logit form (5.15) with one alpha, at least 0, for all records."""
+
+    word = "soft"
 
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_logits`."""
@@ -165,34 +172,20 @@ class OptimallySoft:
         return from_logits(found.mean, found.std, labels, self.alpha)
 
 
-@dataclass(frozen=True)
-class Interpolated:
+class Interpolated(_WithAlpha):
     """The probability form (5.14) with one alpha in [0, 1] for all records."""
 
-    alpha: float
-    needs_label_models: bool = True
-
-    def __post_init__(self) -> None:
-        in_range("alpha", self.alpha, 0.0, 1.0)
-
-    @property
-    def name(self) -> str:
-        """As in ``interpolated 0.5``."""
-        return f"interpolated {self.alpha:g}"
+    word, most = "interpolated", 1.0
 
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_probabilities`."""
         return from_probabilities(_required(known).mean_probability, labels, self.alpha)
 
 
-@dataclass(frozen=True)
-class PerRecord(OptimallySoft):
+class PerRecord(_WithAlpha):
     """The logit form (5.15) with less alpha for more exposed records: see :func:`per_record_alpha`."""
 
-    @property
-    def name(self) -> str:
-        """As in ``per record 1``."""
-        return f"per record {self.alpha:g}"
+    word = "per record"
 
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_logits` and :func:`per_record_alpha`."""
