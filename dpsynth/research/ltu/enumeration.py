@@ -53,13 +53,7 @@ def log_odds(first: Law, second: Law, model: Hashable) -> float:
 
 
 def optimal_accuracy(first: Law, second: Law) -> Fraction:
-    """Accuracy of the Bayes-optimal attacker on a pair: 1/2 and half the total variation distance.
-
-    Examples
-    --------
-    >>> optimal_accuracy({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)})
-    Fraction(3, 4)
-    """
+    """Accuracy of the Bayes-optimal attacker on a pair: 1/2 and half the total variation distance."""
     models = set(first) | set(second)
     return sum((max(first.get(m, Fraction(0)), second.get(m, Fraction(0))) for m in models), Fraction(0)) / 2
 

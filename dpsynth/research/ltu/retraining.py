@@ -70,26 +70,14 @@ def attackers_procedure(
 
 
 def candidate_rows(n_defender: int, missing: int, candidate: int) -> Ints:
-    """Return the defender's rows with a candidate in the place of the record whose label is missing.
-
-    Examples
-    --------
-    >>> candidate_rows(3, 1, 4).tolist()
-    [0, 4, 2]
-    """
+    """Return the defender's rows with a candidate in the place of the record whose label is missing."""
     rows = np.arange(n_defender)
     rows[missing] = candidate
     return rows
 
 
 def parameter_distance(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> float:
-    """Root of the sum of squared differences of parameters; infinite for models of different shapes.
-
-    Examples
-    --------
-    >>> parameter_distance((np.array([0.0, 3.0]),), (np.array([4.0, 3.0]),))
-    4.0
-    """
+    """Root of the sum of squared differences of parameters; infinite for models of different shapes."""
     if [a.shape for a in first] != [b.shape for b in second]:
         return float("inf")
     differences = (
@@ -132,12 +120,6 @@ def pair_evidence(released: Floats, first: Floats, second: Floats) -> float:
     ``released`` is the projection g(m) of (5.12) of the defender's model, shape (k,). ``first`` and
     ``second`` are those of models trained with either record, shape (models, k), at least two each. The k
     numbers are taken as independent given the record, their spread as one where models are few.
-
-    Examples
-    --------
-    >>> first, second = np.array([[2.0], [4.0]]), np.array([[-2.0], [0.0]])
-    >>> round(pair_evidence(np.array([3.0]), first, second), 6)
-    4.0
     """
     outputs = np.vstack([first, second])
     trained = np.arange(len(outputs)) < len(first)

@@ -54,11 +54,6 @@ def modified_entropy(probabilities: Floats, labels: Ints) -> Floats:
     """``-(1 - p_y) log p_y - sum_{k != y} p_k log(1 - p_k)``, shape (n,) (Song and Mittal 2021, (6)).
 
     Unlike the entropy it is large for a record that is confidently misclassified.
-
-    Examples
-    --------
-    >>> modified_entropy(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 0])).round(3).tolist()
-    [0.021, 4.145]
     """
     terms = -probabilities * np.log(np.clip(1.0 - probabilities, CLIP, 1.0))
     p = _of_label(probabilities, labels)

@@ -1,21 +1,17 @@
 """(epsilon, delta)-DP together with the total variation (TV) of the mechanism: exact composition.
 
 Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
-(subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent). Theorem 1 and Corollary 1,
-the region of both constraints, are in :mod:`dpsynth.research.papers.trade_off`, section VII on local privacy
-in :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the largest TV, is
-:func:`dpsynth.accounting.conversions.largest_tv`; the staircase mechanism (section VI-C, appendix K) is
-:mod:`dpsynth.accounting.staircase`. Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
-privacy", is the case of the largest TV. Neighbouring tables are those of whatever relation the parameters
-were stated for, as long as it is symmetric. Arguments out of range or NaN raise InputError by name.
+(subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent) and the six analyses of
+figure 5. Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`; Remark 1, the
+largest TV, :func:`dpsynth.accounting.conversions.largest_tv`; the staircase mechanism (section VI-C, appendix
+K) :mod:`dpsynth.accounting.staircase`. Kairouz, Oh and Viswanath 2015, "The composition theorem for
+differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric
+relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
 
 One mechanism is the worst: with probability ``delta`` it gives the table away; otherwise it erases its output
 with the probability of :func:`erasure_probability`, and else answers by randomised response with odds
 ``e^epsilon``. The privacy loss of its k-fold composition is thus ``epsilon`` times the difference of right
 and wrong answers, a sum of k draws from a distribution on {-1, 0, 1}.
-
-Figure 5 compares six analyses of one DP-SGD run: theirs; Abadi et al. 2016, "Deep learning with differential
-privacy"; Kairouz et al.; Dong, Roth and Su 2019, "Gaussian differential privacy"; and the exact curve.
 """
 
 from __future__ import annotations
@@ -124,12 +120,6 @@ def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
     ``epsilons`` and ``tvs`` (up to the largest, tanh(epsilon / 2)) are those of each mechanism, with delta 0;
     they are broadcast against each other. It is a limit for the largest epsilon going to 0 while the sum
     converges, not a bound at finite k; :func:`compose` is exact.
-
-    Examples
-    --------
-    >>> from dpsynth.accounting.conversions import largest_tv
-    >>> round(gaussian_limit(np.full(400, 0.05), largest_tv(0.05)), 4)  # near 0.05 * sqrt(400)
-    0.9999
     """
     try:
         epsilon, tv = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(tvs, float))
@@ -333,7 +323,11 @@ def kairouz_descent(run: Training) -> tuple[Pair, ...]:
 
 
 def analyses(run: Training, fpr: Array) -> dict[str, Array]:
-    """Smallest false negative rates of a training run, by the name of the analysis; the last is no bound."""
+    """Smallest false negative rates of a training run, by the name of the analysis; the last is no bound.
+
+    Abadi et al. 2016, "Deep learning with differential privacy"; Dong, Roth and Su 2019, "Gaussian
+    differential privacy".
+    """
     at_delta = [Pair(moments_epsilon(run, DELTA), DELTA)]
     grid = np.linspace(0.0, 10.0, 401)
     every_delta = list(map(Pair, grid.tolist(), moments_deltas(run, grid).tolist()))

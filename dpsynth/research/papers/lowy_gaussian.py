@@ -102,12 +102,6 @@ def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float
     epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D)`` with ``D = |g(x) - g(x')| / n``. It
     decreases in epsilon (at least 0 and finite) and in sigma. Time grows with the square of the number of
     records.
-
-    Examples
-    --------
-    >>> values = [0, 0.1, 0.3, 0.35, 0.6, 1]
-    >>> [round(gaussian_pmp_delta(values, 0.4, epsilon), 6) for epsilon in (0.0, 0.25, 1.0)]
-    [0.238145, 0.15405, 0.030064]
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     return _averaged(values_of(values), finite_sigma(sigma), epsilon)

@@ -54,11 +54,6 @@ def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: Array
 
     ``alpha`` is at least 0, one number or one for each record. With 0 the targets are the softmax of the
     mean; without end, the hard labels, where std is above 0.
-
-    Examples
-    --------
-    >>> from_logits([[0.0, 0.0]], [[1.0, 1.0]], [1], 1.0).round(3).tolist()
-    [[0.119, 0.881]]
     """
     from scipy.special import softmax
 
@@ -120,13 +115,7 @@ class Hard:
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Ordinary label smoothing; ``amount`` in [0, 1] is the uniform distribution's share.
-
-    Examples
-    --------
-    >>> Smoothed(0.5).targets(np.array([0]), 2, None).tolist()
-    [[0.75, 0.25]]
-    """
+    """Ordinary label smoothing; ``amount`` in [0, 1] is the uniform distribution's share."""
 
     amount: float
     needs_label_models: bool = False
