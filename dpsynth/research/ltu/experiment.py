@@ -20,8 +20,8 @@ from dpsynth.research.ltu.outcomes import (
     PairsResult,
     RoundsResult,
     pairs_result,
+    privacy,
     privacy_loss,
-    rounds_result,
 )
 from dpsynth.research.ltu.results import LtuResult, Utility
 from dpsynth.research.ltu.retraining import FEW_MODELS, Fingerprint, Procedure
@@ -182,6 +182,11 @@ def _by_strategy(
             evident = float(gamma[record["defender"]] - gamma[record["reserve"]])
             guess_ = (bool(coin) if evident == 0 else evident > 0, evident == 0)
             guesses.setdefault("bayes_shadow", []).append(guess_)
-    return tuple(
-        rounds_result(name, STRATEGIES[name], guesses[name], level) for name in STRATEGIES if name in guesses
-    )
+    found = []
+    for name, (theorem, _) in STRATEGIES.items():
+        if name in guesses:
+            right, tied = (sum(column) for column in zip(*guesses[name], strict=True))
+            accuracy = share(right, len(rounds), level)
+            hidden = privacy(accuracy.value, len(rounds))
+            found.append(RoundsResult(name, theorem, len(rounds), right, tied, accuracy, hidden))
+    return tuple(found)

@@ -6,7 +6,6 @@ It is internal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,16 +60,6 @@ class RoundsResult:
     tied: int
     accuracy: Estimate
     privacy: Privacy
-
-
-def rounds_result(
-    strategy: str, theorem: str, guesses: Sequence[tuple[bool, bool]], level: float
-) -> RoundsResult:
-    """Sum up ``(right, tied)`` of each round."""
-    right, tied = sum(one[0] for one in guesses), sum(one[1] for one in guesses)
-    accuracy = share(right, len(guesses), level)
-    found = privacy(accuracy.value, len(guesses))
-    return RoundsResult(strategy, theorem, len(guesses), right, tied, accuracy, found)
 
 
 @dataclass(frozen=True)

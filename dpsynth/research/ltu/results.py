@@ -8,13 +8,20 @@ from typing import Any
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.research.ltu.outcomes import PairsResult, PrivacyLoss, RoundsResult
-from dpsynth.research.ltu.rounds import Design
+from dpsynth.research.ltu.rounds import STRATEGIES, Design
 
 CHANCE = Estimate(0.5, 0.5, 0.5)
-_ABOUT = {
-    "original": "the attacker knows order and seed",
-    "random": "the attacker knows the seed, not the order",
-    "unseeded": "the attacker knows neither order nor seed",
+#: an attacker of each scenario, among attempts and in a sentence
+_KNOWS = {
+    "original": ("the attacker knows order and seed", "knows the order of the records and the seed"),
+    "random": (
+        "the attacker knows the seed, not the order",
+        "knows the seed, but not the order of the records",
+    ),
+    "unseeded": (
+        "the attacker knows neither order nor seed",
+        "knows neither the order of the records nor the seed",
+    ),
 }
 
 
@@ -90,7 +97,7 @@ class LtuResult:
                 one.accuracy,
                 proved=self.proved,
                 control=CHANCE,
-                about=f"{about}; {_ABOUT[design.scenario]}",
+                about=f"{about}; {_KNOWS[design.scenario][0]}",
                 closer=_CLOSER[_kind(one.strategy)],
                 level=self.level,
             )
@@ -143,24 +150,10 @@ def _kind(strategy: str) -> str:
 
 #: beyond it log-odds are those of a Gaussian's far tail, of which few models say nothing
 _MOST = 20
-_KNOWS = {
-    "original": "knows the order of the records and the seed",
-    "random": "knows the seed, but not the order of the records",
-    "unseeded": "knows neither the order of the records nor the seed",
-}
-_WORDS = {
-    "loss": "the model's loss",
-    "confidence": "the model's confidence",
-    "entropy": "entropy",
-    "modified_entropy": "modified entropy",
-    "learned": "scores combined by what is known of the others",
-    "bounded_loss": "a guess in proportion to the loss",
-    "retraining_predictions": "retraining on both, all predictions compared",
-    "retraining_pair": "retraining on both, predictions of the two compared",
-    "retraining_parameters": "retraining on both, parameters compared",
-    "bayes_pair": "Bayes, retraining on both many times",
-    "bayes_shadow": "Bayes, shadow models on random halves",
-}
+
+
+def _words(strategy: str) -> str:
+    return STRATEGIES[strategy][1]
 
 
 def percent(estimate: Estimate) -> str:
@@ -183,10 +176,11 @@ def sentence(result: LtuResult) -> str:
         verdict = "the model gives away who it was trained on; a coin is right in 50 %"
     else:
         verdict = "a coin is right in 50 %"
+    knows = _KNOWS[result.design.scenario][1]
     return (
-        f"An attacker who {_KNOWS[result.design.scenario]}, and everything but two labels, names the record "
+        f"An attacker who {knows}, and everything but two labels, names the record "
         f"that was trained on in {percent(best.accuracy)} of {best.rounds} pairs by "
-        f"{_WORDS[best.strategy]}: {verdict}."
+        f"{_words(best.strategy)}: {verdict}."
     )
 
 
@@ -208,12 +202,12 @@ def told(result: LtuResult) -> str:
     lines += ["", f"{'strategy':<52} {'right':<24} {'privacy (4.9)':<14} ties"]
     for one in result.rounds:
         hidden = f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}"
-        lines.append(f"{_WORDS[one.strategy]:<52} {percent(one.accuracy):<24} {hidden:<14} {one.tied}")
+        lines.append(f"{_words(one.strategy):<52} {percent(one.accuracy):<24} {hidden:<14} {one.tied}")
     if result.pairs:
         lines += ["", "The same model, all pairs and single records:"]
         for score in result.pairs:
             pairs, single = percent(score.pairwise), percent(score.per_record)
-            lines.append(f"{_WORDS[score.strategy]:<52} pairs {pairs:<24} single records {single}")
+            lines.append(f"{_words(score.strategy):<52} pairs {pairs:<24} single records {single}")
     best = result.strongest_pairs
     if best is not None:
         lines += ["", _worst_off(best), *_low_lines(best)]
@@ -234,7 +228,7 @@ def _worst_off(best: PairsResult) -> str:
     scores = sorted(best.individual, reverse=True)
     exposed = sum(score >= 0.9 for score in scores)
     return (
-        f"By {_WORDS[best.strategy]}, {exposed} of {len(scores)} records are told from the others in at "
+        f"By {_words(best.strategy)}, {exposed} of {len(scores)} records are told from the others in at "
         f"least 90 % of their pairs; the most exposed in {100 * scores[0]:.1f} %, the median in "
         f"{100 * scores[len(scores) // 2]:.1f} %."
     )

@@ -25,19 +25,19 @@ Floats = NDArray[np.float64]
 #: streams of random numbers: the defender, the rounds, the shadow models, the folds of learned scores
 DEFENDER, ROUND, SPLIT, FOLDS = range(4)
 
-#: strategies and the theorems or equations that they come from
-STRATEGIES: dict[str, str] = {
-    "loss": "Theorem 4.2.1",
-    "confidence": "Theorem 4.2.1",
-    "entropy": "Theorem 4.2.1",
-    "modified_entropy": "Theorem 4.2.1",
-    "learned": "Theorem 4.2.1",
-    "bounded_loss": "Theorem 4.2.2",
-    "retraining_predictions": "Theorem 4.2.4",
-    "retraining_pair": "Theorem 4.2.4 and (5.12)",
-    "retraining_parameters": "Theorem 4.2.4",
-    "bayes_pair": "(5.8)",
-    "bayes_shadow": "(5.13)",
+#: strategies: the theorems or equations that they come from, and in words
+STRATEGIES: dict[str, tuple[str, str]] = {
+    "loss": ("Theorem 4.2.1", "the model's loss"),
+    "confidence": ("Theorem 4.2.1", "the model's confidence"),
+    "entropy": ("Theorem 4.2.1", "entropy"),
+    "modified_entropy": ("Theorem 4.2.1", "modified entropy"),
+    "learned": ("Theorem 4.2.1", "scores combined by what is known of the others"),
+    "bounded_loss": ("Theorem 4.2.2", "a guess in proportion to the loss"),
+    "retraining_predictions": ("Theorem 4.2.4", "retraining on both, all predictions compared"),
+    "retraining_pair": ("Theorem 4.2.4 and (5.12)", "retraining on both, predictions of the two compared"),
+    "retraining_parameters": ("Theorem 4.2.4", "retraining on both, parameters compared"),
+    "bayes_pair": ("(5.8)", "Bayes, retraining on both many times"),
+    "bayes_shadow": ("(5.13)", "Bayes, shadow models on random halves"),
 }
 
 
