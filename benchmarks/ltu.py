@@ -265,7 +265,7 @@ def criticised(task):
     from dpsynth.evaluation.features import distance_features
     from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
     from dpsynth.research.ltu.generators import CriticTrainer
-    from dpsynth.research.ltu.outcomes import pairs_result
+    from dpsynth.research.ltu.results import pairs_result
 
     dataset, name, seed, records = task
     table = datasets.load(dataset)

@@ -4,13 +4,16 @@ The defender trains a model on records D and keeps records R aside. In each roun
 record of each without its label, and is given the labels of all others, the trained model and the trainer.
 Which of the two was trained on? (Pedersen 2022, sections 4.2 and 5.1.)
 
-`trainers`       the records of both sides; a trainer around any scikit-learn classifier; the ten of the
-thesis `scores`         Theorems 4.2.1 and 4.2.2: scores of records, also learned ones; bounded loss
-`retraining`     Theorem 4.2.4: train with each of the two and compare; the Bayes attack (5.8), (5.13)
-`rounds`         one round, with every strategy `outcomes`       privacy (4.9), individual scores, pairs
-against single records, low false positive rates `experiment`     many rounds on one trainer, kept in a
-folder; `results`: what they found, also as text `generators`     generators, attacked through a score such as
-a critic's `enumeration`    trainers with finitely many outcomes, exactly: Theorems 5.2.1 and 5.2.2
+=============  ======================================================================================
+`trainers`     the records of both sides; any scikit-learn classifier as a trainer; the thesis's ten
+`scores`       Theorems 4.2.1 and 4.2.2: scores of records, also learned ones; bounded loss
+`retraining`   Theorem 4.2.4: train with each of the two and compare; the Bayes attack (5.8), (5.13)
+`rounds`       one round, with every strategy
+`results`      privacy (4.9), pairs against single records, low false positive rates; as text too
+`experiment`   many rounds on one trainer, kept in a folder
+`generators`   generators, attacked through a score such as a critic's
+`enumeration`  trainers with finitely many outcomes, exactly: Theorems 5.2.1 and 5.2.2
+=============  ======================================================================================
 """
 
 from dpsynth.research.ltu.experiment import attack_trainer

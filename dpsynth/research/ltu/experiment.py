@@ -16,14 +16,15 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.research.ltu import scores
-from dpsynth.research.ltu.outcomes import (
+from dpsynth.research.ltu.results import (
+    LtuResult,
     PairsResult,
     RoundsResult,
+    Utility,
     pairs_result,
     privacy,
     privacy_loss,
 )
-from dpsynth.research.ltu.results import LtuResult, Utility
 from dpsynth.research.ltu.retraining import FEW_MODELS, Fingerprint, Procedure
 from dpsynth.research.ltu.rounds import FOLDS, STRATEGIES, Design, Work
 from dpsynth.research.ltu.scores import SCORES

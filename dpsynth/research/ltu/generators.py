@@ -34,7 +34,7 @@ from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.critic import CriticRelease
-from dpsynth.research.ltu.outcomes import LowRate, PairsResult, pairs_result
+from dpsynth.research.ltu.results import LowRate, PairsResult, pairs_result
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import conformed, record_provenance, records_of
 from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state

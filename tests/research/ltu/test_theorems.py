@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu
 from dpsynth.accounting.membership_bounds import dp_accuracy
 from dpsynth.errors import InputError
 from dpsynth.research.ltu import enumeration, scores
-from dpsynth.research.ltu.outcomes import privacy
+from dpsynth.research.ltu.results import privacy
 from dpsynth.research.ltu.scores import best_threshold
 
 
