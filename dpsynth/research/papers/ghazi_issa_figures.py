@@ -42,12 +42,6 @@ def region(epsilon: float, delta: float, tv: float | None, fpr: Array) -> Array:
     return np.asarray(fnr(pairs, fpr))
 
 
-def staircase_pair(epsilon: float, gamma: float, x: Array) -> tuple[Array, Array]:
-    """Staircase density with sensitivity 1 centred at 0, and the same centred at 1."""
-    here, shifted = staircase_density(x, epsilon, gamma), staircase_density(x - 1, epsilon, gamma)
-    return np.asarray(here), np.asarray(shifted)
-
-
 def rates(points: int = 801) -> Array:
     """Evenly spaced false positive rates from 0 to 1."""
     return np.linspace(0.0, 1.0, points)
@@ -141,7 +135,8 @@ def _staircase(gamma: float) -> Figure:
     figure, (axis,) = panels(width=5.0, height=2.9)
     epsilon = STAIRCASE_EPSILON
     x = np.linspace(-2.5, 3.5, 6001) + 1e-7  # past the jumps
-    here, shifted = staircase_pair(epsilon, gamma, x)
+    # centred at 0, and at the sensitivity
+    here, shifted = (np.asarray(staircase_density(x - centre, epsilon, gamma)) for centre in (0, 1))
     label = f"TV = {staircase_tv(epsilon, gamma):.4f}"
     axis.fill_between(x, shifted, here, where=x < 0.5, color="0.85", linewidth=0, label=label)
     axis.plot(x, here, label="centred at 0", **line(0))

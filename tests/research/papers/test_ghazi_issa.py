@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
-from dpsynth.accounting import Profile
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.loss.gaussian import GaussianLoss
 from dpsynth.accounting.staircase import staircase_density, staircase_tv
 from dpsynth.errors import InputError
 from dpsynth.research.papers.ghazi_issa import (
@@ -102,9 +99,7 @@ def test_ten_thousand_uses():
     assert deltas[0] == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "share", "k"), [(0.02, 0.5, 3000), (0.1, 0.01, 3000), (0.01, 1 - 1e-7, 1000)]
-)
+@pytest.mark.parametrize(("epsilon", "share", "k"), [(0.1, 0.01, 3000), (0.01, 1 - 1e-7, 1000)])
 def test_agrees_with_log_space_sums(epsilon, share, k):
     """An error that grows along the recursion (independent: sums of logarithms of multinomials)."""
     deltas = [pair.delta for pair in compose(epsilon, 0.0, share * largest_tv(epsilon), k)]
@@ -144,15 +139,6 @@ def test_properties_of_a_composition(epsilon, delta, share, k):
     assert np.all(worst >= deltas - 1e-13)
 
 
-def test_one_use_gives_back_its_parameters():
-    """An offset in j or a leak counted twice."""
-    for epsilon, delta, tv in [(1.0, 0.0, 0.3), (0.1, 1e-5, 0.02), (30.0, 0.1, 0.9)]:
-        assert compose(epsilon, delta, tv, 1) == (
-            pytest.approx((0.0, tv), rel=1e-13),
-            pytest.approx((epsilon, delta), rel=1e-13),
-        )
-
-
 @pytest.mark.parametrize(("k", "delta"), [(1, 0.0), (9, 1e-3), (10, 0.0), (60, 1e-3)])
 def test_the_pairs_that_parity_leaves_out_add_nothing(k, delta):
     """Pairs of another parity than k, or of another tv than the largest."""
@@ -169,14 +155,6 @@ def test_kairouz_equals_its_printed_sum(k):
         inner = sum(math.comb(k, m) * (e ** (k - m) - e ** (k - 2 * i + m)) for m in range(i)) / (1 + e) ** k
         assert pair.epsilon == pytest.approx((k - 2 * i) * 0.4)
         assert pair.delta == pytest.approx(1 - 0.99**k * (1 - inner), rel=1e-12)
-
-
-def test_refined_composition_is_tighter():
-    """A tv that is not used: at k = 2 the lines of both parities must cut the region of Kairouz et al."""
-    refined = fnr(compose(1.0, 0.0, 1 - math.exp(-0.5), 2), GRID)
-    known = fnr(kairouz(1.0, 0.0, 2), GRID)
-    assert np.all(refined >= known - 1e-15)
-    assert np.max(refined - known) > 0.05
 
 
 @pytest.mark.parametrize("q", [0.01, 0.3, 1.0])
@@ -269,22 +247,6 @@ def test_noisy_sgd_bounds_the_exact_gaussian(mu, steps):
     assert np.max(bound) > 0.4 * np.max(exact)
     one = fnr(noisy_sgd(mu, steps, epsilons=[mu]), GRID[1:-1])
     assert np.all(one <= exact + 1e-12)
-
-
-def test_noisy_sgd_with_batches():
-    """Sampling left out or counted twice: the bound must lie between Kairouz et al. and the exact profile."""
-    z, q, steps = 1.3, 256 / 60000, 3516
-    pairs = noisy_sgd(1 / z, steps, q)
-    exact = Profile([training_event(z, q, steps)], coarseness=4.0)
-    for epsilon in (0.0, 0.3, 1.0):
-        best = min(pair.delta for pair in pairs if pair.epsilon <= epsilon)
-        assert exact.delta(epsilon) < best < 3 * exact.tv()
-    known = np.zeros(GRID.size)
-    for epsilon in (1.0, 1.5, 2.0, 2.5):
-        part = subsampled(epsilon, GaussianLoss(1 / z).delta(epsilon), GaussianLoss(1 / z).delta(0.0), q)
-        known = np.maximum(known, fnr(kairouz(part.epsilon, part.delta, steps), GRID))
-    ours = fnr(pairs, GRID)
-    assert np.all(ours >= known - 1e-9) and np.max(ours - known) > 0.1
 
 
 def test_noisy_sgd_of_one_step():

@@ -4,7 +4,6 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.staircase import staircase_tv
 from dpsynth.research.papers.ghazi_issa import (
     Training,
     analyses,
@@ -16,7 +15,6 @@ from dpsynth.research.papers.ghazi_issa_figures import (
     REGION,
     rates,
     region,
-    staircase_pair,
 )
 
 FPR = rates(201)
@@ -70,13 +68,3 @@ def test_training_curves_are_in_order():
     assert np.all(ours[middle] > curves["Abadi et al., every δ"][middle])
     assert ours[1] < curves["Abadi et al., δ = 1e-5"][1]
     assert clt_mu(Training()) == pytest.approx(0.2847, abs=1e-4)
-
-
-@pytest.mark.parametrize("gamma", [0.2, 0.5, 0.8])
-def test_staircase_densities(gamma):
-    """A shift that is not the sensitivity: half of the area between the two is the TV."""
-    x = np.linspace(-30, 31, 610_001) + 3e-5
-    here, shifted = staircase_pair(1.0, gamma, x)
-    step = x[1] - x[0]
-    assert here.sum() * step == pytest.approx(1, abs=1e-3)
-    assert np.abs(here - shifted).sum() * step / 2 == pytest.approx(staircase_tv(1.0, gamma), abs=1e-3)
