@@ -121,7 +121,7 @@ def test_seed_is_known_in_all_but_one_scenario():
 @pytest.mark.parametrize("name", ["logistic_regression", "ridge", "naive_bayes"])
 def test_deterministic_trainers_have_no_privacy(name, scenario):
     """Catches a retraining attack that fails on what Theorem 4.2.4 says, whatever order and seed."""
-    found = attack_trainer(classifiers()[name], sides(), Design(scenario=scenario), rounds=15)
+    found = attack_trainer(classifiers()[name], sides(), Design(scenario=scenario), rounds=8)
     rounds = by_strategy(found)
     assert rounds["retraining_predictions"].accuracy.value == 1.0
     assert rounds["retraining_parameters"].accuracy.value == 1.0

@@ -34,7 +34,6 @@ def test_drawings_show_finite_curves_with_labels(drawing, monkeypatch):
     monkeypatch.setattr(lowy_figures, "along", lambda *given, **fixed: along(*given, trials=2, **fixed))
     assert len(drawing.caption) > 80 and drawing.caption.endswith(".")
     figure = drawing.figure()
-    figure.draw_without_rendering()
     legends = list(figure.legends)
     for axis in figure.axes:
         assert axis.get_xlabel() and axis.get_ylabel() and axis.lines
