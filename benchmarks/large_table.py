@@ -25,7 +25,7 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.cluster import connected, each
-from dpsynth.releases.axes import GridAxis
+from dpsynth.releases.bins import GridAxis
 from dpsynth.releases.marginals import make_grids
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords

@@ -25,8 +25,8 @@ from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
 from dpsynth.mechanism.bounds.penalty import penalty_radii, published_penalty_radii
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.columns.marginals import estimate_marginals
+from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.training import Trainer, TrainingState, initial_state
-from dpsynth.model.wgan.weights import unflatten
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import default_rules

@@ -31,10 +31,10 @@ from dpsynth.attacks.audit.verdict import Audited
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
-from dpsynth.model.wgan.weights import Weights, unflatten
 from dpsynth.table.layout import Layout
 
 

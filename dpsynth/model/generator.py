@@ -23,8 +23,7 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
-from dpsynth.model.wgan.generator import ArrayOps, generator_pass
-from dpsynth.model.wgan.weights import Weights, flatten, unflatten
+from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.rules import Rule
@@ -54,11 +53,8 @@ class GeneratorModel:
         Of the released table, with its derived columns and constraints.
     encoder : Encoder
         Of the modelled columns, with the released marginals, if there are any.
-    base_model : Prior or None
     weights : list of (W, b) or None
         The generator; None samples the base model, or independent columns where there is none either.
-    latent : int
-    latent_law : {"normal", "uniform"}
     match_marginals : bool
         Whether samples are made to agree with the released marginals.
     studies : tuple of FittedStudy

@@ -45,7 +45,6 @@ def calibrate(
         Numeric coordinates of any size (only their order counts); one-hot groups as weights.
     encoder : Encoder
         With released marginals.
-    rng : numpy Generator
 
     Returns
     -------
@@ -182,7 +181,6 @@ def exact_categories(
         A row's weights of the categories; negative ones count as zero.
     probabilities : array, shape (m,)
         Released probabilities, sum 1.
-    rng : numpy Generator
 
     Returns
     -------
@@ -247,8 +245,6 @@ def matched_draws(
         None: independent columns.
     encoder : Encoder
         With released marginals.
-    n : int
-    rng : numpy Generator
 
     Returns
     -------
@@ -325,7 +321,6 @@ def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.rando
     drawn : int array, shape (n,), from 0 to k - 1
     probabilities : array, shape (k,)
         Released, sum 1.
-    rng : numpy Generator
 
     Returns
     -------

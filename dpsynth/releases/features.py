@@ -265,7 +265,6 @@ def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False
 
     Parameters
     ----------
-    binning : Binning
     ordered : bool
         One number, the rank; otherwise an indicator of each category, or of the second of two.
     apart : int

@@ -28,7 +28,6 @@ class PairwiseStatistics:
 
     Parameters
     ----------
-    features : PairFeatures
     mean : array, of the shape of ``features.products``
         Symmetric, with noise; zero within a column.
     noise_std : float
@@ -49,7 +48,6 @@ class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
 
     Parameters
     ----------
-    bins : Bins, optional
     features : PairFeatures, optional
         Released before, and given with :meth:`of`.
     """

@@ -49,11 +49,6 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
         Each changes by at most 1 when one record is added or removed; k >= 1.
     epsilon : float or None
         Cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not private**.
-    rng : numpy Generator
-
-    Returns
-    -------
-    int
 
     Raises
     ------
@@ -105,7 +100,6 @@ class EdgesRelease:
         Noise of a cell of the tables that follow, for which scores allow.
     bins : Bins, optional
         Released before, and given with :meth:`of`.
-    stage : Stage, optional
 
     Raises
     ------
@@ -213,8 +207,6 @@ def pair_scores(
 
     Parameters
     ----------
-    tables : dict of pairs of columns to their counts
-    binnings : sequence of Binning, one a column
     n : float
         Released number of records.
 
@@ -265,7 +257,6 @@ def grow_tree(
         The tree's columns, ``root`` among them.
     epsilon : float or None
         None takes the best edges: **not private**.
-    rng : numpy Generator
 
     Returns
     -------

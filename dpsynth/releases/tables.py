@@ -38,7 +38,6 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         Number of tables in which a record counts for 1; ``noise_std`` is that of their cells.
     with_outcome : int
         Number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
-    bins : Bins, optional
     families : tuple of tuples of int, optional
         Columns of each table, the child last; those of the outcome and one column first.
     """
@@ -75,7 +74,6 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
             Whether the root is a parent of all; of two columns there is one table all the same.
         noise_multiplier : float or None
             Over their sensitivity together; None: exact, **not private**.
-        stage : Stage, optional
         """
         three_way = three_way and columns > 1
         return cls(

@@ -100,7 +100,6 @@ class Needs:
 
     Parameters
     ----------
-    schema : Schema
     n : float
         Public or privately counted number of records.
     marginals : bool
@@ -180,15 +179,10 @@ class Releases:
 
     Parameters
     ----------
-    marginals : MarginalsRelease or None
-    base_model : BaseModelReleases or None
-    pairwise_statistics : PairwiseStatisticsRelease or None
-    neighbour_histogram : NeighbourHistogramRelease or None
     plan : Plan or None
         Of the critic's steps.
     stage : Stage or None
         The stage of the ledger that they make up.
-    studies : tuple of StudyReleases
     """
 
     marginals: MarginalsRelease | None
@@ -224,10 +218,8 @@ def plan_releases(
 
     Parameters
     ----------
-    needs : Needs
     epsilon, delta : float
         Target for the whole run.
-    shares : Shares
     counted : bool
         Whether a private count has chosen ``needs.n``. (epsilon, delta) then bounds the run for every count,
         but its total variation depends on it: noise is also held to the total variation of the same run with

@@ -34,13 +34,11 @@ def has_pairwise_statistics(
 
     Parameters
     ----------
-    schema : Schema
     n : float or None
         Public number of records. None where it is private: what is bought, and with it the total variation,
         must not depend on a noisy count, and they are released.
     epsilon : float or None
         None: no noise.
-    delta : float
     share : float
         Of mu squared, for the moments.
 
@@ -78,7 +76,6 @@ def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float
         Public number of records; None where it is private, and the histogram is released.
     epsilon : float or None
         None: no noise.
-    delta : float
     share : float
         Of mu squared, for the nearest-neighbour histogram.
 

@@ -58,7 +58,6 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     ----------
     model : GeneratorModel
         With released marginals.
-    rng : numpy Generator
 
     Returns
     -------

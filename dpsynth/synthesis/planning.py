@@ -32,9 +32,6 @@ class Blueprint:
     ----------
     needs : Needs
         What it releases.
-    delta : float
-    training : TrainingSettings
-    shares : Shares
     """
 
     needs: Needs

@@ -171,7 +171,6 @@ def rehearse(
     ----------
     model : GeneratorModel
         Of which the study is one.
-    study : FittedStudy
     n : float
         Public or privately counted number of records.
     repetitions : int
@@ -230,7 +229,6 @@ class Population:
 
     Attributes
     ----------
-    design : StandardisedDesign
     beta : ndarray of shape (d,)
     x : ndarray of shape (k, p)
         Predictors of mended draws, of which none lacks a value.

@@ -104,7 +104,6 @@ def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
 
     Parameters
     ----------
-    options : FitOptions
     schema : Schema
         With a public number of records.
 

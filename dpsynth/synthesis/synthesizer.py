@@ -28,20 +28,19 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
-    confess,
     conformed,
+    record_provenance,
     records_of,
     rows_of,
     tell_few_records,
     warn_of_flattened,
 )
-from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
 from dpsynth.synthesis.studies import check_studies, planned_widening
-from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.io import write_table
 from dpsynth.table.rules import Rule, Where, combinations, parse_where
 from dpsynth.table.schema import Schema, require_reviewed
@@ -52,7 +51,7 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-_FORMAT = 2
+_FORMAT = 3
 # Of a seeded sample: whoever picks rows by the same seed must not meet the numbers that put them in order.
 _SAMPLING = 0x5A3
 
@@ -75,9 +74,9 @@ class DPWGANGP(BaseEstimator):
         that is solved in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
         is small (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
     neighbour_histogram : bool or "auto"
-        Whether each record votes for the group of draws that it is most like, and adds random Fourier
-        features, by both of which draws are weighed (:mod:`dpsynth.releases.neighbour_histogram`). ``auto``:
-        where pairwise statistics are bought and there are records enough
+        Whether the nearest-neighbour histogram of the records over groups of draws, and random Fourier
+        features, are released; draws are weighed by both (:mod:`dpsynth.releases.neighbour_histogram`).
+        ``auto``: where pairwise statistics are released and there are records enough
         (:func:`dpsynth.synthesis.default_rules.has_neighbour_histogram`).
     training_steps : int or "auto"
         Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
@@ -305,7 +304,7 @@ class DPWGANGP(BaseEstimator):
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = self.ledger_ = earlier if earlier is not None else Ledger()
         rng = self._generator(len(ledger.entries))
-        confess(ledger, schema, options, rng, unreviewed)
+        record_provenance(ledger, schema, options, rng, unreviewed)
 
         try:
             plan = plan_fit(records, schema, options, rng, ledger)

@@ -32,10 +32,9 @@ from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.features import FourierFeatures, PairFeatures
 from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.releases.groups import Groups
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
+from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogramRelease
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.model.reweighting.fit_fourier import FourierReweighting, fourier_reweighting
+from dpsynth.model.reweighting.weights import FourierReweighting, fourier_reweighting
 from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import DEVIATION, FourierFeatures, numbers
 

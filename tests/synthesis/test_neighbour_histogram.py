@@ -11,7 +11,7 @@ import pytest
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.model.reweighting.fit_fourier import FourierReweighting
+from dpsynth.model.reweighting.weights import FourierReweighting
 from dpsynth.releases.features import FourierFeatures
 from dpsynth.synthesis import many_tables
 

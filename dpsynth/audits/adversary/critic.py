@@ -208,8 +208,8 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     import tensorflow as tf
 
     from dpsynth.model.wgan.critic import critic_pass
+    from dpsynth.model.wgan.networks import unflatten
     from dpsynth.model.wgan.training import build_step, initial_state
-    from dpsynth.model.wgan.weights import unflatten
 
     step = build_step(
         layout,

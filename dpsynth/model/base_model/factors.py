@@ -42,7 +42,6 @@ def fit_factors(
         Columns of each factor, the child last.
     counts : mapping of families to arrays
         Noisy tables; with three-way ones those of the root and each column alone, to which they are fitted.
-    bins : Bins
     noise_std : float
         Standard deviation of the noise in a cell of a three-way table.
     """

@@ -83,9 +83,6 @@ class HeatBath:
         ----------
         draws : int array, shape (n, columns)
             Bins.
-        tilt : Reweighting
-        rng : numpy Generator
-        times : int
         """
         if self.still is not None and self.still.any():
             moving = np.flatnonzero(~self.still[self.missing(draws)])
@@ -197,7 +194,6 @@ class _Sweeper:
 
         Parameters
         ----------
-        j : int
         total, products : float32 arrays, shapes (2, n)
             Of all columns but j and the outcome, see `length_of`.
         """

@@ -61,7 +61,6 @@ class BayesianNetwork:
 
     Attributes
     ----------
-    kind : {"tree", "tan"}
     root : int
         Column drawn first, from its one-way probabilities.
     binnings : tuple of Binning
@@ -266,13 +265,7 @@ class BayesianNetwork:
 
 @dataclass(frozen=True)
 class BaseModelReleases:
-    """The readings that a base model is made of, their noise fixed together and beforehand.
-
-    Parameters
-    ----------
-    edges : EdgesRelease
-    tables : TablesRelease
-    """
+    """The readings that a base model is made of, their noise fixed together and beforehand."""
 
     edges: EdgesRelease
     tables: TablesRelease
@@ -291,13 +284,10 @@ class BaseModelReleases:
 
         Parameters
         ----------
-        schema : Schema
-        kind : {"tree", "tan"}
         noise_multiplier : float or None
             Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
         epsilon : float or None
             Of each choice of an edge; None: the best edges, **not private**.
-        stage : Stage, optional
 
         Raises
         ------
@@ -331,12 +321,10 @@ class BaseModelReleases:
 
         Parameters
         ----------
-        ledger : Ledger
         records : Records
             Conformed to the schema.
         marginals : Marginals
             Released one-way marginals of the same schema; ``marginals.n`` is the number of records used.
-        rng : numpy Generator
         n_bins : int, optional
             Most bins of an ordered column; by default a rule that reads no records.
 

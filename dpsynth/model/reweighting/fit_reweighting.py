@@ -59,7 +59,6 @@ def weights_of(
 
     Parameters
     ----------
-    released : PairwiseStatistics
     mean, variance : arrays, of the shape of ``features.products``
         Of the features under the base model.
     draws : int
@@ -105,7 +104,6 @@ def reweighted(
         A tilt that it has is where the fit starts.
     released : PairwiseStatistics
         Of the same bins.
-    rng : numpy Generator
     """
     bare = replace(base_model, reweighting=None)
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))

@@ -5,7 +5,7 @@ c / (n q) is what a draw of the group should count for. Both are uncertain, and 
 c / (n q) from 1 are taken to have one variance, which is estimated from how far all counts together depart
 beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973), and each is shrunk
 accordingly. Where the nearest-neighbour histogram tells nothing but noise, all weights are 1. What released
-Fourier features tell beside them is a smooth factor (`dpsynth.model.reweighting.fit_fourier`), which is
+Fourier features tell beside them is a smooth factor (`dpsynth.model.reweighting.weights`), which is
 fitted to draws that have the groups' weights already.
 """
 
@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.model.reweighting.fit_fourier import FourierReweighting, fourier_reweighting
-from dpsynth.model.reweighting.weights import Weighting
+from dpsynth.model.reweighting.weights import FourierReweighting, Weighting, fourier_reweighting
 from dpsynth.releases.neighbour_histogram import NeighbourHistogram
 
 Floats = NDArray[np.float64]
@@ -40,7 +39,6 @@ def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> F
 
     Parameters
     ----------
-    histogram : NeighbourHistogram
     drawn : array, shape (groups,)
         Share of the base model's draws in each group.
     draws : int
@@ -48,7 +46,7 @@ def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> F
 
     Examples
     --------
-    >>> from dpsynth.releases.groups import Groups
+    >>> from dpsynth.releases.neighbour_histogram import Groups
     >>> groups = Groups((), np.zeros((2, 0), np.float32))
     >>> even = np.array([0.5, 0.5])
     >>> clear = NeighbourHistogram(groups, np.array([900.0, 100.0]), 1.0, 1000.0)
@@ -83,7 +81,6 @@ def weighted(
         Tilted already, where it is to be.
     histogram : NeighbourHistogram
         Of the same bins.
-    rng : numpy Generator
     """
     bare = replace(base_model, weighting=None)
     draws = bare.sample(_DRAWS, rng)

@@ -31,7 +31,6 @@ class Reweighting:
 
     Parameters
     ----------
-    features : PairFeatures
     pairs : float32 array, of the shape of ``features.products``
         T, and U and V beside it where there is an outcome; symmetric, zero within a column.
     columns : tuple of float32 arrays, shapes (bins,)

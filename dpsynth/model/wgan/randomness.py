@@ -35,7 +35,6 @@ class DrawShapes:
         Entries of the critic's gradient.
     n_records : int
         Rows that may be sampled (secret).
-    sampling_prob : float
     capacity : int
         Initial width of the index array.
     n_bank : int

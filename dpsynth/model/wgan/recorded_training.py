@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
-from dpsynth.model.wgan.weights import unflatten
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 from dpsynth.table.layout import Layout
 
 

@@ -24,10 +24,9 @@ import tensorflow as tf
 
 from dpsynth.mechanism.bounds.lipschitz import project
 from dpsynth.model.wgan.critic import Activation, critic_pass, squared_gradient_norms, weighted_gradient
-from dpsynth.model.wgan.generator import generator_pass
+from dpsynth.model.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.model.wgan.randomness import HostDraws
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.weights import Weights, flatten, unflatten
 from dpsynth.table.layout import Layout
 
 State = dict[str, Any]
@@ -81,8 +80,6 @@ class Step:
 
     Parameters
     ----------
-    layout : Layout
-    settings : TrainingSettings
     draws : HostDraws
         Reads this step's random numbers out of a chunk.
     noise_scales : callable or None

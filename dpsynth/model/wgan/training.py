@@ -19,11 +19,11 @@ import tensorflow as tf
 from dpsynth.errors import RunError
 from dpsynth.mechanism.noise import NoiseStream
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import Weights, flatten, glorot, unflatten
 from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS, State, Step
-from dpsynth.model.wgan.weights import Weights, flatten, glorot, unflatten
 from dpsynth.table.layout import Layout
 
 # Floats drawn for one chunk (16 MiB; the first chunk is waited for, so not many), and generator steps at
@@ -150,14 +150,11 @@ class Trainer:
     ----------
     points : ndarray (n, dim) float32
         Encoded private records in the unit cube.
-    layout : Layout
-    settings : TrainingSettings
     plan : Plan
         Sampler, noise and event; ``plan.steps`` critic steps are made.
     bank : ndarray (n_bank, dim) or None
         Draws of the base model (``with_base_model``) or points made without private records, for
         ``penalty='public'``.
-    with_base_model : bool
     in_graph : bool, optional
         Draw noise inside the program; by default only where there is a GPU.
     """

@@ -16,8 +16,7 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import FourierFeatures, values_of
-from dpsynth.releases.groups import Groups
-from dpsynth.releases.neighbour_histogram import NeighbourHistogram, group_count
+from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogram, group_count
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 

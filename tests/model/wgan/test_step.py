@@ -8,11 +8,11 @@ import tensorflow as tf
 from scipy import stats
 
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS
 from dpsynth.model.wgan.training import Trainer, initial_state
-from dpsynth.model.wgan.weights import unflatten
 from dpsynth.table.layout import Layout
 
 LAYOUT = Layout(2, ((2, 5),))

@@ -170,7 +170,7 @@ def test_an_empty_table_trains():
 @pytest.mark.slow
 def test_training_learns_without_noise():
     """Catches a generator trained in the wrong direction: the category must follow x > 0.7."""
-    from dpsynth.model.wgan.generator import ArrayOps, generator_pass
+    from dpsynth.model.wgan.networks import ArrayOps, generator_pass
 
     trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
     weights = trainer.run(np.random.default_rng(3)).generator
