@@ -8,36 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from dpsynth.accounting.explain import percent
+from dpsynth.accounting.explain import percent as percent
 from dpsynth.accounting.ledger.guarantee import round_up
 from dpsynth.evaluation.details import Effect
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Measure, shown, shown_interval, shown_with_interval
+from dpsynth.evaluation.records import Measure, shown
+from dpsynth.evaluation.records import shown_interval as shown_interval
+from dpsynth.evaluation.records import shown_with_interval as shown_with_interval
 from dpsynth.studies.digits import interval_texts
-
-__all__ = [
-    "between",
-    "bound",
-    "column_value",
-    "decimals",
-    "effect_text",
-    "estimate_text",
-    "hundredths",
-    "in_percent",
-    "level_text",
-    "levels_text",
-    "measured",
-    "once_in",
-    "p_value",
-    "percent",
-    "plain",
-    "round_up",
-    "seconds_text",
-    "short_p_value",
-    "shown",
-    "shown_interval",
-    "shown_with_interval",
-]
 
 
 def bound(value: float) -> str:
