@@ -61,13 +61,7 @@ def decimals(value: float, places: int = 3) -> str:
 
 
 def between(value: float, lower: float, upper: float) -> str:
-    """Three decimals, with the interval.
-
-    Examples
-    --------
-    >>> between(0.3, 0.25, 0.35)
-    '0.300 (0.250 to 0.350)'
-    """
+    """Three decimals, with the interval."""
     return f"{decimals(value)} ({decimals(lower)} to {decimals(upper)})"
 
 
@@ -132,13 +126,7 @@ def level_text(level: float) -> str:
 
 
 def levels_text(levels: Iterable[float]) -> str:
-    """The levels of several intervals, each once.
-
-    Examples
-    --------
-    >>> levels_text([0.999, 0.95, 0.95])
-    '95 % and 99.9 %'
-    """
+    """The levels of several intervals, each once."""
     return " and ".join(map(level_text, sorted(set(levels))))
 
 

@@ -114,28 +114,13 @@ def guidance(report: RunReport) -> tuple[str, ...]:
 
 
 def described(estimates: Estimates) -> str:
-    """What was fitted, what its noise costs, and what else a reader of the intervals should know.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> told = Estimates("m", "linear", "linear: sbp ~ age", "sbp", ("age",), np.ones(1), np.eye(1), 1.25)
-    >>> described(told)
-    'Declared before the fit as linear: sbp ~ age; intervals are 1.2 times as wide as without noise.'
-    """
+    """What was fitted, what its noise costs, and what else a reader of the intervals should know."""
     first = f"Declared before the fit as {estimates.formula}; {widened(estimates)}."
     return " ".join((first, *estimates.remarks))
 
 
 def surviving(curve: SurvivalCurve) -> str:
-    """What a survival curve is, in one sentence.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> surviving(SurvivalCurve(*np.array([[30], [0.9], [0.8], [0.95]]), unit="days"))
-    'Survival by time (days), whatever the predictors; bands of 95 % at each time hold sampling and noise.'
-    """
+    """What a survival curve is, in one sentence."""
     unit = f" ({curve.unit})" if curve.unit else ""
     held = f"bands of {level_text(curve.level)} at each time hold sampling and noise"
     return f"Survival by time{unit}, whatever the predictors; {held}."
@@ -147,14 +132,7 @@ def widened(estimates: Estimates) -> str:
 
 
 def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:
-    """Term, effect, interval and p-value of each term, as text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows(Estimates("m", "linear", "linear: sbp ~ age", "sbp", ("age",), np.ones(1), np.eye(1), 1.2))
-    [('age', '1.00', '-0.96 to 2.96', '0.317')]
-    """
+    """Term, effect, interval and p-value of each term, as text."""
     found = []
     for effect in estimates.effects(LEVEL):
         estimate, lower, upper = effect_texts(effect)

@@ -82,21 +82,21 @@ def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
     """Draw the receiver operating characteristic of one classifier on held-out records."""
     curves = [detail.data for detail in details]
 
-    def draw_survival() -> Figure:
+    def draw() -> Figure:
         axes = ("false positive rate", "true positive rate")
         return _unit_square(curves, [(c.fpr, c.tpr) for c in curves], axes, marker="")
 
     model = _words(curves[0])
     said = ", ".join(f"{shown(c.auc)} trained on {style.NAMES[c.trained_on]}" for c in curves)
     alt = f"ROC of the {model} on held-out real records. AUC {said}."
-    return to_plot(draw_survival, alt, f"{model}: AUC {said}", internal=any_internal(details))
+    return to_plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
 
 
 def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
     """Draw observed over predicted risks of one classifier."""
     curves = [detail.data for detail in details]
 
-    def draw_survival() -> Figure:
+    def draw() -> Figure:
         axes = ("predicted risk", "observed share")
         return _unit_square(curves, [(c.predicted, c.observed) for c in curves], axes, marker="o")
 
@@ -107,7 +107,7 @@ def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
         + "."
         for c in curves
     )
-    return to_plot(draw_survival, alt, f"{model}: calibration", internal=any_internal(details))
+    return to_plot(draw, alt, f"{model}: calibration", internal=any_internal(details))
 
 
 def _unit_square(

@@ -117,13 +117,7 @@ def plain_ticks(axis: Axis) -> None:
 
 
 def clipped(text: object, longest: int) -> str:
-    """Return a text of at most so many characters, for a place where it cannot wrap.
-
-    Examples
-    --------
-    >>> clipped("nearest neighbours", 8)
-    'nearest…'
-    """
+    """Return a text of at most so many characters, for a place where it cannot wrap."""
     text = " ".join(str(text).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 

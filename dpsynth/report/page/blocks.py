@@ -149,13 +149,7 @@ _MOST_MEASURES, _MOST_COLUMNS = 15, 12
 
 
 def home(group: str) -> str | None:
-    """Return the section of a group of measures, or None if it is unknown.
-
-    Examples
-    --------
-    >>> home("Utility: predicting death"), home("Something new")
-    ('utility', None)
-    """
+    """Return the section of a group of measures, or None if it is unknown."""
     words = group.casefold()
     return next((name for name, starts in HOMES.items() if words.startswith(starts)), None)
 

@@ -62,7 +62,7 @@ _INFERRED = (
 
 
 def section(report: RunReport) -> Section:
-    """Return the section."""
+    """Return the section on the three risks."""
     blocks: list[Block] = [
         paragraph(
             "European data protection authorities ask of anonymised data whether a person can still be "
@@ -213,7 +213,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
 
 
 def attempts_section(report: RunReport) -> Section | None:
-    """Return the attempts_section; None where nothing was tried."""
+    """Return the section on attempts; None where nothing was tried."""
     if not report.attempts:
         return None
     on_table = any(attempt.one_table for attempt in report.attempts)

@@ -78,7 +78,7 @@ _MOST = 15
 
 
 def replication_section(report: RunReport) -> Section | None:
-    """Return the replication_section; None where no study was declared or replicated."""
+    """Return the section on study replication; None where no study was declared or replicated."""
     evaluation = report.measured
     measures = measures_of(evaluation, "replication")
     compared: list[Block] = []

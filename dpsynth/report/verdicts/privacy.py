@@ -174,14 +174,7 @@ def _risk(code: str, severity: Severity, sentence: str) -> Verdict:
 
 
 def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
-    """Return what the rules say: each contradiction by itself, or that no bound was passed.
-
-    Examples
-    --------
-    >>> from dpsynth.evaluation.estimates import Estimate
-    >>> [v.code for v in judge_attempts([Attempt("guess", "tv", Estimate(0.3, 0.29, 0.31), proved=0.2)])]
-    ['bound_passed']
-    """
+    """Return what the rules say: each contradiction by itself, or that no bound was passed."""
     bounded = [attempt for attempt in attempts if attempt.proved is not None]
     passed = [attempt for attempt in bounded if attempt.contradicts]
     if passed:
