@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from dpsynth.checks import few
 from dpsynth.datasets import preparations
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.files.shipped import shipped_folder
-from dpsynth.files.yaml_text import load_yaml, one_sentence
+from dpsynth.files.yaml_text import load_yaml, one_sentence, shipped_folder
 from dpsynth.table.schema import Schema
 
 _RAW = "https://raw.githubusercontent.com"

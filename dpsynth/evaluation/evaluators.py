@@ -16,14 +16,13 @@ import pandas as pd
 
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.progress import Progress
 from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.evaluator import similarity
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema

@@ -1,11 +1,13 @@
-"""What is compared: a synthetic table, the real records it stands for, and real records it never saw.
+"""Progress of one step of a work, told as progress of the whole.
+
+What is compared: a synthetic table, the real records it stands for, and real records it never saw.
 
 Every table is brought to the schema once: clipped to its bounds and rounded to its declared steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -14,6 +16,24 @@ from dpsynth.errors import DataError, of_records
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
+
+#: is told the part of the work that is done, in [0, 1]
+Progress = Callable[[float], None]
+
+
+def silent(done: float) -> None:
+    """Tell nobody."""
+
+
+def within(progress: Progress, start: float, stop: float) -> Progress:
+    """Return a progress callable for the part of the work from ``start`` to ``stop``.
+
+    Examples
+    --------
+    >>> within(print, 0.5, 1.0)(0.5)
+    0.75
+    """
+    return lambda done: progress(start + done * (stop - start))
 
 
 @dataclass(frozen=True)

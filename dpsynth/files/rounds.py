@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.files.atomic import dump_json, read_json, write_text
-from dpsynth.files.locks import locked
-from dpsynth.files.storage import parents_made
-from dpsynth.files.targets import require_free_folder
+from dpsynth.files.atomic import dump_json, locked, read_json, write_text
+from dpsynth.files.storage import parents_made, require_free_folder
 
 #: what a folder of rounds was begun with, and the folder of the rounds inside it
 STARTED, ROUNDS = "started.json", "rounds"

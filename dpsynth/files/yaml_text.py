@@ -4,17 +4,23 @@ Schemas, data cards and run configurations are all YAML files written by hand, s
 by one set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as
 false, ``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these
 is a real category or a real ``delta``.
+
+Files that come with the package, from a folder at the top of the project.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
+
+from dpsynth.errors import DataError
 
 T = TypeVar("T")
 _INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
@@ -215,3 +221,37 @@ def _is_branch(part: str) -> bool:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def shipped_folder(package: str, name: str, checkout: str) -> Traversable:
+    """Return a folder of the project: its installed copy in a package, or else the checkout's.
+
+    Parameters
+    ----------
+    package, name : str
+        Where ``pyproject.toml`` installs it.
+    checkout : str
+        Its path in the project.
+
+    Raises
+    ------
+    DataError
+        If neither is there.
+
+    Examples
+    --------
+    >>> shipped_folder("dpsynth.datasets", "cards", "datasets").joinpath("flchain.yaml").is_file()
+    True
+    """
+    installed = resources.files(package).joinpath(name)
+    own = Path(__file__).resolve().parents[2] / checkout
+    for folder in (installed, own):
+        if folder.is_dir():
+            return folder
+    raise DataError(f"a part of the package is absent: neither {package}.{name} nor {checkout} is there")
+
+
+def stems(folder: Traversable) -> tuple[str, ...]:
+    """Return the names of its YAML files without their suffix, in alphabetical order."""
+    found = [entry.name for entry in folder.iterdir()]
+    return tuple(sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml")))

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth import datasets
-from dpsynth.datasets.preparations import NAMES, prepared
-from dpsynth.datasets.preparations.diabetes130 import _OTHER_DRUGS, diagnosis_group, first_encounters
+from dpsynth.datasets.preparations import _OTHER_DRUGS, NAMES, diagnosis_group, first_encounters, prepared
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dpsynth import datasets
-from dpsynth.datasets import location
+from dpsynth.datasets import registry
 from dpsynth.datasets.card import Card
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
@@ -155,7 +155,7 @@ def test_unknown_name() -> None:
 
 def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the folder or the file, the error must say which variable to set, and how to fetch it."""
-    monkeypatch.setattr(location, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(registry, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     with pytest.raises(DataError, match=r"flchain\.csv: set the environment variable DPSYNTH_DATA_DIR"):
         datasets.load("flchain")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.files.targets import claimed, require_free_file, require_free_folder
+from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 
 
 def test_new_and_empty_folders_are_free(tmp_path: Path) -> None:

@@ -14,16 +14,27 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates, lone_value_shares
-from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
-from dpsynth.evaluation.disclosure.exchange import closer_share
-from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
+from dpsynth.evaluation.disclosure.copies import (
+    Copies,
+    closer_share,
+    count_copies,
+    duplicates,
+    lone_value_shares,
+)
+from dpsynth.evaluation.disclosure.distances import (
+    Closest,
+    Floats,
+    Membership,
+    closest,
+    distance_ratio,
+    membership,
+    record_distance,
+)
 from dpsynth.evaluation.estimates import Estimate, quantile
-from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.subsample import COMPARED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Progress, Tables, silent, within
 
 GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"

@@ -12,16 +12,19 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.neighbours.accuracy_interval import AccuracyIntervals, accuracy_intervals
-from dpsynth.evaluation.neighbours.metrics import METRICS, Floats, Metric
+from dpsynth.evaluation.neighbours.intervals import (
+    SMALLEST,
+    AccuracyIntervals,
+    Interval,
+    accuracy_intervals,
+    losses,
+)
 from dpsynth.evaluation.neighbours.permutation_test import SameDistribution, same_distribution
-from dpsynth.evaluation.neighbours.privacy_loss import losses
-from dpsynth.evaluation.neighbours.splitting import SMALLEST, Interval
-from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.subsample import COMPARED, PERMUTED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Progress, Tables, silent, within
 from dpsynth.table.schema import Schema
 
 GROUP = "Nearest neighbours"

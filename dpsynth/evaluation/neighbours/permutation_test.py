@@ -18,11 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import in_range, whole
-from dpsynth.evaluation.neighbours.accuracy import two_tables
-from dpsynth.evaluation.neighbours.closed_form import contributions, enough_counted, thins_the_other
-from dpsynth.evaluation.neighbours.metrics import Floats, Metric, metric_named
-from dpsynth.evaluation.neighbours.search import nearest, over_tiles
-from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE, ranks, running_counts, tie_band
+from dpsynth.evaluation.neighbours.accuracy import (
+    TIE_TOLERANCE,
+    contributions,
+    enough_counted,
+    ranks,
+    running_counts,
+    thins_the_other,
+    tie_band,
+    two_tables,
+)
+from dpsynth.evaluation.neighbours.search import Floats, Metric, metric_named, nearest, over_tiles
 from dpsynth.evaluation.subsample import random_rows
 
 #: pooled distances are kept in memory up to this many records (8 bytes each, squared)

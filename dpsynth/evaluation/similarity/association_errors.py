@@ -37,9 +37,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
 

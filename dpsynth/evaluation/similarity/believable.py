@@ -29,8 +29,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.features import numeric_values
-from dpsynth.evaluation.progress import Progress, silent
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.discriminator import FOLDS, within_folds
@@ -43,9 +41,10 @@ from dpsynth.evaluation.similarity.tails import (
     missing_cells,
 )
 from dpsynth.evaluation.subsample import SORTED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Progress, Tables, silent
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 

@@ -35,10 +35,11 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
-from dpsynth.evaluation.features import category_codes, distance_features, unit_values
-from dpsynth.evaluation.progress import Progress, silent
+from dpsynth.evaluation.features import distance_features, unit_values
+from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.models import CLASSIFIERS, Estimator
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
 

@@ -12,21 +12,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.association_errors import association_findings, correlation_errors
-from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column, marginal
-from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
-from dpsynth.evaluation.similarity.coverage import (
+from dpsynth.evaluation.similarity.columns import (
     CategoryCoverage,
+    ColumnDifference,
     category_coverage,
+    compare_column,
     covered,
+    marginal,
     ranges_covered,
 )
+from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.subsample import COMPARED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Progress, Tables, silent, within
 from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
-from dpsynth.evaluation.features import numeric_values
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 

@@ -3,20 +3,35 @@
 Three kinds each: a linear model, gradient boosting and a random forest. All see the coordinates of
 :class:`~dpsynth.evaluation.features.ClassifierEncoding`; classifiers learn the positions of the outcome's
 categories (0, 1, ...), regressors the outcome in its own unit.
+
+What a model predicts for records that it has not seen: fitted, checked, and never a traceback.
+
+What a synthetic table is good for: train on synthetic, test on real (TSTR).
+
+Models of different kinds learn the outcome from the synthetic records and predict it for real records that no
+generator has seen; the same models trained on the real training records are the reference (TRTR). See
+Pedersen (2022), section 3.4.2. Scores on real records are not paid for: internal.
+:func:`~dpsynth.evaluation.utility.evaluator.utility` scores both and their difference, with intervals.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.utility.outcomes import OutcomeKind
+from dpsynth.evaluation.features import ClassifierEncoding
+from dpsynth.evaluation.tables import Progress, silent
+from dpsynth.evaluation.utility.outcomes import OutcomeKind, known_outcomes, outcome_kind
+from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
 # auc_real_mean and the like must not become ambiguous
@@ -207,3 +222,217 @@ def first_line(problem: Exception) -> str:
     """The first line of what was raised, shortened."""
     text = str(problem).strip() or type(problem).__name__
     return text.splitlines()[0][:200]
+
+
+#: from this many training records on, the trees of a forest are grown by several threads
+PARALLEL_RECORDS = 5_000
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says about the test records.
+
+    Attributes
+    ----------
+    predicted : ndarray of shape (n, categories) or (n,), or None
+        A number for each declared category, or the predicted outcome in its unit; None where there is none.
+    probabilities : bool
+        Whether these are probabilities; otherwise they only rank the records.
+    failure : str
+        Why there is no prediction, in one sentence; empty if there are.
+    """
+
+    predicted: Floats | None = field(repr=False)
+    probabilities: bool = True
+    failure: str = ""
+
+
+def fit_and_predict(
+    model: Model,
+    seed: int,
+    train: tuple[Floats, NDArray[np.int64 | np.float64]],
+    test: Floats,
+    n_categories: int | None,
+) -> Prediction:
+    """Fit a model and let it predict; whatever it raises becomes the failure of the prediction.
+
+    Parameters
+    ----------
+    seed : int
+        Decides everything that is random in the model.
+    train : tuple of ndarray of shape (n, d), (n,)
+        Coordinates and outcomes; at least two classes.
+    test : ndarray of shape (m, d)
+    n_categories : int or None
+        Number of declared categories; None for a numeric outcome.
+
+    Returns
+    -------
+    Prediction
+        A category that the training records lack has probability 0, or ranks last, everywhere.
+    """
+    # comes with scikit-learn, without type hints
+    from threadpoolctl import threadpool_limits
+
+    x, y = train
+    # One thread: on tables of this size several cost more than they save, far more on a busy machine.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
+        try:
+            estimator = model.make(seed)
+            x, test = _splittable(estimator, x, test)
+            # only libraries that are loaded by now are limited, and making an estimator loads its own
+            with threadpool_limits(limits=1):
+                _fit(estimator, x, y)
+                if n_categories is None:
+                    return _checked(np.asarray(estimator.predict(test), dtype=np.float64), (len(test),))
+                return _categories(estimator, np.unique(y), test, n_categories)
+        except Exception as problem:  # a user's model may raise anything, and ours on some odd table
+            return Prediction(None, failure=f"the model failed: {first_line(problem)}")
+
+
+def _splittable(estimator: Estimator, x: Floats, test: Floats) -> tuple[Floats, Floats]:
+    """Leave out coordinates that boosting cannot split: of hundreds of categories most are too rare.
+
+    A split leaves ``min_samples_leaf`` records on either side, so that the same trees grow without them.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if type(estimator) not in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+        return x, test
+    most = len(x) - int(getattr(estimator, "min_samples_leaf", 0))
+    kept = ((x == 0.0).sum(axis=0) <= most) & ((x == 1.0).sum(axis=0) <= most)
+    kept[0] = True
+    return x[:, kept], test[:, kept]
+
+
+def _fit(estimator: Estimator, x: Floats, y: NDArray[np.int64 | np.float64]) -> None:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = (
+        type(estimator) in (RandomForestClassifier, RandomForestRegressor)
+        and getattr(estimator, "n_jobs", None) is None
+    )
+    if forest and len(x) >= PARALLEL_RECORDS:
+        # Trees have seeds of their own: the same forest for any number of threads. Votes are then added by
+        # one thread, because a sum's last digits depend on its order.
+        estimator.set_params(n_jobs=min(4, os.cpu_count() or 1))
+        estimator.fit(x, y)
+        estimator.set_params(n_jobs=None)
+    else:
+        estimator.fit(x, y)
+
+
+def _categories(
+    estimator: Estimator, seen: NDArray[np.int64 | np.float64], test: Floats, n_categories: int
+) -> Prediction:
+    classes = np.asarray(getattr(estimator, "classes_", seen), dtype=np.int64)
+    probabilities = hasattr(estimator, "predict_proba")
+    if probabilities:
+        given = np.asarray(estimator.predict_proba(test), dtype=np.float64)
+    else:
+        given = np.asarray(estimator.decision_function(test), dtype=np.float64)
+        if given.ndim == 1:
+            given = np.stack([-given, given], axis=1)
+    checked = _checked(given, (len(test), len(classes)))
+    if checked.failure:
+        return checked
+    if probabilities and ((given < 0).any() or (given > 1).any()):
+        return Prediction(None, failure="the model gave probabilities outside [0, 1]")
+    values = np.full((len(test), n_categories), 0.0 if probabilities else -np.inf)
+    values[:, classes] = given
+    return Prediction(values, probabilities)
+
+
+def _checked(values: Floats, shape: tuple[int, ...]) -> Prediction:
+    if values.shape != shape:
+        return Prediction(None, failure=f"the model gave predictions of shape {values.shape}, not {shape}")
+    if not np.isfinite(values).all():
+        return Prediction(None, failure="the model gave a prediction that is not finite")
+    return Prediction(values)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What models trained on one table predict for another.
+
+    Attributes
+    ----------
+    predictions : dict of str to Prediction
+        By model.
+    n_train : int
+        Training records with a known outcome.
+    one_class : bool
+        Whether the training records hold one outcome only. Categories are then predicted without a model.
+    note : str
+        What is unusual about the training records, in one sentence; empty if nothing is.
+    """
+
+    predictions: dict[str, Prediction]
+    n_train: int
+    one_class: bool
+    note: str
+
+    @classmethod
+    def failed(cls, models: Iterable[str], why: str) -> Learned:
+        """Return no prediction of any of these models, for one reason."""
+        return cls({name: Prediction(None, failure=why) for name in models}, 0, False, why)
+
+
+def learn_and_predict(
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    schema: Schema,
+    outcome: str,
+    *,
+    models: Mapping[str, Model],
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Learned:
+    """Train models on one conformed frame and let them predict another.
+
+    Parameters
+    ----------
+    train : pandas.DataFrame of shape (n, columns)
+        Records whose outcome is missing take no part.
+    test : pandas.DataFrame of shape (m, columns)
+        At least one record. The outcome is not read.
+    models : mapping of str to Model
+        As :func:`~dpsynth.evaluation.utility.models.chosen_models` gives them.
+    rng : numpy.random.Generator
+        Gives each model a seed.
+
+    Notes
+    -----
+    Predictors are encoded by :class:`~dpsynth.evaluation.features.ClassifierEncoding`. Where the training
+    records hold one category only, no model is trained: that category has probability 1 for every record,
+    which makes every AUC 0.5.
+    """
+    column = schema.column(outcome)
+    kind = outcome_kind(column)
+    n_categories = None if kind == "numeric" else len(column.categories)
+    train, y = known_outcomes(train, schema, outcome)
+    if not len(y):
+        return Learned.failed(models, f"no training record has a known {outcome}: nothing to learn")
+    one_class = len(np.unique(y)) < 2
+    if one_class and n_categories is not None:
+        code = int(y[0])
+        certain = np.tile(np.eye(n_categories)[code], (len(test), 1))
+        note = (
+            f"every training record has {outcome} = {column.categories[code]!r}: "
+            "nothing to learn, AUC 0.5 by convention"
+        )
+        return Learned({name: Prediction(certain) for name in models}, len(y), True, note)
+    encoding = ClassifierEncoding.fit(train, schema, outcome)
+    encoded = {
+        impute: tuple(encoding.transform(frame, impute=impute) for frame in (train, test))
+        for impute in {model.impute for model in models.values()}
+    }
+    predictions = {}
+    for done, (name, model) in enumerate(models.items(), start=1):
+        x_train, x_test = encoded[model.impute]
+        seed = int(rng.integers(2**31 - 1))
+        predictions[name] = fit_and_predict(model, seed, (x_train, y), x_test, n_categories)
+        progress(done / len(models))
+    note = f"every training record has {outcome} = {y[0]:g}: nothing to learn" if one_class else ""
+    return Learned(predictions, len(y), one_class, note)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
-from dpsynth.evaluation.features import category_codes
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import category_codes
 
 OutcomeKind = Literal["binary", "categories", "numeric"]
 #: a category counts as lost below this part of its real rate, if the intervals are also disjoint

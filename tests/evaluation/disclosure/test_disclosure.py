@@ -13,13 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from dpsynth.evaluation.disclosure.copies import count_copies, duplicates
-from dpsynth.evaluation.disclosure.distances import closest, distance_ratio, record_distance
+from dpsynth.evaluation.disclosure.copies import closer_share, count_copies, duplicates, exchanged, reach
+from dpsynth.evaluation.disclosure.distances import (
+    chance_tpr,
+    closest,
+    distance_ratio,
+    membership,
+    record_distance,
+    tpr_at_fpr,
+)
 from dpsynth.evaluation.disclosure.evaluator import disclosure
-from dpsynth.evaluation.disclosure.exchange import closer_share, exchanged, reach
-from dpsynth.evaluation.disclosure.membership_distance import chance_tpr, membership, tpr_at_fpr
 from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours.metrics import METRICS
+from dpsynth.evaluation.neighbours.search import METRICS
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.table.schema import Column, Schema

@@ -9,10 +9,16 @@ import pytest
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy, two_sides
-from dpsynth.evaluation.neighbours.accuracy_interval import LIST_LENGTH, Parted, accuracy_intervals
-from dpsynth.evaluation.neighbours.metrics import metric_named
-from dpsynth.evaluation.neighbours.privacy_loss import losses
-from dpsynth.evaluation.neighbours.splitting import Interval, Labels, split_intervals
+from dpsynth.evaluation.neighbours.intervals import (
+    LIST_LENGTH,
+    Interval,
+    Labels,
+    Parted,
+    accuracy_intervals,
+    losses,
+    split_intervals,
+)
+from dpsynth.evaluation.neighbours.search import metric_named
 
 EUCLIDEAN = metric_named("euclidean")
 Tables = tuple[np.ndarray, ...]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours.metrics import METRICS, gower_points, hamming_points, metric_named
+from dpsynth.evaluation.neighbours.search import METRICS, gower_points, hamming_points, metric_named
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -14,9 +14,9 @@ from dpsynth.evaluation.features import distance_features
 from dpsynth.evaluation.neighbours import evaluator
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.neighbours.metrics import METRICS
-from dpsynth.evaluation.progress import Progress, silent
+from dpsynth.evaluation.neighbours.search import METRICS
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours import permutation_test as module
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
-from dpsynth.evaluation.neighbours.metrics import METRICS
 from dpsynth.evaluation.neighbours.permutation_test import same_distribution
+from dpsynth.evaluation.neighbours.search import METRICS
 
 
 @settings(max_examples=40, deadline=None)

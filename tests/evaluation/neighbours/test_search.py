@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from dpsynth.evaluation.neighbours import search
-from dpsynth.evaluation.neighbours.metrics import METRICS, metric_named
-from dpsynth.evaluation.neighbours.search import in_threads, nearest, over_tiles
+from dpsynth.evaluation.neighbours.search import METRICS, in_threads, metric_named, nearest, over_tiles
 
 EUCLIDEAN = metric_named("euclidean")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.evaluation.replication.contrasts import contrast, interval_overlap, mean, median, share
 from dpsynth.evaluation.replication.likelihood import Coefficient, Fit
+from dpsynth.evaluation.replication.two_fits import contrast, interval_overlap, mean, median, share
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.coverage import category_coverage, covered, range_coverage, ranges_covered
+from dpsynth.evaluation.similarity.columns import category_coverage, covered, range_coverage, ranges_covered
 from dpsynth.table.schema import Column, Schema
 
 SITE = Column(name="site", kind="categorical", categories=("A", "B", "C", "D"), missing=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from dpsynth.evaluation.utility.calibration import CLIP, Recalibration, calibration_curve
+from dpsynth.evaluation.utility.scores import CLIP, Recalibration, calibration_curve
 
 
 def logits(predicted: np.ndarray) -> np.ndarray:

@@ -11,10 +11,15 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from dpsynth.evaluation.utility.learning import Learned, learn_and_predict
-from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model
+from dpsynth.evaluation.utility.models import (
+    CLASSIFIERS,
+    REGRESSORS,
+    Learned,
+    Model,
+    Prediction,
+    learn_and_predict,
+)
 from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
-from dpsynth.evaluation.utility.predictions import Prediction
 from dpsynth.evaluation.utility.scores import scorer
 from dpsynth.table.schema import Column, Schema
 

@@ -15,9 +15,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.utility import predictions
-from dpsynth.evaluation.utility.models import CLASSIFIERS, REGRESSORS, Model, as_models, chosen_models
-from dpsynth.evaluation.utility.predictions import fit_and_predict
+from dpsynth.evaluation.utility import models as fitting
+from dpsynth.evaluation.utility.models import (
+    CLASSIFIERS,
+    REGRESSORS,
+    Model,
+    as_models,
+    chosen_models,
+    fit_and_predict,
+)
 
 
 def points(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,8 +96,8 @@ def test_same_forest_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) 
             return original(self, *arguments)
 
         monkeypatch.setattr(RandomForestClassifier, method, watch)
-    monkeypatch.setattr(predictions, "PARALLEL_RECORDS", 10)
-    monkeypatch.setattr(predictions.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(fitting, "PARALLEL_RECORDS", 10)
+    monkeypatch.setattr(fitting.os, "cpu_count", lambda: 2)
     np.testing.assert_array_equal(
         alone, fit_and_predict(CLASSIFIERS["random_forest"], 3, (x, y), test, 2).predicted
     )
@@ -183,8 +189,8 @@ def test_boosting_learns_the_same_without_coordinates_that_it_cannot_split(
     y = (codes % 3 == 0) * 1.0 + rng.normal(size=600)
     y = (y > 0.5).astype(np.int64) if categories else y
     boosting = registry["hist_gradient_boosting"]
-    kept = predictions._splittable(boosting.make(0), x[:400], x[400:])[0].shape[1]
+    kept = fitting._splittable(boosting.make(0), x[:400], x[400:])[0].shape[1]
     found = fit_and_predict(boosting, 0, (x[:400], y[:400]), x[400:], categories)
-    monkeypatch.setattr(predictions, "_splittable", lambda estimator, x, test: (x, test))
+    monkeypatch.setattr(fitting, "_splittable", lambda estimator, x, test: (x, test))
     whole = fit_and_predict(boosting, 0, (x[:400], y[:400]), x[400:], categories)
     assert kept < 12 and np.array_equal(found.predicted, whole.predicted)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from dpsynth.evaluation.utility.predictions import Prediction
+from dpsynth.evaluation.utility.models import Prediction
 from dpsynth.evaluation.utility.scores import SCORES, Ranking, roc_points, scorer
 
 records = st.lists(
