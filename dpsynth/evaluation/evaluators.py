@@ -19,9 +19,9 @@ from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.evaluator import similarity
+from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.studies.estimates import Estimates

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from dpsynth.evaluation.similarity.believable import _shifted, single_columns
+from dpsynth.evaluation.similarity.discriminator import _shifted, single_columns
 from dpsynth.table.schema import Column, Schema
 
 SBP = Column(name="sbp", kind="integer", lower=0, upper=300, unit="mmHg", missing=True)
