@@ -26,27 +26,22 @@ class Origin(BaseModel):
 
     Attributes
     ----------
-    citation : str
-    url : str, optional
-        The data set's page, for people.
     repository, commit, path : str, optional
         Of the file in a public repository of GitHub.
     member, archive_sha256 : str, optional
         Where that file is a zip archive: the member that is the data set, and the archive's checksum.
-    download : str, optional
-        The file's address, where it is not in such a repository.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     citation: str
-    url: str | None = None
+    url: str | None = None  # the data set's page, for people
     repository: str | None = None
     commit: str | None = None
     path: str | None = None
     member: str | None = None
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    download: str | None = None
+    download: str | None = None  # the file's address, where it is not in such a repository
 
     @model_validator(mode="after")
     def _one_address(self) -> Origin:

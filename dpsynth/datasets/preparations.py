@@ -18,25 +18,14 @@ from dpsynth.errors import DataError
 
 
 def require(raw: pd.DataFrame, columns: Iterable[str]) -> None:
-    """Refuse a file that lacks a column, naming it.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a file that lacks a column, naming it."""
     for name in columns:
         if name not in raw.columns:
             raise DataError(f"the column {name!r} is absent from the file")
 
 
 def numbers(values: pd.Series) -> pd.Series:
-    """Text as numbers, NaN where a value is absent.
-
-    Raises
-    ------
-    DataError
-        If a cell is not a number, naming column and row.
-    """
+    """Text as numbers, NaN where a value is absent."""
     read = pd.to_numeric(values, errors="coerce")
     wrong = values[read.isna() & values.notna()]
     if len(wrong):
@@ -149,13 +138,7 @@ def diabetes130(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_encounters(raw: pd.DataFrame) -> pd.DataFrame:
-    """Each patient's encounter with the lowest number, in the order of the file.
-
-    Raises
-    ------
-    DataError
-        If a row says not whose it is, or two encounters have one number.
-    """
+    """Each patient's encounter with the lowest number, in the order of the file."""
     nobody = raw.index[raw[_PATIENT].isna() | raw[_ENCOUNTER].isna()]
     if len(nobody):
         raise DataError(f"row {nobody[0]}: {_PATIENT} or {_ENCOUNTER} is missing, so whose row it is unknown")

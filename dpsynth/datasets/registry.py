@@ -54,13 +54,7 @@ def file_of(card: Card, data_dir: str | Path | None = None) -> Path | None:
 
 
 def require_file(card: Card, data_dir: str | Path | None = None) -> Path:
-    """The checked file of a card.
-
-    Raises
-    ------
-    DataError
-        If it is not there, cannot be read, or has another checksum.
-    """
+    """The checked file of a card."""
     path = file_of(card, data_dir)
     if path is not None:
         check_digest(card, sha256(path), str(path))
@@ -84,13 +78,7 @@ def state_of(card: Card) -> str:
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file, 64 hexadecimal digits.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read.
-    """
+    """The checksum of a file, 64 hexadecimal digits."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -99,12 +87,7 @@ def sha256(path: Path) -> str:
 
 
 def check_digest(card: Card, digest: str, what: str) -> None:
-    """Refuse what has another checksum than the card's file.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse what has another checksum than the card's file."""
     if digest != card.sha256:
         raise DataError(
             f"data set {card.name!r}: the checksum of {what} is not the card's "
@@ -209,16 +192,8 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
 
     Parameters
     ----------
-    found : Card
     raw : pandas.DataFrame
         As text, None where a value is absent (or values, of a data set that a package carries).
-    path : path, optional
-        The file, so that an error can name its line.
-
-    Raises
-    ------
-    DataError
-        If a column is absent or a value does not fit the schema.
     """
     what = str(path or found.file)
     made = raw

@@ -40,20 +40,9 @@ def share(
 
     Parameters
     ----------
-    successes : int
-        In [0, trials].
-    trials : int
-        At least 1.
-    level : float
-        In (0, 1).
     method : {"exact", "wilson"}
         Clopper and Pearson's interval, which covers every probability at least so often, or Wilson's, which
         is shorter and covers it so often on average.
-
-    Raises
-    ------
-    InputError
-        If there is no trial, or more successes than trials.
     """
     from scipy.special import betaincinv
 
@@ -93,13 +82,6 @@ def quantile(values: ArrayLike, q: float, level: float = 0.95) -> Estimate:
 
     The ends are the order statistics whose ranks the binomial distribution gives; where the sample is too
     small for an end, it is the smallest or the largest value.
-
-    Parameters
-    ----------
-    values : array_like of shape (n,)
-        At least one, finite.
-    q : float
-        In (0, 1); 0.5 is the median.
     """
     from scipy.stats import quantile_test
 
@@ -118,14 +100,11 @@ class Ranking:
 
     Attributes
     ----------
-    auc : float
-        P(positive > negative) + P(tie) / 2, in [0, 1].
     variance : float
         By DeLong: over independent positives and independent negatives, the scoring rule held fixed.
-    n_positive, n_negative : int
     """
 
-    auc: float
+    auc: float  # P(positive > negative) + P(tie) / 2, in [0, 1]
     variance: float
     n_positive: int
     n_negative: int

@@ -27,20 +27,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Features:
-    """An encoded frame.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, d)
-    names : tuple of str
-        What each coordinate is, for instance ``"age"`` or ``"sex=F"``.
-    sources : tuple of str
-        The column of the schema that each coordinate comes from.
-    """
+    """An encoded frame."""
 
     points: Floats
-    names: tuple[str, ...]
-    sources: tuple[str, ...]
+    names: tuple[str, ...]  # what each coordinate is, for instance "age" or "sex=F"
+    sources: tuple[str, ...]  # the column of the schema that each coordinate comes from
 
 
 def unit_values(column: Column, series: pd.Series) -> Floats:
@@ -89,14 +80,12 @@ class ClassifierEncoding:
 
     Attributes
     ----------
-    schema : Schema
-        The columns that predict; the outcome is not among them.
     medians : ndarray of shape (numeric and ordinal columns,)
         Medians of the training frame in [0, 1] units; NaN for a column without any value, which is then
         the constant 1/2 wherever it is encoded.
     """
 
-    schema: Schema
+    schema: Schema  # the columns that predict; the outcome is not among them
     medians: Floats
 
     @classmethod
@@ -120,10 +109,6 @@ class ClassifierEncoding:
             Conformed to the schema that :meth:`fit` was given.
         impute : bool
             Whether missing numbers become the training median with a 0/1 indicator, or stay NaN.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
         """
         blocks: list[Floats] = []
         medians = iter(self.medians)

@@ -22,15 +22,7 @@ _LEAST = 500
 
 @dataclass(frozen=True)
 class Most:
-    """The most records of each table that a step reads.
-
-    Parameters
-    ----------
-    records : int
-    work : float
-        The most of ``records ** power * coordinates(schema)``.
-    power : int
-    """
+    """The most records that a step reads of each table, also by ``records ** power * coordinates``."""
 
     records: int
     work: float
@@ -84,19 +76,10 @@ def random_rows(n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]
 def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level: float) -> Findings:
     """Say of measures on a random part of the records how much that adds to their error.
 
-    Parameters
-    ----------
-    what : str
-        What the records are used for, in a few words.
-    used, total : int
-        Records that were used, of how many; where all were, the measures are returned as they are.
-    level : float
-        Of the intervals, in (0, 1).
-
-    Notes
-    -----
     The variance of an estimate is taken to fall as one over the records: of its standard error s on the part,
     taken from its interval, ``s * sqrt(1 - used / total)`` is what the whole table would not have had.
+    ``what`` says in a few words what the records are used for; where all were used, the measures are returned
+    as they are.
 
     Examples
     --------

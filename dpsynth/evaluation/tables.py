@@ -74,12 +74,6 @@ class Tables:
     ) -> Tables:
         """Conform tables as they came.
 
-        Raises
-        ------
-        DataError
-            If a table has fewer than two records or does not fit the schema; the message names the table,
-            the column and the row.
-
         Examples
         --------
         >>> from dpsynth.table.schema import Column

@@ -59,11 +59,6 @@ def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False
 def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
     """Read a UTF-8 JSON file; ``what`` stands before its path in messages.
 
-    Raises
-    ------
-    DataError
-        If it cannot be read or is not JSON.
-
     Examples
     --------
     >>> read_json("absent.json", "the ledger")
@@ -113,13 +108,7 @@ _NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVA
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder, which need not exist, against other processes and threads; its parent must exist.
-
-    Raises
-    ------
-    InputError
-        If it is in use, naming the process and its machine, or if nothing can be written beside it.
-    """
+    """Hold a folder, which need not exist, against other processes and threads; its parent must exist."""
     folder = Path(folder)
     path = folder.parent.resolve() / f".{folder.name}.lock"
     if path in _HELD.get():

@@ -43,30 +43,17 @@ def carry_out(
     work : callable
         ``work(task)`` returns plain data (mappings, lists, text, numbers). With several jobs it and the
         tasks are sent to other processes, so that it must be picklable; randomness is in the task.
-    tasks : mapping of str to object
-        By label, which names the round's file.
     folder : path, optional
         Where rounds are kept. Made if it is not there.
     settings : mapping, optional
         Plain data that every round depends on; kept beside the rounds. Not the number of rounds.
     jobs : int
         Rounds at a time, by joblib and whichever backend is active, loky's processes by default.
-    on_round : callable, optional
-        Called at the end of each round.
 
     Returns
     -------
     dict of str to dict
         What the rounds returned, in the order of the tasks, as JSON gives it back: also without a folder.
-
-    Raises
-    ------
-    InputError
-        If the folder holds rounds of other settings, or something else.
-    DataError
-        If a kept round cannot be read.
-    RunError
-        If a round failed, naming it; those that are finished stay.
 
     Examples
     --------
@@ -102,18 +89,7 @@ def _all(
 def side_by_side(
     work: Work, tasks: Mapping[str, Any], *, rounds: Path | None, jobs: int
 ) -> Iterator[tuple[str, dict[str, Any], float]]:
-    """Carry out rounds, each kept in a file of the folder ``rounds`` if there is one.
-
-    Yields
-    ------
-    (label, record, seconds)
-        As they end.
-
-    Raises
-    ------
-    InputError, RunError
-        As :func:`carry_out`.
-    """
+    """Carry out rounds, each kept in a file of the folder ``rounds`` if there is one."""
     from joblib import Parallel, delayed
 
     if jobs < 1:

@@ -39,14 +39,6 @@ def write_folder(
         Writes the folder's files into the path that it is given.
     replace : bool
         Whether an existing folder may be replaced; it stays untouched until the new one is complete.
-    private : bool
-        Whether only the owner may read the folder.
-
-    Raises
-    ------
-    InputError
-        If ``path`` exists and may not be replaced, is a file or in use by another process, or a process that
-        wrote it was killed and left something of worth, which is deleted with ``replace``.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -91,13 +83,7 @@ def _temporary(path: Path, suffix: str) -> Path:
 
 @contextmanager
 def parents_made(path: Path) -> Iterator[None]:
-    """Make the folders above ``path``; those that are empty in the end are removed again.
-
-    Raises
-    ------
-    InputError
-        If they cannot be made.
-    """
+    """Make the folders above ``path``; those that are empty in the end are removed again."""
     made = [folder for folder in path.parents if not folder.exists()]
     try:
         try:
@@ -125,11 +111,6 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
     ----------
     keep_worthy : bool
         Leave what holds a model or a checkpoint where it is, without a word, until ``path`` is replaced.
-
-    Raises
-    ------
-    InputError
-        If there is such a folder and it is not to be left; a budget was spent for it, so its owner decides.
     """
     for rest in leftovers(path):
         if not any((rest / place / name).exists() for place in ("", "old") for name in _KEPT):
@@ -149,13 +130,7 @@ def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapp
 
 
 def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_state` wrote.
-
-    Raises
-    ------
-    DataError
-        If a file is absent or damaged, naming it.
-    """
+    """Read what `write_state` wrote."""
     folder = Path(folder)
     record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
     try:
@@ -186,10 +161,6 @@ def damaged(folder: str | Path, name: str, problem: object) -> DataError:
 def check_format(folder: str | Path, name: str, found: object, known: int) -> None:
     """Refuse another format of a folder, saying which of the two is the newer.
 
-    Raises
-    ------
-    DataError
-
     Examples
     --------
     >>> check_format("runs/m", "model", 9, 2)
@@ -214,13 +185,7 @@ def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray], digest: str) -> None:
-    """Refuse arrays that hold a number that is not finite, or that are not those of the digest.
-
-    Raises
-    ------
-    DataError
-        Naming the folder.
-    """
+    """Refuse arrays that hold a number that is not finite, or that are not those of the digest."""
     broken = not_finite(arrays)
     if broken is not None:
         raise damaged(folder, name, f"its array {broken} holds a value that is not a finite number")
@@ -235,13 +200,7 @@ def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
 
 
 def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
-    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours.
-
-    Raises
-    ------
-    DataError
-        Naming both.
-    """
+    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours."""
     record = Path(model) / "model.json"
     if not (Path(ledger).is_file() and record.is_file()):
         return
@@ -267,10 +226,6 @@ def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
 
     What can be known beforehand is that it may be written, that nobody else is writing it, and that no
     killed command left in a hidden folder what it had paid for. Other remains of killed commands are removed.
-
-    Raises
-    ------
-    InputError
     """
     require_free_folder(folder, force=force, mark=mark)
     with parents_made(folder), locked(folder):
@@ -286,14 +241,8 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     ----------
     folder : Path
         A folder yet to be written; it may exist if it is empty.
-    force : bool
-        Whether an earlier result may be replaced.
     mark : str
         A file that every such result holds. Somebody's home folder does not, and stays.
-
-    Raises
-    ------
-    InputError
     """
     if not folder.name:
         raise InputError(f"{folder} is not the name of a folder to write")
@@ -322,12 +271,7 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
 
 
 def require_free_file(path: Path, *, force: bool) -> None:
-    """Refuse a file that exists, unless it may be replaced, and one whose folder cannot be written to.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a file that exists, unless it may be replaced, and one whose folder cannot be written to."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
     if path.exists() and not force:

@@ -109,8 +109,6 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
 
     Parameters
     ----------
-    text : str
-        The document.
     origin : str
         What the text is, for the error's first words: a file name, say.
     error : type of exception
@@ -175,8 +173,6 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
 
     Parameters
     ----------
-    problem : pydantic.ValidationError
-        What a model raised.
     known : sequence of str
         The keys that would have been right, named when an unknown key was given at the top level.
     """
@@ -225,18 +221,6 @@ def _short(value: Any) -> str:
 
 def shipped_folder(package: str, name: str, checkout: str) -> Traversable:
     """Return a folder of the project: its installed copy in a package, or else the checkout's.
-
-    Parameters
-    ----------
-    package, name : str
-        Where ``pyproject.toml`` installs it.
-    checkout : str
-        Its path in the project.
-
-    Raises
-    ------
-    DataError
-        If neither is there.
 
     Examples
     --------

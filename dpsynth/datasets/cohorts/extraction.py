@@ -81,17 +81,9 @@ def extract(study: CohortStudy, folder: str | Path, *, scratch: str | Path | Non
 
     Parameters
     ----------
-    study : CohortStudy
-    folder : path
-        The tables' CSV or CSV.gz files.
     scratch : path, optional
         Folder in which a hidden one is made, and removed, for what does not fit in memory; that of temporary
         files by default.
-
-    Raises
-    ------
-    InputError, DataError
-        One sentence that names the folder, the table or the column.
     """
     folder = Path(folder)
     tables = find_tables(folder, needed_tables(study))
@@ -183,12 +175,7 @@ def schema_path(out: Path) -> Path:
 
 
 def require_free_target(out: Path, *, force: bool) -> None:
-    """Refuse, before a record is read, a target that is neither CSV nor Parquet, or exists, or is unwritable.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse, before a record is read, a target that is no CSV or Parquet file, or cannot be written."""
     if out.suffix.lower() not in (".csv", ".parquet"):
         raise InputError(f"--out {out}: the file name must end with .parquet or .csv")
     for path in (out, schema_path(out)):
@@ -198,10 +185,6 @@ def require_free_target(out: Path, *, force: bool) -> None:
 def save(cohort: Cohort, out: Path) -> None:
     """Write the table without the stays' numbers, and its schema; both are renamed into place when both are
     whole.
-
-    Raises
-    ------
-    DataError
     """
     with replaced(schema_path(out)) as schema, replaced(out) as table:
         schema.write_text(cohort.study.schema.to_yaml(), encoding="utf-8")

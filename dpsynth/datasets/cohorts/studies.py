@@ -51,14 +51,10 @@ class CohortStudy:
     name : str
         As on the command line; ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its
         query.
-    title, source : str
-        For people.
     window_start, prediction_time : str
         SQL expressions over a stay: predictors are measured between the two, both ends included.
     steps : tuple of Step
         Who is kept, in order; the first eligible stay of each patient is taken after the last one.
-    scripts : tuple of str
-        SQL scripts that are run on the cohort, in order.
     """
 
     name: str
@@ -67,7 +63,7 @@ class CohortStudy:
     window_start: str
     prediction_time: str
     steps: tuple[Step, ...]
-    scripts: tuple[str, ...]
+    scripts: tuple[str, ...]  # SQL scripts that are run on the cohort, in order
 
     @property
     def schema(self) -> Schema:
@@ -162,10 +158,6 @@ STUDIES = {
 
 def find_study(name: str) -> CohortStudy:
     """Return the study of that name.
-
-    Raises
-    ------
-    InputError
 
     Examples
     --------

@@ -1,25 +1,15 @@
-"""What chance does to a comparison of training with held-out records: an exchange of the two tables' labels.
-
-If the synthetic table owes nothing to the particular training records, training and held-out records are
-exchangeable given the synthetic table: any way of sharing the real records out over the two tables was as
-likely as the one that happened. The spread of a statistic over such exchanges is therefore the spread that
-chance gives it, whatever the distribution, however discrete, and however often synthetic records agree with
-the same real one. Resampling synthetic records alone misses just that, and cries wolf on small tables.
-
-Synthetic records that equal real ones in every column, against what coincidence explains.
+"""Synthetic records, and single values, that equal real ones, against what coincidence explains.
 
 In a table of few discrete columns honest synthetic records equal real ones all the time. A count of copies
 means something only beside two others: how many held-out records are "copied" as well, and how many copies a
 fresh draw of the real distribution would hold.
 
-Values that one real person alone has: does the synthetic table repeat those of its training records?
-
-A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself,
-whatever the other columns are. Of the real records, as many training as held-out ones, each value that occurs
-once is looked up in the synthetic table. If that table owes nothing to the particular training records, what
-it repeats is as often the value of a held-out record as of a training one; the spread of that share is the
-one of an exchange of the two tables' labels (:mod:`dpsynth.evaluation.disclosure.copies`), here by its
-exact mean and variance and the normal distribution.
+If the synthetic table owes nothing to the particular training records, training and held-out records are
+exchangeable given the synthetic table: any way of sharing the real records out over the two tables was as
+likely as the one that happened. The spread of a statistic over such exchanges is therefore the spread that
+chance gives it, whatever the distribution, however discrete, and however often synthetic records agree with
+the same real one. Resampling synthetic records alone misses just that, and gives false alarms on small
+tables.
 """
 
 from __future__ import annotations
@@ -53,21 +43,8 @@ def exchanged(
 ) -> Floats:
     """Values of a statistic over random ways to share real records out over two tables.
 
-    Parameters
-    ----------
-    statistic : callable
-        From a bool array of shape (relevant,), whether each record on which the statistic depends is in the
-        first table, to a number.
-    relevant : int
-        How many records it depends on, at most ``total``.
-    total : int
-        Records of both tables.
-    first : int
-        Records of the first table.
-
-    Returns
-    -------
-    ndarray of shape (draws,)
+    ``statistic`` takes for each of the ``relevant`` of ``total`` records, on which alone it depends, whether
+    it is among the ``first`` records that make the first table.
     """
     values = np.empty(draws)
     for i in range(draws):
@@ -89,19 +66,10 @@ def reach(null: Floats, centre: float, level: float = 0.95) -> float:
 def closer_share(weights: Floats, n_train: int, level: float, *, rng: np.random.Generator) -> Estimate:
     """Share of a synthetic table that lies closest to training records, and what chance allows.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (2 n_train,)
-        The share of the synthetic records whose nearest real record is each training record, then each
-        held-out record; ties split evenly. Sums to 1.
-    n_train : int
-        As many training as held-out records.
-
-    Returns
-    -------
-    Estimate
-        The value and the value minus and plus the reach of the exchange distribution: 1/2 lies outside the
-        interval in at most a share ``1 - level`` of the tables that owe the training records nothing.
+    ``weights``, of shape (2 n_train,) and summing to 1, is the share of the synthetic records whose nearest
+    real record is each training record, then each held-out record; ties split evenly. The interval is the
+    value minus and plus the reach of the exchange distribution: 1/2 lies outside in at most a share ``1 -
+    level`` of the tables that owe the training records nothing.
     """
     value = min(float(weights[:n_train].sum()), 1.0)  # a sum of shares may round to more
     nearest = np.flatnonzero(weights)
@@ -116,48 +84,24 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Copies:
-    """Counts of equal records.
-
-    Attributes
-    ----------
-    synthetic : int
-        Synthetic records.
-    train : int
-        Synthetic records that equal some training record.
-    train_share : Estimate
-        Their share; Clopper-Pearson over the synthetic records, taken as independent, the training table
-        held fixed.
-    expected_share : Estimate or None
-        What the share would be for a fresh draw of the real distribution: the share of held-out records that
-        equal some training record or, without held-out records, of training records that equal another one.
-        None with a single training record and no held-out one.
-    test : int or None
-        Synthetic records that equal some held-out record, whatever the sizes.
-    size : int or None
-        Number of training and of held-out records that ``excess`` compares.
-    equal_train, equal_test : float or None
-        Share of synthetic records that equal one of ``size`` training records, and of ``size`` held-out
-        ones; exact means over all random parts of the larger table.
-    excess : Estimate or None
-        Their difference.
-    """
+    """Counts of equal records."""
 
     synthetic: int
-    train: int
-    train_share: Estimate
+    train: int  # synthetic records that equal some training record
+    train_share: Estimate  # Clopper-Pearson's interval over synthetic records, the training table held fixed
+    #: the same of a fresh draw: the share of held-out records that equal some training record or, without
+    #: held-out records, of training records that equal another one; None of a single record
     expected_share: Estimate | None
-    test: int | None
-    size: int | None
+    test: int | None  # synthetic records that equal some held-out record, whatever the sizes
+    size: int | None  # number of training and of held-out records that excess compares
+    #: shares that equal one of ``size`` records: exact means over all random parts of the larger table
     equal_train: float | None
     equal_test: float | None
-    excess: Estimate | None
+    excess: Estimate | None  # their difference
 
 
 def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
-    """Number the distinct records of several conformed frames of one schema, shape (len(frame),) each.
-
-    Two records, of one frame or of two, have the same number where they agree in every column; missing values
-    agree with each other.
+    """Number the distinct records of several conformed frames of one schema; missing values are equal.
 
     Examples
     --------
@@ -175,12 +119,6 @@ def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
     return np.split(ids, np.cumsum(sizes)[:-1])
 
 
-def duplicates(frame: pd.DataFrame) -> int:
-    """Count the records of a conformed frame that equal an earlier one."""
-    (ids,) = row_ids([frame])
-    return len(ids) - len(np.unique(ids))
-
-
 def count_copies(
     synthetic: pd.DataFrame,
     train: pd.DataFrame,
@@ -189,24 +127,12 @@ def count_copies(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> Copies:
-    """Count the synthetic records that equal real ones. Internal.
+    """Count the synthetic records that equal real ones.
 
-    Parameters
-    ----------
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to one schema, at least one record each.
-    test : pandas.DataFrame of shape (h, columns), optional
-        Held-out records.
-    rng : numpy.random.Generator
-        For the exchange of training and held-out records.
-
-    Notes
-    -----
     A larger table holds more coincidences, so the excess compares ``k = min(n, h)`` records of each: a
-    synthetic record with c equals among n has one among a random part of k with probability
-    ``1 - C(n - c, k) / C(n, k)``. The interval of the excess adds two sources, as squares: which real records
-    were the training ones, by exchange (:mod:`dpsynth.evaluation.disclosure.copies`), and which synthetic
-    records were drawn, by Newcombe's interval of two shares.
+    synthetic record with c equals among n has one among a random part of k with probability ``1 - C(n - c, k)
+    / C(n, k)``. The interval of the excess adds two sources, as squares: which real records were the training
+    ones, by exchange, and which synthetic records were drawn, by Newcombe's interval of two shares.
     """
     if not len(synthetic) or not len(train) or (test is not None and not len(test)):
         raise InputError("synthetic, train and test must have records")
@@ -276,19 +202,12 @@ def lone_value_shares(
 ) -> dict[str, Estimate]:
     """Share of the synthetic records with a lone real value whose value is a training record's, by column.
 
-    Parameters
-    ----------
-    synthetic, train, test : pandas.DataFrame of shape (m, columns), (n, columns), (h, columns)
-        Conformed to one schema, at least one record each.
-    rng : numpy.random.Generator
-        Draws ``min(n, h)`` records of the larger real table.
-    level : float
-        Of all intervals together, by Bonferroni's inequality.
-
-    Returns
-    -------
-    dict of str to Estimate
-        1/2 by chance. Columns without 30 such values, that is most categories and coarse numbers, are absent.
+    A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself.
+    Of the real records, as many training as held-out ones, each value that occurs once is looked up in the
+    synthetic table. By chance the share is 1/2, with the spread of an exchange of the two tables' labels,
+    here by its exact mean and variance and the normal distribution. ``level`` holds for all intervals
+    together (Bonferroni). Columns without 30 such values, that is most categories and coarse numbers, are
+    absent.
     """
     size = min(len(train), len(test))
     parts = [frame.iloc[np.sort(rng.permutation(len(frame))[:size])] for frame in (train, test)]

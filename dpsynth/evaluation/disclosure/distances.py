@@ -1,17 +1,9 @@
-"""Distance to the closest record (DCR) and nearest-neighbour distance ratio (NNDR), against held-out records.
+"""Distance to the closest record (DCR), its ratio to the second distance (NNDR), and membership by distance.
 
 A synthetic record may lie close to a training record because it was copied from there or because records
 like it are common; held-out records tell the two apart. Distances are Euclidean on
 :func:`~dpsynth.evaluation.features.distance_features`, formed from differences, so that the distance of equal
 records is exactly 0; two different categories lie at distance 1 there, so that they are compared as codes.
-
-References
-----------
-Zhao et al. (2021), "CTAB-GAN: effective table data synthesizing", section 4.4, for DCR and NNDR; the share
-closer to training than to held-out records as in Platzer and Reutterer (2021), "Holdout-based empirical
-assessment of mixed-type synthetic data".
-
-Membership inference from distances: does lying close to a synthetic record give a training record away?
 
 The attacker holds the synthetic table and a record, and says "member" where the record lies close to a
 synthetic one. Members are training records, non-members held-out ones, as many of each. The area under the
@@ -20,9 +12,12 @@ whether *some* records can be named with confidence, which an average over all r
 
 References
 ----------
-Chen et al. (2020), "GAN-Leaks", for the distance; Carlini et al. (2022), "Membership inference attacks from
-first principles", for true positive rates at low false positive rates; van Breugel et al. (2023), "Membership
-inference attacks against synthetic data through overfitting detection" (DOMIAS), for the calibrated score.
+Zhao et al. (2021), "CTAB-GAN", section 4.4, for DCR and NNDR; the share closer to training than to held-out
+records as in Platzer and Reutterer (2021), "Holdout-based empirical assessment of mixed-type synthetic data".
+Chen et al. (2020), "GAN-Leaks", for membership by distance; Carlini et al. (2022), "Membership inference
+attacks from first principles", for true positive rates at low false positive rates; van Breugel et al.
+(2023), "Membership inference attacks against synthetic data through overfitting detection" (DOMIAS), for the
+calibrated score.
 """
 
 from __future__ import annotations
@@ -97,23 +92,12 @@ def record_distance(schema: Schema) -> Metric:
 
 @dataclass(frozen=True)
 class Closest:
-    """Distances between synthetic records and k training (and k held-out) records.
+    """Distances between m synthetic and k training (and k held-out) records, of shape (m, 2), (k, 2) or (k,).
 
-    Attributes
-    ----------
-    synthetic_train, synthetic_test : ndarray of shape (m, 2), or None
-        Distances of each synthetic record to its nearest and second nearest training (held-out) record;
-        infinite where there is no second one.
-    train_synthetic, test_synthetic : ndarray of shape (k,), or None
-        Distance of each real record to its nearest synthetic record.
-    test_train : ndarray of shape (k, 2), or None
-        Distances of each held-out record to its two nearest training records.
-    train_reference, test_reference : ndarray of shape (k,), (k - k // 2,), or None
-        Distance of each training record, and of each held-out record of the second half, to its nearest one
-        among the first ``k // 2`` held-out records; None for k = 1.
-    weights : ndarray of shape (2 k,), or None
-        Share of the synthetic records whose nearest real record is each of the training, then of the
-        held-out records; a tie is split evenly among the tied records.
+    Two distances are those to the nearest and the second nearest, infinite where there is no second one. The
+    references are the first ``k // 2`` held-out records, to which the training records and the rest of the
+    held-out ones have distances. ``weights``, of shape (2 k,), is the share of the synthetic records whose
+    nearest real record is each of the training, then of the held-out records, ties split evenly.
     """
 
     synthetic_train: Floats
@@ -134,16 +118,9 @@ def closest(
     metric: Metric,
     progress: Progress = silent,
 ) -> Closest:
-    """Measure how close synthetic records lie to training and to as many held-out records. Internal.
+    """Measure how close synthetic records lie to training and to as many held-out records, in random order.
 
-    Parameters
-    ----------
-    synthetic, train : ndarray of shape (m, d), (k, d)
-        As ``metric`` encodes them.
-    test : ndarray of shape (k, d), optional
-        As many records as ``train``: the nearest of more records is nearer. In random order.
-    metric : Metric
-        Whose tiles hold squared distances, such as that of :func:`record_distance`.
+    The tiles of ``metric`` hold squared distances, such as those of :func:`record_distance`.
     """
 
     def smallest(points: Floats, others: Floats, count: int, near: Nearest | None = None) -> Floats:
@@ -173,11 +150,7 @@ def closest(
 
 
 def distance_ratio(nearest: Floats) -> Floats:
-    """Nearest-neighbour distance ratio of each record: nearest over second nearest distance, in [0, 1].
-
-    ``nearest``, of shape (n, 2), is as in :class:`Closest`. Two equal nearest records, at distance 0 as well,
-    have ratio 1.
-    """
+    """Nearest over second nearest distance of each record, in [0, 1]; 1 for two equal nearest records."""
     first, second = nearest.T
     return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)
 
@@ -226,28 +199,19 @@ def _weights(
 
 @dataclass(frozen=True)
 class Membership:
-    """Success of the distance attack.
+    """Success of the distance attack; intervals are over real records, the synthetic table held fixed.
 
-    Attributes
-    ----------
-    auc : Estimate
-        Score: minus the distance to the nearest synthetic record.
-    auc_calibrated : Estimate or None
-        Score: that distance compared with the distance to the nearest of some reference records, which tells
-        a copied record from one in a crowd; an estimate of the ratio of the two densities. Half of the
-        held-out records are the references and the other half the non-members: references that were members
-        or non-members themselves would tie all scores together. None without references.
-    tpr : dict of float to Estimate or None
-        By false positive rate; None with too few non-members to measure it.
-    tpr_by_chance : dict of float to float or None
-        What those rates stay below in a share ``level`` of the tables that give nothing away; a threshold set
-        by few non-members is uncertain, which the interval of the rate leaves out.
-    n_members, n_non_members : int
+    The calibrated score compares the distance with that to the nearest of some reference records, which tells
+    a copied record from one in a crowd; it estimates the ratio of the two densities. Half of the held-out
+    records are the references and the other half the non-members: references that were members or non-members
+    themselves would tie all scores together. ``tpr_by_chance`` is what the rates stay below in a share
+    ``level`` of the tables that give nothing away; a threshold set by few non-members is uncertain, which the
+    interval of the rate leaves out.
     """
 
-    auc: Estimate
+    auc: Estimate  # score: minus the distance to the nearest synthetic record
     auc_calibrated: Estimate | None
-    tpr: dict[float, Estimate | None]
+    tpr: dict[float, Estimate | None]  # by false positive rate; None with too few non-members to measure it
     tpr_by_chance: dict[float, float | None]
     n_members: int
     n_non_members: int
@@ -262,21 +226,11 @@ def membership(
     rates: tuple[float, ...] = (0.01, 0.001),
     level: float = 0.95,
 ) -> Membership:
-    """Attack with distances.
+    """Attack with the distance of each member and of each non-member to its nearest synthetic record.
 
-    Parameters
-    ----------
-    train_synthetic, test_synthetic : ndarray of shape (k,)
-        Distance of each member and of each non-member to its nearest synthetic record.
-    train_reference, test_reference : ndarray of shape (k,), (j,), optional
-        Distance of each member, and of each of the last j non-members, to its nearest reference record.
-    rates : tuple of float
-        False positive rates; 1/rate non-members are needed to measure one.
-
-    Returns
-    -------
-    Membership
-        Internal. Intervals are over real records, the synthetic table held fixed: DeLong's for the AUC.
+    ``train_reference``, ``test_reference``: the distance of each member, and of each of the last non-members,
+    to its nearest reference record. ``rates`` are false positive rates; 1/rate non-members are needed to
+    measure one.
     """
     members, others = -train_synthetic, -test_synthetic
     calibrated = None
@@ -295,26 +249,11 @@ def membership(
 
 
 def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float = 0.95) -> Estimate | None:
-    """Share of members scored above all but a share ``rate`` of the non-members.
+    """Share of members scored above all but a share ``rate`` of the non-members; None with too few of these.
 
-    Parameters
-    ----------
-    members, non_members : ndarray of shape (n,), (m,)
-        Scores, higher for members.
-    rate : float
-        Largest false positive rate, in (0, 1).
-    level : float
-        Of the Clopper-Pearson interval over members, the threshold held fixed.
-
-    Returns
-    -------
-    Estimate or None
-        None with fewer than ``1 / rate`` non-members.
-
-    Notes
-    -----
-    The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top, and only scores
-    strictly above it count: of tied scores either all are called members or, if that passed the rate, none.
+    The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top, held fixed in the
+    interval, and only scores strictly above it count: of tied scores either all are called members or, if
+    that passed the rate, none.
     """
     m, allowed = len(non_members), _allowed(len(non_members), rate)
     if allowed < 1 or not len(members):

@@ -1,35 +1,23 @@
-"""Closed form of the unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
+"""Unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
+
+Is a record nearer to the others of its own table than to the records of the other table? If two tables come
+from one distribution, the accuracy is 1/2. Copied records push it towards 0, records that look nothing like
+the real ones towards 1.
 
 A record of a table of n is compared with the n - 1 others of its own table and the m of the other table. As
 many neighbours are kept on either side, ``k = min(n - 1, m)``; where one side has more, a uniformly random
 subset of k is kept, and the average over all subsets is a ratio of binomial coefficients. For n = m this is
-the thesis's "one of the other table left out" (4.5): the *mean* over the record left out. (4.2), (4.6) and
-(4.7) as printed mix counts with means, and (4.8) lacks a factor 2.
+the thesis's "one of the other table left out", which makes the expectation exactly 1/2 (Theorem 4.1.1), with
+strict and non-strict comparisons averaged for ties (4.5). (4.2), (4.6) and (4.7) as printed mix counts with
+means, and (4.8) lacks a factor 2.
 
-Counting within the limit of each record, from lists of nearest neighbours.
-
-:mod:`dpsynth.evaluation.neighbours.accuracy` needs, for every record, the distance to its nearest in one
-table (the limit) and how many of the other table lie within it, ties told apart. Both are read off lists of
-the k nearest and, for the records that these leave open, off all distances. Counts beyond the number that
-can change the result are not resolved. Every count equals that over the full matrix of distances.
-
-Unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
-
-Is a record nearer to the others of its own table than to the records of the other table? If two tables come
-from one distribution, the answer is a fair coin: the accuracy is 1/2. Copied records push it towards 0,
-records that look nothing like the real ones towards 1.
-
-The thesis compares each point's nearest neighbour among the ``n - 1`` others of its own table with its
-nearest neighbour among the ``n`` records of the other table *with one left out*, which makes the expectation
-exactly 1/2 (Theorem 4.1.1), and averages strict and non-strict comparisons for ties (4.5). Here the closed
-form per point is the *mean* over the left-out record; (4.2), (4.6) and (4.7) as printed mix counts with means
-and (4.8) lacks a factor 2. Tables of unequal sizes are compared by leaving out a uniformly random subset of
-the larger side, averaged exactly over all subsets by counting them.
+So every record needs the distance to its nearest in one table (the limit) and how many of the other table lie
+within it, ties told apart. Both are read off lists of the k nearest and, for the records that these leave
+open, off all distances. Counts beyond the number that can change the result are not resolved.
 
 Whatever decides a comparison is a distance computed from differences, never as ``x**2 + y**2 - 2 x y``, whose
 rounding breaks ties. Distances that agree within ``tie_tolerance`` (relative) are ties, because columns
-scaled by their bounds make equal distances differ in their last digits; the rule is symmetric in the two
-distances, so the measure stays exactly unbiased.
+scaled by their bounds make equal distances differ in their last digits.
 """
 
 from __future__ import annotations
@@ -62,10 +50,9 @@ _NEGLIGIBLE = 1e-16
 
 
 def none_kept(total: int, marked: Counts, kept: int) -> Floats:
-    """Probability that a uniformly random subset of ``kept`` items avoids every marked one, shape (k,).
+    """Probability that a uniformly random subset of ``kept`` of ``total`` items avoids every marked one.
 
-    Of N = ``total`` items c are marked: ``marked``, of shape (k,), in [0, N]. ``C(N - c, kept) / C(N, kept)``
-    by log-gamma; 0 where fewer than ``kept`` items are unmarked.
+    ``C(N - c, kept) / C(N, kept)`` by log-gamma; 0 where fewer than ``kept`` items are unmarked.
     """
     rest = total - np.asarray(marked, dtype=np.int64)
     possible = rest >= kept
@@ -86,17 +73,7 @@ def thins_the_other(n: int, m: int) -> bool:
 def contributions(closer: Counts, closer_or_tied: Counts, n: int, m: int) -> Floats:
     """How probably a record's nearest kept neighbour is of its own table; a tie counts one half.
 
-    Parameters
-    ----------
-    closer, closer_or_tied : ndarray of int of shape (k,)
-        How many of the thinned side lie strictly within, and within or at, the limit.
-    n, m : int
-        Size of the record's own table and of the other one.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        In [0, 1].
+    ``closer`` and ``closer_or_tied`` count the thinned side strictly within, and within or at, the limit.
 
     Examples
     --------
@@ -129,23 +106,13 @@ TIE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Side:
-    """The records of one table among their neighbours.
-
-    Attributes
-    ----------
-    own, other : Nearest
-        The nearest in the record's own table, itself left out, and in the other table.
-    n, m : int
-        Size of the own and of the other table.
-    contribution : ndarray of shape (n,)
-        Of which the mean is the accuracy of this side.
-    """
+    """The records of one table (n), with their nearest in it, themselves left out, and in the other (m)."""
 
     own: Nearest
     other: Nearest
     n: int
     m: int
-    contribution: Floats
+    contribution: Floats  # shape (n,); of which the mean is the accuracy of this side
 
 
 def one_side(
@@ -158,17 +125,7 @@ def one_side(
     tie_tolerance: float = TIE_TOLERANCE,
     progress: Progress = silent,
 ) -> Side:
-    """Compare every record of ``own`` with its neighbours in ``own`` and in ``other``.
-
-    Parameters
-    ----------
-    own : ndarray of shape (n, d)
-    other : ndarray of shape (m, d)
-    k : int
-        Length of the lists kept, at least; longer where unequal sizes need higher counts.
-    tie_tolerance : float
-        Distances (squared ones of the Euclidean metric) are tied when they differ by at most this part of
-        the larger.
+    """Compare every record of ``own`` with its neighbours in ``own`` and in ``other``, listed ``k`` at least.
 
     Examples
     --------
@@ -204,14 +161,6 @@ def tie_band(limit: Floats, tolerance: float) -> tuple[Floats, Floats]:
 
 def ranks(distances: Floats, limits: Floats, tolerance: float) -> tuple[Integers, Integers]:
     """How many of each row of ascending distances lie strictly within, and within or at, each of its limits.
-
-    Parameters
-    ----------
-    distances, limits : ndarray of shape (n, k), (n, j)
-
-    Returns
-    -------
-    two ndarray of int of shape (n, j)
 
     Examples
     --------
@@ -384,15 +333,7 @@ def two_sides(
 ) -> tuple[Side, Side]:
     """Return the real records among their neighbours, and the synthetic ones among theirs.
 
-    Parameters
-    ----------
-    real, synthetic : ndarray of shape (n, d), (m, d)
-    k : int
-        How many neighbours the lists hold, at least.
-    near_synthetic : Nearest, optional
-        Lists of the synthetic records among themselves, from another comparison.
-    tie_tolerance, progress
-        As in :func:`adversarial_accuracy`.
+    ``near_synthetic``: lists of the synthetic records among themselves, from another comparison.
     """
     share = len(real) / (len(real) + len(synthetic))
     sided = partial(one_side, metric=metric, k=k, tie_tolerance=tie_tolerance)

@@ -38,26 +38,10 @@ def neighbours(
 ) -> Findings:
     """Compare nearest neighbours of synthetic, training and test records.
 
-    Parameters
-    ----------
-    settings : Settings
-        ``records`` (a random part of each table is used, as large as the smaller of the two compared and at
-        most this), ``metric``, ``level``.
-
-    Returns
-    -------
-    Findings
-        Measures, all internal: ``nn_accuracy_train``, ``_train_real``, ``_train_synthetic``, the same of
-        ``test`` and ``privacy_loss``, with intervals; the p-values ``nn_same_distribution_p`` (two-sided) and
-        ``nn_apart_p`` (are distributions different?) against test records, or training records where there
-        are none, and ``nn_copies_p`` (is the synthetic table too close?) against training records.
-
-    Notes
-    -----
-    Privacy: reads ``train`` and ``test`` and posts no event. ``privacy_loss`` is computed on parts of one
-    size for both comparisons; where the tables allow different sizes it is not the difference of the two
-    accuracies reported. Random parts hide copies: of c copied records, a part of share q of both tables holds
-    q**2 c, so that ``records`` should be no smaller than the tables if time allows.
+    A random part of each table is used, as large as the smaller of the two compared. ``privacy_loss`` is
+    computed on parts of one size for both comparisons; where the tables allow different sizes it is not the
+    difference of the two accuracies reported. Random parts hide copies: of c copied records, a part of share
+    q of both tables holds q**2 c, so that ``records`` should be no smaller than the tables if time allows.
     """
     limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)

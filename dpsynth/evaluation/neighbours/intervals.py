@@ -1,52 +1,39 @@
-"""Confidence intervals by splitting tables into halves and quarters, for statistics of nearest neighbours.
+"""Nearest-neighbour accuracy and privacy loss with confidence intervals, by splitting the tables.
 
-A bootstrap over records is wrong for them: a record drawn twice has itself at distance 0, and records become
-their own copies. The jackknife is wrong too: an accuracy of nearest neighbours is not a smooth function of
-the records. Under equal distributions a single record has no first-order effect, what remains are
-interactions of neighbours, and leaving out records (one by one or in groups) overstates the variance, about
-2.6 times in two dimensions. Nor are records independent terms, since those that are nearest to each other
-score together.
+A bootstrap over records is wrong for nearest neighbours: a record drawn twice is its own copy at distance 0.
+The jackknife is wrong too: an accuracy of nearest neighbours is not a smooth function of the records. Under
+equal distributions a single record has no first-order effect, and leaving out records overstates the
+variance, about 2.6 times in two dimensions. Nor are records independent terms, since those that are nearest
+to each other score together.
 
 What holds without linearity: if each table is a sample of independent records, two disjoint halves of all
 tables are independent, so half the squared difference of their statistics has the variance of the statistic
-at half size as its expectation, whatever the statistic. It is averaged over random splits. From quarters
-comes the variance at a quarter of the size, and the variance at full size follows at the same rate:
+at half size as its expectation. It is averaged over random splits. From quarters comes the variance at a
+quarter of the size, and the variance at full size follows at the same rate:
 ``V(n) = V(n/2) * V(n/2) / V(n/4)``. (The rate is 1/2 for continuous records; for records that often coincide
 the variance falls faster, as cells fill up.) The interval is the estimate and a t quantile, its degrees of
-freedom from the spread over splits and from the number of records.
+freedom from the spread over splits and from the number of records. The accuracy of each part comes from lists
+of neighbours that are found once for the whole tables.
 
 Resampled: which records are in the tables. Held fixed: the generator and its training. Rows of a synthetic
 table that was post-processed to match marginals are not quite independent, but taken so. Records copied from
 the other table are separated by a split: where each record is a copy by chance, coverage is about right;
 where the *number* of copies is fixed, the interval is too wide (about 98 % instead of 95 % at 30 % copies).
-It is also too wide, though narrow, where nearly every record coincides with many others: the variance then
-falls faster than by a constant rate.
+It is also too wide, though narrow, where nearly every record coincides with many others.
 
-Nearest-neighbour accuracy with confidence intervals, by splitting the tables.
-
-:mod:`dpsynth.evaluation.neighbours.splitting` has the method and says why neither bootstrap nor jackknife
-will do. Here is how the accuracy of each part comes from lists of neighbours that are found once for the
-whole tables.
-
-Resemblance loss and privacy loss (Pedersen 2022, section 2.4, after Yale et al. 2019).
-
-* ``TrResembLoss`` (2.12): nearest-neighbour accuracy of the training records against synthetic ones.
-* ``TeResembLoss`` (2.13): the same of test records, which had no part in the synthetic table.
-* ``PrivacyLoss`` (2.14): the second minus the first. Above 0 the synthetic records lie closer to the training
-  records than to new ones.
-
-The thesis defines them as expectations over generated tables; these are the estimates from one, with
-intervals. It computes them with the biased accuracy (2.11). With the unbiased one of section 4.1 the
-resemblance losses are 1/2 and the privacy loss is 0, in expectation, where all tables come from one
-distribution, also when train and test differ in size; with (2.11) the privacy loss is then not 0. Where
-distributions differ, the accuracy depends on the sizes, so that a privacy loss is best read at equal ones.
+Resemblance and privacy losses are those of Pedersen (2022), section 2.4, after Yale et al. (2019):
+``TrResembLoss`` (2.12) and ``TeResembLoss`` (2.13) are the accuracy of the training and of test records
+against synthetic ones, ``PrivacyLoss`` (2.14) the second minus the first. The thesis defines them as
+expectations over generated tables, with the biased accuracy (2.11); these are estimates from one table, with
+the unbiased one of section 4.1. The privacy loss is then 0 in expectation where all tables come from one
+distribution, also when train and test differ in size. Where distributions differ, the accuracy depends on the
+sizes, so that a privacy loss is best read at equal ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,23 +64,13 @@ Labels = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its confidence interval.
-
-    Attributes
-    ----------
-    value : float
-    lower, upper : float or None
-        None where a table has fewer than 8 records.
-    standard_error : float or None
-    level : float
-        Of confidence.
-    """
+    """An estimate with its confidence interval; without one where a table has fewer than 8 records."""
 
     value: float
     lower: float | None
     upper: float | None
     standard_error: float | None
-    level: float
+    level: float  # of confidence
 
 
 def split_intervals(
@@ -107,19 +84,8 @@ def split_intervals(
 ) -> list[Interval]:
     """Return intervals of statistics of several tables of independent records.
 
-    Parameters
-    ----------
-    values : sequence of q floats
-        The statistics on the whole tables.
-    statistic : callable
-        From the part of each record of each table (0 to parts - 1, -1 for none) and the number of parts, to
-        the statistics on every part, of shape (parts, q).
-    sizes : sequence of int
-        Number of records of each table.
-    level : float
-        Of confidence, in (0, 1).
-    splits : int
-        At least 10.
+    ``statistic`` gives from the part of each record of each table (0 to parts - 1, -1 for none) and the
+    number of parts the statistics on every part, of shape (parts, len(values)).
     """
     from scipy.stats import t as student
 
@@ -175,14 +141,7 @@ LIST_LENGTH = 32
 
 @dataclass(frozen=True)
 class AccuracyIntervals:
-    """Nearest-neighbour accuracy of a real and a synthetic table with confidence intervals.
-
-    Attributes
-    ----------
-    real, synthetic, both : Interval
-        Of ``aa_real``, ``aa_synthetic`` and ``aa``.
-    accuracy : AdversarialAccuracy
-    """
+    """Intervals of ``aa_real``, ``aa_synthetic`` and ``aa``, and the accuracy."""
 
     real: Interval
     synthetic: Interval
@@ -198,64 +157,17 @@ def accuracy_intervals(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    tie_tolerance: float = TIE_TOLERANCE,
     progress: Progress = silent,
 ) -> AccuracyIntervals:
     """Compute the unbiased nearest-neighbour adversarial accuracy with confidence intervals.
 
-    Parameters
-    ----------
-    real, synthetic : array_like of shape (n, d), (m, d)
-    rng : numpy.random.Generator
-        For the splits.
-    level : float
-        Of confidence, in (0, 1).
-    splits : int
-        Random splits into halves and quarters, at least 10.
-    metric, tie_tolerance
-        As in :func:`~dpsynth.evaluation.neighbours.accuracy.adversarial_accuracy`.
-    progress : callable, optional
-
-    Returns
-    -------
-    AccuracyIntervals
-        Internal when ``real`` holds private records.
-
-    Raises
-    ------
-    InputError
-        As :func:`~dpsynth.evaluation.neighbours.accuracy.adversarial_accuracy`; if ``level`` or ``splits`` is
-        out of range.
-
-    Notes
-    -----
-    :mod:`dpsynth.evaluation.neighbours.splitting` says what is resampled. Coverage of 95 % intervals in
-    simulations is 92 to 98 % for 50 to 1000 records a side, equal and unequal sizes, continuous and binary,
-    same and shifted distributions; 90 % for one side of 200 against 50 shifted binary records, and 98 to 100
-    % where there are many more records than different ones.
+    Coverage of 95 % intervals in simulations is 92 to 98 % for 50 to 1000 records a side, equal and unequal
+    sizes, continuous and binary, same and shifted distributions; 90 % for one side of 200 against 50 shifted
+    binary records, and 98 to 100 % where there are many more records than different ones.
     """
-    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     t, s = two_tables(real, synthetic)
-    sides = two_sides(
-        t, s, metric_named(metric), k=LIST_LENGTH, tie_tolerance=tie_tolerance, progress=progress
-    )
-    accuracy = compared(*sides)
-    values = [accuracy.aa_real, accuracy.aa_synthetic, accuracy.aa]
-    parted = [Parted(side, tie_tolerance) for side in sides]
-
-    def statistic(labels: Sequence[Labels], parts: int) -> Floats:
-        first = parted[0].means(labels[0], labels[1], parts)
-        second = parted[1].means(labels[1], labels[0], parts)
-        return np.stack([first, second, (first + second) / 2.0], axis=1)
-
-    found = split_intervals(values, statistic, (len(t), len(s)), rng=rng, level=level, splits=splits)
-    return shares_with(found, accuracy)
-
-
-def shares_with(intervals: Sequence[Interval], accuracy: AdversarialAccuracy) -> AccuracyIntervals:
-    """Join the intervals of both sides and their mean, which are shares, with the accuracy."""
-    real, synthetic, both = (clipped(interval, 0.0, 1.0) for interval in intervals)
-    return AccuracyIntervals(real, synthetic, both, accuracy)
+    (found,), _ = _by_splits([t], s, metric, rng, level, splits, progress)
+    return found
 
 
 class Parted:
@@ -265,7 +177,7 @@ class Parted:
     none of a part of a quarter once in ten thousand times; the limit is then the end of the list.
     """
 
-    def __init__(self, side: Side, tie_tolerance: float) -> None:
+    def __init__(self, side: Side) -> None:
         limits, counted = (
             (side.own, side.other) if thins_the_other(side.n, side.m) else (side.other, side.own)
         )
@@ -274,16 +186,13 @@ class Parted:
         self._limits, self._counted = limits.index.astype(np.intp), counted.index.astype(np.intp)
         self._dtype = np.int8 if counted.index.shape[1] < 128 else np.int16
         # How many of the counted list lie within each distance of the other list, once for all splits.
-        self._closer, self._tied = ranks(counted.distance, limits.distance, tie_tolerance)
+        self._closer, self._tied = ranks(counted.distance, limits.distance, TIE_TOLERANCE)
 
     def means(self, own: Labels, other: Labels, parts: int) -> Floats:
         """Mean contribution of each part, of shape (parts,).
 
-        Parameters
-        ----------
-        own, other : ndarray of int8 of shape (n,), (m,)
-            The part of each record of the own and of the other table, -1 for none; parts are of one size.
-        parts : int
+        ``own`` and ``other`` hold the part of each record of the own and of the other table, -1 for none;
+        parts are of one size.
         """
         limits, counted = (own, other) if self._own_limits else (other, own)
         mine = own[:, None]
@@ -317,29 +226,11 @@ class Parted:
 
 @dataclass(frozen=True)
 class Losses:
-    """Resemblance of a synthetic table to training and to test records, and their difference.
-
-    Attributes
-    ----------
-    train, test : AccuracyIntervals
-        Nearest-neighbour accuracy against each.
-    privacy_loss : Interval
-        ``test.both`` minus ``train.both``, in [-1, 1].
-    """
+    """Resemblance of a synthetic table to training and to test records, and their difference."""
 
     train: AccuracyIntervals
     test: AccuracyIntervals
-    privacy_loss: Interval
-
-    @property
-    def train_resemblance_loss(self) -> Interval:
-        """TrResembLoss (2.12)."""
-        return self.train.both
-
-    @property
-    def test_resemblance_loss(self) -> Interval:
-        """TeResembLoss (2.13)."""
-        return self.test.both
+    privacy_loss: Interval  # test.both minus train.both, in [-1, 1]
 
 
 def losses(
@@ -351,60 +242,58 @@ def losses(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    tie_tolerance: float = TIE_TOLERANCE,
     progress: Progress = silent,
 ) -> Losses:
     """Compute both resemblance losses and the privacy loss, with intervals.
 
-    Parameters
-    ----------
-    train, test, synthetic : array_like of shape (n, d), (k, d), (m, d)
-    rng : numpy.random.Generator
-        For the splits.
-    level, splits, metric, tie_tolerance
-        As in :func:`~dpsynth.evaluation.neighbours.accuracy_interval.accuracy_intervals`.
-
-    Returns
-    -------
-    Losses
-        Internal when ``train`` or ``test`` holds private records.
-
-    Raises
-    ------
-    InputError
-        As :func:`~dpsynth.evaluation.neighbours.accuracy_interval.accuracy_intervals`.
-
-    Notes
-    -----
     One synthetic table serves both comparisons, so that their errors are correlated; every split is of all
-    three tables at once, and the interval of the difference respects it. Held fixed: the generator. A
-    generator's training on ``train`` makes the tables dependent;
-    :mod:`dpsynth.evaluation.neighbours.splitting` says what copies do.
+    three tables at once, and the interval of the difference respects it. A generator's training on ``train``
+    makes the tables dependent; the module says what copies do.
     """
-    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
-    sides_of = partial(two_sides, metric=metric_named(metric), k=LIST_LENGTH, tie_tolerance=tie_tolerance)
-    first = sides_of(real, made, progress=within(progress, 0.0, 0.5))
-    second = sides_of(held_out, made, near_synthetic=first[1].own, progress=within(progress, 0.5, 0.9))
-    sides = (first, second)
+    found, gap = _by_splits([real, held_out], made, metric, rng, level, splits, progress)
+    return Losses(*found, clipped(gap[0], -1.0, 1.0))
+
+
+def _by_splits(
+    tables: Sequence[Floats],
+    made: Floats,
+    metric: str | Metric,
+    rng: np.random.Generator,
+    level: float,
+    splits: int,
+    progress: Progress,
+) -> tuple[list[AccuracyIntervals], list[Interval]]:
+    """Accuracy of each real table against the synthetic one and, of two, the second less the first."""
+    sides: list[tuple[Side, Side]] = []
+    for i, real in enumerate(tables):
+        sides.append(
+            two_sides(
+                real,
+                made,
+                metric_named(metric),
+                k=LIST_LENGTH,
+                near_synthetic=sides[0][1].own if sides else None,
+                progress=within(progress, 0.9 * i / len(tables), 0.9 * (i + 1) / len(tables)),
+            )
+        )
     accuracies = [compared(*pair) for pair in sides]
-    parted = [[Parted(side, tie_tolerance) for side in pair] for pair in sides]
+    parted = [(Parted(real), Parted(other)) for real, other in sides]
 
     def statistic(labels: Sequence[Labels], parts: int) -> Floats:
         columns: list[Floats] = []
-        for (own, other), mine in zip(parted, labels[:2], strict=True):
-            first, second = own.means(mine, labels[2], parts), other.means(labels[2], mine, parts)
+        for (real, other), mine in zip(parted, labels, strict=False):
+            first, second = real.means(mine, labels[-1], parts), other.means(labels[-1], mine, parts)
             columns += [first, second, (first + second) / 2.0]
-        return np.stack([*columns, columns[5] - columns[2]], axis=1)
+        gap = [columns[5] - columns[2]] if len(tables) > 1 else []
+        return np.stack(columns + gap, axis=1)
 
     values = [value for a in accuracies for value in (a.aa_real, a.aa_synthetic, a.aa)]
-    values.append(accuracies[1].aa - accuracies[0].aa)
-    sizes = (len(real), len(held_out), len(made))
+    values += [accuracies[1].aa - accuracies[0].aa] if len(tables) > 1 else []
+    sizes = [*map(len, tables), len(made)]
     found = split_intervals(values, statistic, sizes, rng=rng, level=level, splits=splits)
     progress(1.0)
-    return Losses(
-        shares_with(found[:3], accuracies[0]),
-        shares_with(found[3:6], accuracies[1]),
-        clipped(found[6], -1.0, 1.0),
-    )
+    shares = [clipped(interval, 0.0, 1.0) for interval in found[: 3 * len(tables)]]
+    intervals = [AccuracyIntervals(*shares[3 * i : 3 * i + 3], a) for i, a in enumerate(accuracies)]
+    return intervals, found[3 * len(tables) :]

@@ -2,8 +2,9 @@
 
 If both tables are samples of one distribution, the labels "real" and "synthetic" of the pooled records are
 exchangeable: every way to deal them out is equally probable. The accuracy under random labels is therefore
-the exact reference, for any sizes, dimensions and ties (Schilling 1986 and Henze 1988 test so with a fixed
-number of neighbours). Small accuracies speak for copies of records, large ones for a different distribution.
+the exact reference, for any sizes, dimensions and ties (Schilling, "Multivariate two-sample tests based on
+nearest neighbors", JASA 81, 1986, and Henze 1988 test so with a fixed number of neighbours). Small accuracies
+speak for copies of records, large ones for a different distribution.
 
 The neighbours of the pooled records do not depend on the labels and are found once. A list of the nearest is
 long enough that nearly always it holds the first neighbour of either label and settles the counts; the few
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import in_range, whole
+from dpsynth.checks import whole
 from dpsynth.evaluation.neighbours.accuracy import (
     TIE_TOLERANCE,
     contributions,
@@ -39,28 +40,13 @@ _ROUNDING = 1e-11
 
 @dataclass(frozen=True)
 class SameDistribution:
-    """Result of the permutation test.
+    """Result of the permutation test."""
 
-    Attributes
-    ----------
-    accuracy : float
-        Nearest-neighbour accuracy of the records used.
-    p_value : float
-        Two-sided: how often random labels are at least as far from 1/2.
-    p_close : float
-        One-sided: how often random labels give so small an accuracy. Small for copied records.
-    p_apart : float
-        One-sided: how often random labels give so large an accuracy. Small for different distributions.
-    n_real, n_synthetic : int
-        Records used.
-    permutations : int
-    """
-
-    accuracy: float
-    p_value: float
-    p_close: float
-    p_apart: float
-    n_real: int
+    accuracy: float  # nearest-neighbour accuracy of the records used
+    p_value: float  # two-sided: how often random labels are at least as far from 1/2
+    p_close: float  # one-sided: how often random labels give so small an accuracy. Small for copied records.
+    p_apart: float  # one-sided: how often so large an accuracy. Small for different distributions.
+    n_real: int  # records used
     n_synthetic: int
     permutations: int
 
@@ -73,41 +59,12 @@ def same_distribution(
     permutations: int = 200,
     limit: int = 2000,
     metric: str | Metric = "euclidean",
-    tie_tolerance: float = TIE_TOLERANCE,
 ) -> SameDistribution:
     """Test whether two tables come from the same distribution.
 
-    Parameters
-    ----------
-    real, synthetic : array_like of shape (n, d), (m, d)
-    rng : numpy.random.Generator
-        For the subsample and the permutations.
-    permutations : int
-        At least 1; the smallest p-value is ``1 / (1 + permutations)``.
-    limit : int
-        At most so many records of each table are used, a random part of it; at least 2.
-    metric, tie_tolerance
-        As in :func:`~dpsynth.evaluation.neighbours.accuracy.adversarial_accuracy`.
-
-    Returns
-    -------
-    SameDistribution
-        Internal when ``real`` holds private records.
-
-    Raises
-    ------
-    InputError
-        As :func:`~dpsynth.evaluation.neighbours.accuracy.adversarial_accuracy`; if ``permutations`` or
-        ``limit`` is out of range.
-
-    Notes
-    -----
-    p-values are ``(1 + #) / (1 + permutations)``, which is valid at any number of permutations. They presume
-    independent records in each table; those of a synthetic table made to match marginals are not quite.
-
-    References
-    ----------
-    Schilling, "Multivariate two-sample tests based on nearest neighbors", JASA 81, 1986.
+    At most ``limit`` records of each table are used, a random part of it. p-values are
+    ``(1 + #) / (1 + permutations)``, which is valid at any number of permutations. They presume independent
+    records in each table; those of a synthetic table made to match marginals are not quite.
 
     Examples
     --------
@@ -121,10 +78,8 @@ def same_distribution(
     """
     whole("permutations", permutations)
     whole("limit", limit, 2)
-    in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
-    chosen = metric_named(metric)
     t, s = (table[random_rows(len(table), limit, rng)] for table in two_tables(real, synthetic))
-    pooled = _Pooled(np.vstack([t, s]), len(t), chosen, tie_tolerance)
+    pooled = _Pooled(np.vstack([t, s]), len(t), metric_named(metric))
     labels = np.arange(len(t) + len(s)) < len(t)
     observed = pooled.accuracy(labels)
     null = np.array([pooled.accuracy(rng.permutation(labels)) for _ in range(permutations)])
@@ -146,9 +101,9 @@ def same_distribution(
 class _Pooled:
     """Pooled records with their nearest, ready for any labels."""
 
-    def __init__(self, points: Floats, n: int, metric: Metric, tolerance: float) -> None:
+    def __init__(self, points: Floats, n: int, metric: Metric) -> None:
         total = len(points)
-        self._points, self._metric, self._tolerance = points, metric, tolerance
+        self._points, self._metric = points, metric
         self._sizes = {True: (n, total - n), False: (total - n, n)}
         self._enough = {side: enough_counted(*sizes) for side, sizes in self._sizes.items()}
         rarer = min(n, total - n) / total
@@ -157,7 +112,7 @@ class _Pooled:
         length = min(max(length, 2 * max(self._enough.values())), 256, total - 1)
         found = nearest(points, points, metric, length, itself=np.arange(total))
         self._index, self._reach, self._distance = found.index, found.reach, found.distance
-        self._closer, self._tied = ranks(found.distance, found.distance, tolerance)
+        self._closer, self._tied = ranks(found.distance, found.distance, TIE_TOLERANCE)
         self._matrix = self._distances(np.arange(total)) if total <= _KEPT and length < total - 1 else None
 
     def accuracy(self, labels: NDArray[np.bool_]) -> float:
@@ -176,7 +131,7 @@ class _Pooled:
         line = np.arange(len(rows))
         closer = seen[line, self._closer[rows, first]].astype(np.int64)
         tied = seen[line, self._tied[rows, first]].astype(np.int64)
-        _, above = tie_band(self._distance[rows, first], self._tolerance)
+        _, above = tie_band(self._distance[rows, first], TIE_TOLERANCE)
         # Everything closer than a listed neighbour is listed; what is tied with it may not be.
         cut_off = (self._reach[rows] <= above) & (tied < self._enough[side])
         open_rows = np.flatnonzero(~found | cut_off)
@@ -191,7 +146,7 @@ class _Pooled:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         distances = self._distances(rows) if self._matrix is None else self._matrix[rows]
         limit = distances[:, labels == limiting].min(axis=1)
-        below, above = tie_band(limit, self._tolerance)
+        below, above = tie_band(limit, TIE_TOLERANCE)
         counted = distances[:, labels != limiting]
         return (
             np.count_nonzero(counted < below[:, None], axis=1),

@@ -1,4 +1,4 @@
-"""Distances between records of mixed types, declared by name.
+"""Distances between records of mixed types, declared by name, and the search of nearest neighbours.
 
 ``euclidean``
     On :func:`~dpsynth.evaluation.features.distance_features`: numbers and ranks scaled to [0, 1] by their
@@ -15,16 +15,12 @@
 Each is a :class:`Metric`: how a conformed frame becomes points, and how two blocks of points become a tile of
 distances. Only the order of distances matters to nearest neighbours, so the Euclidean tile is squared.
 
-The engine of nearest neighbours, for adversarial accuracy and for disclosure: exact, ties included.
-
-Where a metric has Euclidean coordinates, scikit-learn's brute force (blocked matrix products) proposes the
-nearest. Its expansion ``x**2 + y**2 - 2 x y`` breaks ties, so the distances of those it proposes are computed
-again from differences, and what it may have missed is bounded: ``reach`` is a distance that no point outside
-the list lies below. Whoever decides by the lists compares with ``reach`` as well, and looks at all distances
-(:func:`over_tiles`) where the lists do not settle the matter. Other metrics compute every distance in tiles.
-
-Why not a filter of our own in single precision: it took 2.7 against 4.3 CPU seconds at 10,000 x 50, the
-default, and 92 against 192 at 100,000 x 50, for 200 lines more and a second analysis of errors.
+The nearest are exact, ties included. Where a metric has Euclidean coordinates, scikit-learn's brute force
+(blocked matrix products) proposes the nearest. Its expansion ``x**2 + y**2 - 2 x y`` breaks ties, so the
+distances of those it proposes are computed again from differences, and what it may have missed is bounded:
+``reach`` is a distance that no point outside the list lies below. Whoever decides by the lists compares with
+``reach`` as well, and looks at all distances (:func:`over_tiles`) where the lists do not settle the matter.
+Other metrics compute every distance in tiles.
 
 Error of the expansion: points are shifted to the centre of the set and scaled by a power of two. A sum of
 p = d + 2 products, in any order, errs by at most ``p u / (1 - p u)`` times the sum of |terms| (Higham 2002,
@@ -62,7 +58,6 @@ class Metric:
 
     Attributes
     ----------
-    name : str
     encode : callable
         From a frame conformed to a schema, and the schema, to points of shape (n, d), never NaN.
     tile : callable
@@ -83,13 +78,7 @@ class Metric:
 
 
 def metric_named(name: str | Metric) -> Metric:
-    """Return the metric of that name; a :class:`Metric` is returned as it is.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-    """
+    """Return the metric of that name; a :class:`Metric` is returned as it is."""
     if isinstance(name, Metric):
         return name
     if name not in METRICS:
@@ -165,14 +154,6 @@ def squared_pairs(points: Floats, others: Floats, index: NDArray[np.int64]) -> F
     return total
 
 
-def _squared(x: Floats, y: Floats) -> Floats:
-    return np.asarray(cdist(x, y, "sqeuclidean"))
-
-
-def _cityblock(x: Floats, y: Floats) -> Floats:
-    return np.asarray(cdist(x, y, "cityblock"))
-
-
 def _mismatches(x: Floats, y: Floats) -> Floats:
     # cdist divides the whole number of differing columns by d; rounding that back keeps equal shares equal.
     return np.rint(cdist(x, y, "hamming") * x.shape[1]) / x.shape[1]
@@ -185,11 +166,11 @@ METRICS: dict[str, Metric] = {
         Metric(
             "euclidean",
             lambda frame, schema: distance_features(frame, schema).points,
-            _squared,
+            lambda x, y: np.asarray(cdist(x, y, "sqeuclidean")),
             embed=lambda points: points,
             pairs=squared_pairs,
         ),
-        Metric("gower", gower_points, _cityblock),
+        Metric("gower", gower_points, lambda x, y: np.asarray(cdist(x, y, "cityblock"))),
         Metric("hamming", hamming_points, _mismatches),
     )
 }
@@ -207,16 +188,10 @@ _FAR = 1e100
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest of a set, for each of n points.
+    """The nearest of a set, for each of n points: distances, ascending, and positions in the set, of shape
+    (n, k).
 
-    Attributes
-    ----------
-    distance : ndarray of shape (n, k)
-        Ascending, as :attr:`Metric.tile` computes them.
-    index : ndarray of int32 of shape (n, k)
-        Positions in the set.
-    reach : ndarray of shape (n,)
-        No member of the set outside the list is nearer than this; infinite where all are listed.
+    No member of the set outside the list is nearer than ``reach``, which is infinite where all are listed.
     """
 
     distance: Floats
@@ -233,17 +208,9 @@ def nearest(
     itself: Integers | None = None,
     progress: Progress = silent,
 ) -> Nearest:
-    """Find the k nearest members of a set.
+    """Find the k nearest members of a set, fewer where it has fewer.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-    others : ndarray of shape (m, d)
-        The set.
-    k : int
-        Length of the lists; shorter where the set has fewer members.
-    itself : ndarray of int of shape (n,), optional
-        The position of each point in the set, which is left out of its list.
+    ``itself`` holds the position of each point in the set, which is left out of its list.
     """
     n, members = len(points), len(others) - (itself is not None)
     k = min(k, members)
@@ -284,13 +251,8 @@ def over_tiles(
 ) -> list[Result]:
     """Return ``work(rows, distances)`` of all distances, a tile of rows at a time.
 
-    Parameters
-    ----------
-    work : callable
-        From the rows of a tile and their distances to the whole set, infinite to the points themselves. What
-        it returns is kept, so that it should be small.
-    points, others, metric, itself
-        As in :func:`nearest`.
+    The distances of a tile are to the whole set, infinite to the points themselves. What ``work`` returns is
+    kept, so that it should be small.
     """
 
     def one(rows: slice) -> Result:

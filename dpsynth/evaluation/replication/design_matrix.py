@@ -32,37 +32,19 @@ Flags = NDArray[np.bool_]
 class Design:
     """One table, ready to be fitted.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The term of each column of ``x``; empty for a contrast that adjusts but is not reported, because
-        the reference category does not occur.
-    x : ndarray of shape (n, p)
-        Without an intercept.
-    y : ndarray of shape (n,)
-        0 and 1, or the numbers of a linear model.
-    duration : ndarray of shape (n,) or None
-    n_table : int
-        Records of the table.
-    n_incomplete : int
-        Those left out because a value is missing.
-    n_settled : int
-        Those left out because their category settles the outcome.
-    dropped : tuple of (str, str)
-        Terms that this table cannot tell, and why.
-    problem : str
-        Why nothing can be fitted, in one sentence; empty otherwise.
+    ``names`` holds the term of each column of ``x``; empty for a contrast that adjusts but is not reported,
+    because the reference category does not occur.
     """
 
     names: tuple[str, ...]
-    x: Floats
-    y: Floats
+    x: Floats  # shape (n, p); without an intercept
+    y: Floats  # shape (n,); 0 and 1, or the numbers of a linear model
     duration: Floats | None
-    n_table: int
-    n_incomplete: int
-    n_settled: int
-    dropped: tuple[tuple[str, str], ...]
-    problem: str = ""
+    n_table: int  # records of the table
+    n_incomplete: int  # those left out because a value is missing
+    n_settled: int  # those left out because their category settles the outcome
+    dropped: tuple[tuple[str, str], ...]  # terms that this table cannot tell, and why
+    problem: str = ""  # why nothing can be fitted, in one sentence; empty otherwise
 
 
 def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:

@@ -8,14 +8,12 @@ said in one sentence.
 Intervals are Wald's: normal for logistic and Cox models, Student's t for linear ones. Ties among event times
 are treated by Efron's method; without ties it is Breslow's, which is then quicker.
 
-Where the outcomes of a logistic regression separate: how that is found, and what is fitted instead.
-
-Under separation the likelihood grows without end and no maximum exists (Albert and Anderson 1984). A normal
-prior on every slope then gives estimates in its place: ridge regression (le Cessie and van Houwelingen 1992,
-"Ridge estimators in logistic regression", Applied Statistics 41), with a scale that says little, 2.5 log odds
-a standard deviation (Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior distribution
-for logistic and other regression models", Annals of Applied Statistics 2, with a Cauchy of that scale). The
-intercept is free.
+Under separation of a logistic regression the likelihood grows without end and no maximum exists (Albert and
+Anderson 1984). A normal prior on every slope then gives estimates in its place: ridge regression (le Cessie
+and van Houwelingen 1992, "Ridge estimators in logistic regression", Applied Statistics 41), with a scale that
+says little, 2.5 log odds a standard deviation (Gelman, Jakulin, Pittau and Su 2008, "A weakly informative
+default prior distribution for logistic and other regression models", Annals of Applied Statistics 2, with a
+Cauchy of that scale). The intercept is free.
 
 Why not Firth's penalised likelihood: it is not concave. With the 30 terms of breast_cancer and its first 285
 records, fits of it ended in twelve different maxima from twelve starts. With a normal prior there is one.
@@ -26,7 +24,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,46 +52,27 @@ _SEPARATION_RECORDS = 100_000
 
 @dataclass(frozen=True)
 class Coefficient:
-    """An estimate on the additive scale: log odds, log hazard, or the outcome's own unit.
-
-    Attributes
-    ----------
-    value, std_error : float
-    lower, upper : float
-        Ends of the confidence interval.
-    p_value : float
-        Of the two-sided Wald test that it is 0.
-    """
+    """An estimate on the additive scale: log odds, log hazard, or the outcome's own unit."""
 
     value: float
     std_error: float
     lower: float
     upper: float
-    p_value: float
+    p_value: float  # of the two-sided Wald test that it is 0
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What one table says about each term.
+    """What one table says about each term: nothing if there is a problem, or about a term that the design
+    dropped.
 
-    Attributes
-    ----------
-    coefficients : dict of str to Coefficient
-        By the term's name; empty if there is a problem. Terms that the design dropped are not in it.
-    n : int
-        Records that the model was fitted to.
-    problem : str
-        Why there are no coefficients, in one sentence; empty otherwise.
-    remark : str
-        What was done to fit them, if anything unusual.
-    separated : bool
-        Whether the problem is that no maximum of the likelihood of a logistic model was found.
+    ``separated`` says whether the problem is that no maximum of the likelihood of a logistic model was found.
     """
 
     coefficients: dict[str, Coefficient] = field(default_factory=dict)
-    n: int = 0
-    problem: str = ""
-    remark: str = ""
+    n: int = 0  # records that the model was fitted to
+    problem: str = ""  # why there are no coefficients, in one sentence; empty otherwise
+    remark: str = ""  # what was done to fit them, if anything unusual
     separated: bool = False
 
 
@@ -107,19 +86,10 @@ def fit(
 ) -> Fit:
     """Fit one regression to one table.
 
-    Parameters
-    ----------
-    kind : {"logistic", "linear", "cox"}
-    level : float
-        Of the intervals, in (0, 1). They hold the predictors fixed and take the outcomes of the records as
-        independent.
-    rng : numpy.random.Generator
-        Chooses the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times; not used
-        otherwise.
-    priors : mapping of str to float, optional
-        For a logistic model, standard deviations of normal priors of the slopes by term: see
-        :mod:`~dpsynth.evaluation.replication.likelihood`. Errors and intervals are then those of the
-        curvature at the maximum, the prior's included.
+    Intervals hold the predictors fixed and take the outcomes of the records as independent. ``rng`` chooses
+    the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times. ``priors`` are
+    standard deviations of normal priors of the slopes of a logistic model by term; errors and intervals are
+    then those of the curvature at the maximum, the prior's included.
     """
     remark = ""
     if kind == "cox" and not data.problem:
@@ -218,14 +188,14 @@ def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # overflow and singularity are found out by their results
         model = _logistic(z, data.y) if first else _cox(z, data)
-        model = model if precision is None else Ridge(model, precision)
+        model = model if precision is None else _Ridge(model, precision)
         found, errors = _newton(model, start)
     if errors is None:
         return _no_maximum(z, data, found[first:], kind)
     return found[first:], errors[first:]
 
 
-def _newton(model: Likelihood, start: Floats) -> tuple[Floats, Floats | None]:
+def _newton(model: Any, start: Floats) -> tuple[Floats, Floats | None]:
     """Maximise a likelihood of statsmodels; return the last point, and standard errors if it is a maximum.
 
     Newton's method with halved steps, as Cox regression in other packages has it: plain steps, which are
@@ -252,13 +222,13 @@ def _newton(model: Likelihood, start: Floats) -> tuple[Floats, Floats | None]:
     return point, None
 
 
-def _logistic(z: Floats, y: Floats) -> Likelihood:
+def _logistic(z: Floats, y: Floats) -> Any:
     from statsmodels.discrete.discrete_model import Logit
 
     return Logit(y, _with_intercept(z), check_rank=False)
 
 
-def _cox(z: Floats, data: Design) -> Likelihood:
+def _cox(z: Floats, data: Design) -> Any:
     from statsmodels.duration.hazard_regression import PHReg
 
     events = np.asarray(data.duration)[data.y > 0]
@@ -319,41 +289,20 @@ def precisions(names: tuple[str, ...], scale: Floats, priors: Mapping[str, float
     return np.array([1.0 / std**2 for std in known])
 
 
-class Likelihood(Protocol):
-    """A log likelihood with its derivatives at a point of shape (p,), as statsmodels' models have them."""
-
-    def loglike(self, params: Floats, /) -> float:
-        """Logarithm of the likelihood."""
-
-    def score(self, params: Floats, /) -> Floats:
-        """Its gradient."""
-
-    def hessian(self, params: Floats, /) -> Floats:
-        """Its second derivatives."""
-
-
 @dataclass(frozen=True)
-class Ridge:
-    """A likelihood of statsmodels times the normal priors of the slopes; the first coefficient is free.
-
-    Parameters
-    ----------
-    model : a model with ``loglike``, ``score`` and ``hessian``
-    precision : ndarray of shape (p,)
-        Of each slope.
+class _Ridge:
+    """A likelihood of statsmodels times normal priors of the slopes, of a precision each; the first
+    coefficient is free.
     """
 
-    model: Likelihood
+    model: Any
     precision: Floats
 
     def loglike(self, point: Floats) -> float:
-        """Logarithm of the likelihood times the priors, without their constant."""
         return float(self.model.loglike(point)) - 0.5 * float(self.precision @ point[1:] ** 2)
 
     def score(self, point: Floats) -> Floats:
-        """Its gradient."""
         return np.asarray(self.model.score(point)) - np.append(0.0, self.precision * point[1:])
 
     def hessian(self, point: Floats) -> Floats:
-        """Its second derivatives."""
         return np.asarray(self.model.hessian(point)) - np.diag(np.append(0.0, self.precision))

@@ -1,16 +1,8 @@
-"""Two fits of one regression side by side: signs, decisions, interval overlap, standardised difference.
+"""One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
 
-Karr, Kohnen, Oganian, Reiter and Sanil 2006, "A framework for evaluating the utility of data altered to
-protect confidentiality", The American Statistician 60(3), for the overlap; all on the additive scale (log
-odds, log hazard, or the outcome's unit), where the intervals are symmetric.
-
-One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
-
-See :mod:`~dpsynth.studies.terms` for the terms,
-:mod:`~dpsynth.evaluation.replication.likelihood` for the fits and
-:mod:`~dpsynth.evaluation.replication.two_fits` for the comparison.
-
-Which predictors the usual study keeps where many values are missing.
+All comparisons are on the additive scale (log odds, log hazard, or the outcome's unit), where the intervals
+are symmetric. See :mod:`~dpsynth.studies.terms` for the terms and
+:mod:`~dpsynth.evaluation.replication.likelihood` for the fits.
 
 A regression uses the records that have every value of its columns. With a laboratory panel that is missing
 in half of the records, a regression on all columns has few records left, or none; so the usual study, which
@@ -41,30 +33,19 @@ from dpsynth.table.schema import Schema
 class Contrast:
     """One term in two tables; every comparison is None unless both tables tell it.
 
-    Attributes
-    ----------
-    term : str
-    real, synthetic : Coefficient or None
-    same_sign : bool or None
-        Whether both estimates lie on the same side of 0.
-    same_decision : bool or None
-        Whether a reader of the two p-values would report the same: above 0, below 0, or no effect shown.
-    overlap : float or None
-        See :func:`interval_overlap`; negative for disjoint intervals.
-    covered : bool or None
-        Whether the synthetic estimate lies in the real interval.
-    standardised_difference : float or None
-        ``|synthetic - real| / real standard error``, at least 0.
+    ``same_decision`` says whether a reader of the two p-values would report the same: above 0, below 0, or no
+    effect shown. ``overlap`` is :func:`interval_overlap`, negative for disjoint intervals.
     """
 
     term: str
     real: Coefficient | None
     synthetic: Coefficient | None
-    same_sign: bool | None = None
+    same_sign: bool | None = None  # whether both estimates lie on the same side of 0
     same_decision: bool | None = None
     overlap: float | None = None
-    covered: bool | None = None
-    standardised_difference: float | None = None
+    covered: bool | None = None  # whether the synthetic estimate lies in the real interval
+    holds_real: bool | None = None  # whether the synthetic interval holds the real estimate
+    standardised_difference: float | None = None  # |synthetic - real| / real standard error, at least 0
 
 
 def contrast(names: Sequence[str], real: Fit, synthetic: Fit, *, level: float = 0.95) -> tuple[Contrast, ...]:
@@ -81,14 +62,10 @@ def contrast(names: Sequence[str], real: Fit, synthetic: Fit, *, level: float = 
 def interval_overlap(first: tuple[float, float], second: tuple[float, float]) -> float | None:
     """Karr's overlap of two confidence intervals: the part they share, relative to each, averaged.
 
-    ``J = (u - l) / 2 * (1 / (u1 - l1) + 1 / (u2 - l2))`` with ``l = max(l1, l2)`` and ``u = min(u1, u2)``.
-    For disjoint intervals ``u < l`` and the formula is left to become negative, as in the R package synthpop:
-    it then measures how far apart they lie. Others count such intervals as 0.
-
-    Returns
-    -------
-    float or None
-        At most 1, reached by equal intervals only; None where an interval has no length.
+    ``J = (u - l) / 2 * (1 / (u1 - l1) + 1 / (u2 - l2))`` with ``l = max(l1, l2)`` and ``u = min(u1, u2)``;
+    None where an interval has no length. For disjoint intervals ``u < l`` and the formula is left to become
+    negative, as in the R package synthpop. Karr, Kohnen, Oganian, Reiter and Sanil (2006), "A framework for
+    evaluating the utility of data altered to protect confidentiality", The American Statistician 60(3).
 
     Examples
     --------
@@ -130,6 +107,7 @@ def _contrast(name: str, real: Coefficient | None, synthetic: Coefficient | None
         same_decision=_decision(real, level) == _decision(synthetic, level),
         overlap=interval_overlap((real.lower, real.upper), (synthetic.lower, synthetic.upper)),
         covered=real.lower <= synthetic.value <= real.upper,
+        holds_real=synthetic.lower <= real.value <= synthetic.upper,
         standardised_difference=abs(synthetic.value - real.value) / real.std_error,
     )
 
@@ -151,15 +129,8 @@ def enough_complete(
 ) -> tuple[EffectsModel, str]:
     """Leave out predictors, the most costly first, until half of the records of each table are complete.
 
-    Parameters
-    ----------
-    frames : mapping of str to pandas.DataFrame
-        Tables by name, conformed to ``schema``, to which the model will be fitted.
-
-    Returns
-    -------
-    EffectsModel, str
-        The model, with at least one predictor, and one sentence on what was left out; empty if nothing was.
+    Returns the model, with at least one predictor, and one sentence on what was left out; empty if nothing
+    was.
     """
     names = [column.name for column in model.columns(schema)]
     always = [name for name in (model.outcome, model.duration) if name is not None]
@@ -201,24 +172,9 @@ def enough_complete(
 
 @dataclass(frozen=True)
 class Replication:
-    """One regression on two tables.
+    """One regression on two tables: one contrast for each term, those that no table can tell included.
 
-    Attributes
-    ----------
-    rows : tuple of Contrast
-        One for each term of the model, those that no table can tell included.
-    real, synthetic : Fit
-    real_design, synthetic_design : Design
-    sampled : tuple of str
-        The tables, ``"real"`` or ``"synthetic"``, of which only a random part was used.
-    level : float
-        Of the intervals.
-    model : EffectsModel
-        What was fitted: of the usual study, predictors may have been left out.
-    remark : str
-        What was left out, in one sentence; empty if nothing was.
-    separated : tuple of str
-        The tables whose outcomes separate; if there are any, both fits are ridge regressions.
+    ``separated`` holds the tables whose outcomes separate; if there are any, both fits are ridge regressions.
     """
 
     rows: tuple[Contrast, ...]
@@ -226,10 +182,10 @@ class Replication:
     synthetic: Fit
     real_design: Design
     synthetic_design: Design
-    sampled: tuple[str, ...]
-    level: float
-    model: EffectsModel
-    remark: str = ""
+    sampled: tuple[str, ...]  # the tables, "real" or "synthetic", of which only a random part was used
+    level: float  # of the intervals
+    model: EffectsModel  # what was fitted: of the usual study, predictors may have been left out
+    remark: str = ""  # what was left out, in one sentence; empty if nothing was
     separated: tuple[str, ...] = ()
 
     @property
@@ -291,22 +247,8 @@ def replicate(
 ) -> Replication:
     """Fit one regression to two conformed frames and compare the coefficients.
 
-    Parameters
-    ----------
-    synthetic, real : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to ``schema``.
-    level : float
-        Of the intervals. They hold the predictors fixed and take the outcomes of
-        the records as independent draws; nothing is resampled.
-    rng : numpy.random.Generator
-        Chooses the records that are used of a table with more than ``limit``.
-    limit : int
-        Largest number of records of each table; at least 2.
-
-    Raises
-    ------
-    InputError
-        If the model does not fit the schema, or ``limit`` is out of range.
+    Intervals hold the predictors fixed and take the outcomes of the records as independent draws. ``rng``
+    chooses the records that are used of a table with more than ``limit``.
     """
     model.check(schema)
     whole("limit", limit, 2)

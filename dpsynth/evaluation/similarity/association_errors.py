@@ -10,19 +10,15 @@ categories  categories  Cramér's V with Bergsma's bias correction
 categories  ordered     correlation ratio, corrected as Kelley's epsilon squared
 ==========  ==========  ======================================================================
 
-Each pair uses the records in which both values are present. Both corrections subtract what independent
-columns of so many categories would show by chance, so that tables of different sizes can be compared.
+The mean absolute difference of the correlations of encoded columns is a first number, used by every
+comparison of generators. Each pair uses the records in which both values are present. Both corrections
+subtract what independent columns of so many categories would show by chance, so that tables of different
+sizes can be compared.
 
 References
 ----------
 Bergsma (2013), "A bias-correction for Cramér's V and Tschuprow's T". Kelley (1935), "An unbiased correlation
 ratio measure".
-
-Mean absolute difference of two tables' correlation matrices over the encoded columns.
-
-A first number, not from a paper but used by every comparison of generators; associations that suit the kinds
-of the columns are in :mod:`~dpsynth.evaluation.similarity.association_errors`. Reads real records without
-payment: internal.
 """
 
 from __future__ import annotations
@@ -51,21 +47,14 @@ PEARSON, CRAMER, RATIO = "Pearson", "Cramér's V", "correlation ratio"
 class Association:
     """Associations of all pairs of columns of one table.
 
-    Attributes
-    ----------
-    columns : tuple of str
-    matrix : ndarray of shape (p, p)
-        Symmetric, 1 on the diagonal; NaN where a column is constant among the complete records of a pair, or
-        where there are fewer than two of them.
-    kinds : tuple of tuple of str
-        Which measure each entry is.
-    signs : ndarray of shape (p, p), optional
-        Direction of Pearson correlations, 1 or -1; 1 for measures without a direction, and if not given.
+    ``matrix`` is symmetric, 1 on the diagonal, and NaN where a column is constant among the complete records
+    of a pair, or where there are fewer than two of them; ``signs`` is 1 or -1, the direction of Pearson
+    correlations, 1 for the others.
     """
 
     columns: tuple[str, ...]
     matrix: Floats
-    kinds: tuple[tuple[str, ...], ...]
+    kinds: tuple[tuple[str, ...], ...]  # which measure each entry is
     signs: Floats | None = None
 
 
@@ -204,8 +193,7 @@ def association_findings(
 ) -> Findings:
     """Compare the associations of a synthetic and a real table, and of held-out records for the baseline.
 
-    ``association_error`` and ``association_lost`` (``_baseline`` of each), both matrices, and the ten pairs
-    that differ most. All tables are conformed.
+    Gives both matrices, and the ten pairs that differ most. All tables are conformed.
     """
     made, real = association(synthetic, schema), association(train, schema)
     error = association_error(real, made)
@@ -273,10 +261,9 @@ def correlation_errors(
 ) -> tuple[float, ...]:
     """Mean absolute difference of Pearson correlations over all pairs of encoded columns, in [0, 2].
 
-    One for each of ``others`` against ``real``; all tables are conformed. The columns are those of
-    :func:`~dpsynth.evaluation.features.distance_features`, each pair of different columns once; a column that
-    is constant in a table has correlation 0 with every other one there. 0 where there is only one encoded
-    column.
+    One for each of ``others`` against ``real``. The columns are those of
+    :func:`~dpsynth.evaluation.features.distance_features`; a column that is constant in a table has
+    correlation 0 with every other one there. 0 where there is only one encoded column.
     """
     first = _correlations(real, schema)
     upper = np.triu_indices(len(first), k=1)

@@ -1,24 +1,19 @@
-"""Total variation distance of one column's distribution in two tables, what chance gives, and its interval.
+"""One column, or its categories and values, in two tables: distance of the distributions, coverage,
+histogram.
 
-Two samples of one distribution never agree, so that the distance stands beside the value that two samples of
-these sizes from the pooled table would have on average.
+Two samples of one distribution never agree, so the total variation distance stands beside the value that two
+samples of these sizes from the pooled table would have on average. The distance of the samples differs from
+that of the populations by at most the distance of each sample from its own population (the triangle
+inequality), and the interval is the sample's distance plus and minus the quantile of that sum over
+multinomial resamples of both tables. Such an interval is wide but holds near 0 too, where a bootstrap
+percentile interval of a distance does not.
 
-It is a norm of the difference of two distributions. The distance of the samples therefore differs from that
-of the populations by at most the distance of each sample from its own population (the triangle inequality),
-and the interval is the sample's distance plus and minus the quantile of that sum over multinomial resamples
-of both tables. Such an interval is wide but holds near 0 too, where a bootstrap percentile interval of a
-distance does not. Resampling touches some twenty cells, so that its time does not grow with the tables.
+Generators forget what is rare first. Every share of categories that occur stands beside what a fresh draw of
+as many records would hold on average. The other way round, categories that the synthetic table holds more
+often than the real one explains were invented.
 
-One column's histogram over public bins, to draw tables above one another.
-
-The bins come from the schema alone, never from records, so that a synthetic table's histogram may be shown
-wherever the table itself may.
-
-Which of the real table's categories and values the synthetic table holds at all, rare ones apart.
-
-Generators forget what is rare first. Every share stands beside what a fresh draw of as many records would
-hold on average, for a small synthetic table misses rare categories without any fault. The other way round,
-categories that the synthetic table holds more often than the real one explains were invented.
+The bins of a histogram come from the schema alone, never from records, so that a synthetic table's histogram
+may be shown wherever the table itself may.
 """
 
 from __future__ import annotations
@@ -44,34 +39,17 @@ _DRAWS = 200
 
 @dataclass(frozen=True)
 class Difference:
-    """One distance between two samples.
-
-    Attributes
-    ----------
-    estimate : Estimate
-        Of the distance between the populations; the interval is conservative.
-    chance : float
-        Its mean over two samples of these sizes from the pooled sample.
+    """One distance between two samples, with a conservative interval for the distance between the
+    populations.
     """
 
-    estimate: Estimate
-    chance: float
+    estimate: Estimate  # of the distance between the populations; the interval is conservative
+    chance: float  # its mean over two samples of these sizes from the pooled sample
 
 
 @dataclass(frozen=True)
 class ColumnDifference:
-    """How the distributions of one column differ.
-
-    Attributes
-    ----------
-    column : str
-    tvd : Difference
-        Total variation distance over the cells of :func:`cell_counts`.
-    missing_real, missing_synthetic : float or None
-        Share of missing values; None where the schema allows none.
-    missing_difference : Estimate or None
-        Synthetic minus real; Newcombe's interval from two Clopper-Pearson ones.
-    """
+    """How the distributions of one column differ; missing values only where the schema allows them."""
 
     column: str
     tvd: Difference
@@ -88,15 +66,7 @@ def compare_column(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> ColumnDifference:
-    """Compare one column of two tables. Internal.
-
-    Parameters
-    ----------
-    real, synthetic : pandas.Series of shape (n,), (m,)
-        Conformed values, at least one each.
-    rng : numpy.random.Generator
-        For the multinomial resamples: records of both tables taken as independent, cells held fixed.
-    """
+    """Compare one column of two tables; records of both taken as independent, cells held fixed."""
     if not len(real) or not len(synthetic):
         raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     tvd = _difference(cell_counts(real, synthetic, column), rng, level)
@@ -121,16 +91,6 @@ def cell_counts(
     Every declared category or number is a cell where there are at most ``bins`` of them; otherwise the cells
     are cut at the quantiles of the real values, which makes the distance as sharp on a skewed column as on an
     even one.
-
-    Parameters
-    ----------
-    real, synthetic : pandas.Series of shape (n,), (m,)
-    bins : int
-        Largest number of cells of a numeric column.
-
-    Returns
-    -------
-    two ndarray of int of shape (cells,)
     """
     cells = [_cells(column, series, real, bins) for series in (real, synthetic)]
     size = max(int(codes.max()) for codes in cells) + 1
@@ -183,21 +143,11 @@ _BINS = 30
 
 
 def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
-    """Count a column of one table over its public bins.
+    """Count a column of a conformed table over its public bins.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed; at least one record.
-    table : str
-        ``"synthetic"``, ``"train"`` or ``"test"``; all but the first are internal.
-
-    Returns
-    -------
-    Detail
-        Of kind ``"marginal"``: shares of *all* records, so that they, ``missing`` and ``special`` (of all
-        special codes together) sum to 1. Bins of a column recorded in steps hold whole steps; edges lie half
-        a step outside the recorded values.
+    Shares are of *all* records, so that they, ``missing`` and ``special`` (of all special codes together) sum
+    to 1. Bins of a column recorded in steps hold whole steps; edges lie half a step outside the recorded
+    values.
     """
     # A number of cells that the schema gives is meant for the prior and may be too many to draw.
     plain = column.model_copy(update={"cells": None})
@@ -239,45 +189,26 @@ RARE = 0.01
 
 @dataclass(frozen=True)
 class CategoryCoverage:
-    """Categories of one column.
+    """Categories of one column: shares among the real records with a value, and whether each occurs.
 
-    Attributes
-    ----------
-    column : str
-    real : ndarray of float of shape (k,)
-        Share of each declared category among the real records with a value.
-    synthetic : ndarray of bool of shape (k,)
-        Whether it occurs in the synthetic table.
-    chance : ndarray of float of shape (k,)
-        Probability that it occurs in a fresh draw of as many records with a value as the synthetic table has.
-    invented : tuple of (category, int, int)
-        Categories that the synthetic table holds significantly more often than the real one, with the real
-        and the synthetic count.
+    ``chance`` is the probability that it occurs in a fresh draw of as many records with a value; ``invented``
+    holds categories with the real and the synthetic count.
     """
 
     column: str
-    real: Floats
-    synthetic: NDArray[np.bool_]
+    real: Floats  # shape (k,); share of each declared category among the real records with a value
+    synthetic: NDArray[np.bool_]  # shape (k,); whether it occurs in the synthetic table
     chance: Floats
     invented: tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
 class Covered:
-    """Share of categories covered.
-
-    Attributes
-    ----------
-    value : float
-    chance : float
-        Mean of the same share over fresh draws of as many records.
-    categories : int
-        How many categories it is a share of.
-    """
+    """Share of categories covered."""
 
     value: float
-    chance: float
-    categories: int
+    chance: float  # mean of the same share over fresh draws of as many records
+    categories: int  # how many categories it is a share of
 
 
 def category_coverage(
@@ -285,19 +216,8 @@ def category_coverage(
 ) -> tuple[CategoryCoverage, ...]:
     """Look up every declared category of every column of categories in both tables.
 
-    Parameters
-    ----------
-    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
-        Conformed to ``schema``.
-    level : float
-        A category is called invented where its synthetic count exceeds what an exact binomial test of equal
-        shares allows, at ``1 - level`` over all categories of the table together (Bonferroni). Records are
-        taken as independent.
-
-    Returns
-    -------
-    tuple of CategoryCoverage
-        One for each binary, ordinal or categorical column, in order. Internal.
+    A category is called invented where its synthetic count exceeds what an exact binomial test of equal
+    shares allows, at ``1 - level`` over all categories of the table together (Bonferroni).
     """
     from scipy.stats import binom
 
@@ -321,21 +241,11 @@ def category_coverage(
 def covered(
     found: Sequence[CategoryCoverage], *, weighted: bool = False, rare: bool = False
 ) -> Covered | None:
-    """Sum coverage up over the columns.
+    """Sum coverage up over the columns; None where there is no such category.
 
-    Parameters
-    ----------
-    weighted : bool
-        Weigh each category by its share of the real records: the mean over columns of the share of records
-        whose category the synthetic table holds. Otherwise all categories that occur in the real table count
-        alike.
-    rare : bool
-        Only categories of less than one percent of the real records of their column.
-
-    Returns
-    -------
-    Covered or None
-        None where there is no such category.
+    ``weighted`` weighs each category by its share of the real records; otherwise all that occur in the real
+    table count alike. ``rare`` counts only categories of less than one percent of the real records of their
+    column.
     """
     if not found:
         return None
@@ -367,13 +277,7 @@ def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:
 
 
 def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
-    """Return :func:`range_coverage` of every numeric column where it is defined.
-
-    Raises
-    ------
-    InputError
-        If a table has no record.
-    """
+    """Return :func:`range_coverage` of every numeric column where it is defined."""
     if not len(real) or not len(synthetic):
         raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     pairs = {c.name: range_coverage(real[c.name], synthetic[c.name]) for c in schema.columns if c.is_numeric}

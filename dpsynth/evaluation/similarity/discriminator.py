@@ -1,28 +1,29 @@
-"""Can a classifier tell synthetic from real records? AUC by cross-fitting, and the propensity score's pMSE.
+"""Can a classifier tell synthetic from real records, by all columns or by one alone?
 
-Real and synthetic records, as many of each, are labelled and mixed. A classifier that separates them better
-than a coin has found a difference, wherever it lies; it says nothing about which. Scores come from models
-that have not seen the record (cross-fitting), so that an AUC of 1/2 is what a fresh draw gives.
+Real and synthetic records, as many of each, are labelled and mixed. Scores come from models that have not
+seen the record (cross-fitting), so that an AUC of 1/2 is what a fresh draw gives.
 
 pMSE is the mean squared distance of fitted propensity scores from 1/2. Snoke et al. (2018) compare it with
 its expectation under a null hypothesis. Theirs is a synthetic table drawn from the right model *fitted to
 the same records*, ``(k - 1)(1 - c)**2 c / N``; here it is a *fresh draw*, ``(k - 1)(1 - c) c / N``, which at
 equal sizes (c = 1/2) is twice as much and is what two samples of one population give.
 
+Permutation importance (Breiman 2001, "Random forests", Machine Learning 45, section 10) on records that the
+model has not seen: one column is shuffled over real and synthetic records alike; the fall of the AUC is what
+the model owed to it, alone or with others. Columns that say the same thing stand in for one another.
+
+People write numbers down by habit: blood pressures on tens, heights converted from inches. The best score of
+one value is the ratio of its probabilities in both tables. It is estimated in three steps, each shrunk
+towards the one before by some pseudo-records: the share of synthetic records in an interval (between
+quantiles), times how the value's last digits shift it (its number of steps modulo 20, which holds twos,
+fours, fives and tens; the number of decimals where no step is declared), then in the value itself. All steps
+are counts of distinct values: the time is that of sorting a column.
+
 References
 ----------
 Snoke, Raab, Nowok, Dibben, Slavkovic (2018), "General and specific utility measures for synthetic data",
 J. R. Statist. Soc. A 181. Nadeau, Bengio (2003), "Inference for the generalization error", Machine Learning
 52.
-
-Which columns give synthetic records away: what the discriminator loses when one of them is shuffled.
-
-Permutation importance (Breiman 2001, "Random forests", Machine Learning 45, section 10) on records that the
-model has not seen: one column is shuffled over real and synthetic records alike, which breaks its tie to
-everything else; the fall of the AUC is what the model owed to it, alone or with others. Columns that say the
-same thing stand in for one another, so that each of them may cost little.
-
-x.
 """
 
 from __future__ import annotations
@@ -50,20 +51,10 @@ Floats = NDArray[np.float64]
 def shuffled_losses(
     model: Any, points: Floats, label: NDArray[np.int64], scores: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Fall of a fitted model's AUC when each column in turn is shuffled.
+    """Fall of a fitted model's AUC when each column in turn of records that it was not trained on is
+    shuffled.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, columns)
-        Records that the model was not trained on.
-    label : ndarray of shape (n,)
-        1 for synthetic, 0 for real.
-    scores : ndarray of shape (n,)
-        What the model gives to the records as they are.
-
-    Returns
-    -------
-    ndarray of shape (columns,)
+    ``scores`` are what the model gives to the records as they are.
     """
     whole = _auc(scores, label)
     losses = np.empty(points.shape[1])
@@ -105,52 +96,32 @@ _MOST_CATEGORIES = 255
 
 @dataclass(frozen=True)
 class Propensity:
-    """Mean squared error of fitted propensity scores.
+    """Mean squared error of fitted propensity scores, and its ratio to what a fresh draw has.
 
-    Attributes
-    ----------
-    pmse : float
-        Mean of (p - 1/2)^2 in [0, 1/4].
-    expected : float
-        Its expectation for a fresh draw of the same distribution.
-    ratio : float
-        Of the two; 1 for a fresh draw.
-    standardised : float
-        ``pmse`` minus ``expected`` in standard deviations of the null distribution (a scaled chi-squared).
-    parameters : int
-        Rank of the model's design, the intercept included.
+    ``standardised`` is ``pmse`` minus ``expected`` in standard deviations of the null distribution (a scaled
+    chi-squared).
     """
 
-    pmse: float
-    expected: float
-    ratio: float
+    pmse: float  # mean of (p - 1/2)^2 in [0, 1/4]
+    expected: float  # its expectation for a fresh draw of the same distribution
+    ratio: float  # of the two; 1 for a fresh draw
     standardised: float
-    parameters: int
+    parameters: int  # rank of the model's design, the intercept included
 
 
 @dataclass(frozen=True)
 class Discrimination:
     """How well classifiers tell synthetic from real records.
 
-    Attributes
-    ----------
-    auc : dict of str to Estimate
-        By classifier; 1/2 is best. Mean over folds; the interval takes DeLong's variance within folds, over
-        records taken as independent, and widens it by Nadeau and Bengio's correction for training parts
-        that overlap. Below 1/2 where synthetic records are copies: their originals, labelled real, mislead
-        the model.
-    propensity : Propensity or None
-        None with too few records for the number of parameters.
-    size : int
-        Records of each table.
-    importance : dict of str to Estimate
-        By column: what boosting loses of its AUC when the column is shuffled, see
-        :mod:`~dpsynth.evaluation.similarity.discriminator`.
+    The AUC is a mean over folds; the interval takes DeLong's variance within folds, over records taken as
+    independent, and widens it by Nadeau and Bengio's correction for training parts that overlap. It is below
+    1/2 where synthetic records are copies: their originals, labelled real, mislead the model. ``importance``
+    is what boosting loses of its AUC when a column is shuffled.
     """
 
     auc: dict[str, Estimate]
-    propensity: Propensity | None
-    size: int
+    propensity: Propensity | None  # none with too few records for the number of parameters
+    size: int  # records of each table
     importance: dict[str, Estimate] = field(default_factory=dict)
 
 
@@ -164,19 +135,9 @@ def discriminate(
     level: float = 0.95,
     progress: Progress = silent,
 ) -> Discrimination:
-    """Train classifiers to tell synthetic from real records. Internal.
+    """Train classifiers to tell synthetic from real records, at least five of each.
 
-    Parameters
-    ----------
-    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
-        Conformed to ``schema``; at least five records each.
-    limit : int
-        A random part of each table is used, as large as the smaller one and at most this large.
-
-    Raises
-    ------
-    InputError
-        If either table, or ``limit``, has fewer than five records: one for each fold.
+    A random part of each table is used, as large as the smaller one and at most ``limit`` records.
     """
     # Only thread pools that are loaded by then are limited: scikit-learn comes first.
     from sklearn.model_selection import PredefinedSplit, cross_validate
@@ -301,26 +262,16 @@ _PSEUDO = 5.0
 class SingleColumn:
     """How well one column tells synthetic from real records.
 
-    Attributes
-    ----------
-    column : str
-    auc : Estimate
-        Of all that its present values give away; 1/2 is best. The interval is that of
-        :class:`~dpsynth.evaluation.similarity.discriminator.Discrimination`.
-    last_digits : float or None
-        AUC of the last digits alone: near ``auc`` where habits of recording give the column away. None where
-        the column has too few values to tell digits from values.
-    beyond_chance : bool
-        Whether the AUC lies above 1/2 although the best of all columns was looked for (Bonferroni).
-    size : int
-        Records of each table.
+    ``last_digits`` is the AUC of the last digits alone: near ``auc`` where habits of recording give the
+    column away; None where the column has too few values. ``beyond_chance`` says whether the AUC lies above
+    1/2 although the best of all columns was looked for (Bonferroni).
     """
 
     column: str
     auc: Estimate
     last_digits: float | None
     beyond_chance: bool
-    size: int
+    size: int  # records of each table
 
 
 def single_columns(
@@ -332,20 +283,10 @@ def single_columns(
     limit: int = 10_000,
     level: float = 0.95,
 ) -> tuple[SingleColumn, ...]:
-    """Tell synthetic from real records by each numeric column alone.
+    """Tell synthetic from real records by the present values of each numeric column alone.
 
-    Parameters
-    ----------
-    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
-        Conformed to ``schema`` and rounded to its steps.
-    limit : int
-        Of each table a random part is used: of the column's present values as many as the table with fewer
-        has, at most this many.
-
-    Returns
-    -------
-    tuple of SingleColumn
-        In the order of the schema; without columns that have fewer present values than folds. Internal.
+    Of each table a random part is used, as many values as the table with fewer has, at most ``limit``.
+    Columns with fewer present values than folds are left out.
     """
     found = []
     numeric = [column for column in schema.columns if column.is_numeric]

@@ -39,24 +39,8 @@ def similarity(
 ) -> Findings:
     """Compare a synthetic table with the real one it stands for.
 
-    Parameters
-    ----------
-    tables : Tables
-        Values outside the schema are counted in the synthetic table as it came.
-    settings : Settings
-        ``constraints``, ``level`` (the functions called say what each interval is over) and
-        ``records``: the discriminator uses a random part of each table, at most this large;
-        everything else whole tables.
-
-    Returns
-    -------
-    Findings
-        Measures ``tvd_mean``, ``tvd[<column>]``, ``missing_rate_...``,
-        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``,
-        ``discriminator_loss[<column>]``, ``pmse_ratio``,
-        ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
-        ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
-        ``association_worst``, ``columns`` and ``invented_categories``.
+    Values outside the schema are counted in the synthetic table as it came. The discriminator uses a random
+    part of each table, everything else whole tables.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)

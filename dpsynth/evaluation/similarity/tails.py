@@ -1,4 +1,4 @@
-"""Spread, tails and point masses of single columns, and how many cells a record misses.
+"""Would somebody who knows patients believe the columns? Spread, tails, point masses, habits of recording.
 
 Distances between distributions hardly see one record in a hundred at a hundred times the value that a
 clinician knows, nor zeros that were spread around zero. Four plain numbers do: the ratio of the standard
@@ -8,21 +8,12 @@ missing together: then the number of missing cells a record varies more than its
 
 Training records are the reference; what held-out records give beside them is what chance gives.
 
-Notes
------
 The interval of a ratio of standard deviations takes ``log s`` of each table as normal with variance
 ``(kurtosis - 1) / (4 n)`` (the delta method); that of a difference of percentiles joins the order-statistic
-intervals of both, which hold for any distribution, by the sum of squares (Zou and Donner 2008; the real
-standard deviation is held fixed; where a table is too small for an end, the public bound is it); that of a
-difference of shares is Newcombe's from two Clopper-Pearson ones. All are over independent records of both
-tables.
-
-References
-----------
-Zou, Donner (2008), "Construction of confidence limits about effect measures: a general approach",
-Statistics in Medicine 27.
-
-x.
+intervals of both, which hold for any distribution, by the sum of squares (Zou and Donner 2008, "Construction
+of confidence limits about effect measures", Statistics in Medicine 27; the real standard deviation is held
+fixed; where a table is too small for an end, the public bound is it); that of a difference of shares is
+Newcombe's from two Clopper-Pearson ones. All are over independent records of both tables.
 """
 
 from __future__ import annotations
@@ -62,14 +53,8 @@ LOW, HIGH = 0.01, 0.99
 
 @dataclass(frozen=True)
 class Percentile:
-    """One percentile of a column in both tables.
-
-    Attributes
-    ----------
-    real, synthetic : float
-        In the unit of the column.
-    error : Estimate or None
-        Synthetic minus real, in standard deviations of the real column; None where it is constant.
+    """One percentile of a column in both tables; the error in standard deviations of the real column, if it
+    varies.
     """
 
     real: float
@@ -81,44 +66,24 @@ class Percentile:
 class PointMass:
     """The share of present values at one value that holds many of them in one table or the other.
 
-    Attributes
-    ----------
-    value : float, int, str or bool
-        A number, or a category of an ordinal column.
-    real, synthetic : float
-    difference : Estimate
-        Synthetic minus real.
-    surely : float
-        How large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails.surely``.
+    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails``.
     """
 
-    value: float | int | str | bool
+    value: float | int | str | bool  # A number, or a category of an ordinal column
     real: float
     synthetic: float
-    difference: Estimate
+    difference: Estimate  # synthetic minus real
     surely: float
 
 
 @dataclass(frozen=True)
 class ColumnTails:
-    """How far the spread, the tails and the point masses of a column differ.
+    """How far the spread, the tails and the point masses of a column differ; of an ordinal one, the masses
+    only.
 
-    Attributes
-    ----------
-    column : str
-    deviation_real, deviation_synthetic : float or None
-        Standard deviations in the unit of the column; None for an ordinal column, of which
-        only point masses are compared.
-    spread : Estimate or None
-        Synthetic over real; None for an ordinal column and where the real column is constant.
-    low, high : Percentile or None
-        The 1st and the 99th percentile; None for an ordinal column.
-    masses : tuple of PointMass
-        The largest difference first.
-    surely : float
-        How far spread or percentiles surely differ, in multiples of what a clinician would believe (of ratios
-        the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom makes
-        one column of a table exceed 1.
+    ``surely`` is how far spread or percentiles surely differ, in multiples of what a clinician would believe
+    (of ratios the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom
+    makes one column of a table exceed 1.
     """
 
     column: str
@@ -127,29 +92,17 @@ class ColumnTails:
     spread: Estimate | None
     low: Percentile | None
     high: Percentile | None
-    masses: tuple[PointMass, ...]
+    masses: tuple[PointMass, ...]  # the largest difference first
     surely: float
 
 
 def column_tails(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
 ) -> tuple[ColumnTails, ...]:
-    """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
+    """Compare spread, tails and point masses of the numeric and ordinal columns of two conformed, rounded
+    tables.
 
-    Parameters
-    ----------
-    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
-        Conformed to ``schema`` and rounded to its steps; at least one record each.
-
-    Returns
-    -------
-    tuple of ColumnTails
-        In the order of the schema; without columns that have no present value in one of the tables. Internal.
-
-    Raises
-    ------
-    InputError
-        If a table has no record.
+    Columns that have no present value in one of the tables are left out.
     """
     if not len(real) or not len(synthetic):
         raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
@@ -161,7 +114,7 @@ def missing_cells(
 ) -> tuple[float, float, Estimate | None] | None:
     """Standard deviations of the number of missing cells a record: real, synthetic, and their ratio.
 
-    Parameters are those of :func:`column_tails`; None where fewer than two columns can miss values.
+    None where fewer than two columns can miss values.
     """
     names = [column.name for column in schema.columns if column.missing]
     if len(names) < 2:
@@ -292,22 +245,9 @@ def columns_believed(
 ) -> Findings:
     """Compare spread, tails, point masses and habits of recording, column by column.
 
-    Parameters
-    ----------
-    tables : Tables
-        Held-out records say what chance gives. Single columns are told from them where they are given, since
-        a table whose counts were fitted to the training records is a little closer to these.
-    settings : Settings
-        ``level`` and ``records``: of each table, by which single columns are told apart; everything
-        else reads whole tables.
-
-    Returns
-    -------
-    Findings
-        Measures ``spread_ratio[<column>]``, ``percentile_1_error[<column>]``,
-        ``percentile_99_error[<column>]``, ``point_mass_error[<column>]``, ``single_column_auc[<column>]``,
-        their ``..._worst``, the shares that a clinician would believe, and ``missing_cells_spread``. Details
-        ``tails``, ``single_columns`` and ``missing_cells``.
+    Single columns are told from held-out records where they are given, since a table whose counts were fitted
+    to the training records is a little closer to these. ``records`` limits these alone; everything else reads
+    whole tables.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, SORTED)

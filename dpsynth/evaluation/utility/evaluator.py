@@ -61,10 +61,6 @@ class Scoreboard:
 
     Parameters
     ----------
-    column : Column
-        The outcome.
-    y : ndarray of shape (n,)
-        Known outcomes of the test records.
     learned : mapping of str to Learned
         ``"synthetic"`` and, for the reference, ``"train"``, with the same models.
 
@@ -292,8 +288,6 @@ def utility(
 
     Parameters
     ----------
-    tables : Tables
-        Without test records only rates are given.
     settings : Settings
         ``outcome`` (nothing is measured without one: binary, ordinal or categorical ones are classified,
         numbers regressed), ``reference``, ``records``, ``models``, ``level``.
@@ -307,11 +301,6 @@ def utility(
         (internal) of each column that gives the outcome away in the training records, see
         :mod:`dpsynth.table.leaks`. For a binary outcome details ``"roc"`` and ``"calibration"`` of each
         model.
-
-    Raises
-    ------
-    InputError
-        If the outcome cannot be predicted from other columns, or not by one of the models.
 
     Notes
     -----

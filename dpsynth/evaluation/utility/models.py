@@ -59,18 +59,10 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True)
 class Model:
-    """How to make a model.
+    """How to make a model."""
 
-    Parameters
-    ----------
-    make : callable
-        From a seed (int) to an unfitted scikit-learn estimator.
-    impute : bool
-        Whether missing numbers become the training median beside an indicator, or stay NaN.
-    """
-
-    make: Callable[[int], Estimator]
-    impute: bool = True
+    make: Callable[[int], Estimator]  # from a seed (int) to an unfitted scikit-learn estimator
+    impute: bool = True  # whether missing numbers become the training median beside an indicator, or stay NaN
 
 
 def _scaled(model: Estimator) -> Estimator:
@@ -140,12 +132,6 @@ def as_models(given: object) -> dict[str, Model] | None:
         Scikit-learn estimators (cloned, every ``random_state`` set), functions from a seed to an estimator,
         or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
 
-    Raises
-    ------
-    InputError
-        If a name is not in lower_snake_case or would clash with a measure, or if something cannot be made or
-        cannot fit.
-
     Examples
     --------
     >>> as_models({"mine": 3})
@@ -170,15 +156,9 @@ def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) 
 
     Parameters
     ----------
-    kind : {"binary", "categories", "numeric"}
     models : mapping of str to Model, optional
         Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
         ``predict``.
-
-    Raises
-    ------
-    InputError
-        If one of them cannot predict such an outcome.
     """
     if models is None:
         return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
@@ -236,15 +216,11 @@ class Prediction:
     ----------
     predicted : ndarray of shape (n, categories) or (n,), or None
         A number for each declared category, or the predicted outcome in its unit; None where there is none.
-    probabilities : bool
-        Whether these are probabilities; otherwise they only rank the records.
-    failure : str
-        Why there is no prediction, in one sentence; empty if there are.
     """
 
     predicted: Floats | None = field(repr=False)
-    probabilities: bool = True
-    failure: str = ""
+    probabilities: bool = True  # whether these are probabilities; otherwise they only rank the records
+    failure: str = ""  # why there is no prediction, in one sentence; empty if there are
 
 
 def fit_and_predict(
@@ -262,7 +238,6 @@ def fit_and_predict(
         Decides everything that is random in the model.
     train : tuple of ndarray of shape (n, d), (n,)
         Coordinates and outcomes; at least two classes.
-    test : ndarray of shape (m, d)
     n_categories : int or None
         Number of declared categories; None for a numeric outcome.
 
@@ -358,20 +333,14 @@ class Learned:
 
     Attributes
     ----------
-    predictions : dict of str to Prediction
-        By model.
-    n_train : int
-        Training records with a known outcome.
     one_class : bool
         Whether the training records hold one outcome only. Categories are then predicted without a model.
-    note : str
-        What is unusual about the training records, in one sentence; empty if nothing is.
     """
 
-    predictions: dict[str, Prediction]
-    n_train: int
+    predictions: dict[str, Prediction]  # by model
+    n_train: int  # training records with a known outcome
     one_class: bool
-    note: str
+    note: str  # what is unusual about the training records, in one sentence; empty if nothing is
 
     @classmethod
     def failed(cls, models: Iterable[str], why: str) -> Learned:
@@ -395,12 +364,8 @@ def learn_and_predict(
     ----------
     train : pandas.DataFrame of shape (n, columns)
         Records whose outcome is missing take no part.
-    test : pandas.DataFrame of shape (m, columns)
-        At least one record. The outcome is not read.
     models : mapping of str to Model
         As :func:`~dpsynth.evaluation.utility.models.chosen_models` gives them.
-    rng : numpy.random.Generator
-        Gives each model a seed.
 
     Notes
     -----

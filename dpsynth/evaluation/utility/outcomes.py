@@ -29,15 +29,7 @@ LOST_RATIO = 0.2
 
 
 def check_outcome(schema: Schema, outcome: str) -> None:
-    """Refuse an outcome that no model could predict.
-
-    Raises
-    ------
-    SchemaError
-        If there is no such column.
-    InputError
-        If it is the only column, or has only one category.
-    """
+    """Refuse an outcome that no model could predict."""
     column = schema.column(outcome)
     if len(schema) < 2:
         raise InputError(f"outcome {outcome!r} is the only column: there is nothing to predict it from")
@@ -85,18 +77,10 @@ def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[flo
 
 @dataclass(frozen=True)
 class Collapse:
-    """Whether outcomes of the real training records got lost in the synthetic table.
+    """Whether outcomes of the real training records got lost in the synthetic table."""
 
-    Attributes
-    ----------
-    collapsed : bool or None
-        None where one of the tables has no known outcome.
-    reason : str
-        One plain sentence.
-    """
-
-    collapsed: bool | None
-    reason: str
+    collapsed: bool | None  # none where one of the tables has no known outcome
+    reason: str  # one plain sentence
 
 
 def mode_collapse(
@@ -107,16 +91,6 @@ def mode_collapse(
     A category is lost if it does not occur among the synthetic records, or if its rate there is below a fifth
     of the real rate and the two Wilson intervals are disjoint. A numeric outcome is lost if its standard
     deviation is below a fifth of the real one.
-
-    Parameters
-    ----------
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to ``schema``.
-
-    Returns
-    -------
-    Collapse
-        Internal: computed from the real training records.
     """
     made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
     if not len(made) or not len(real):

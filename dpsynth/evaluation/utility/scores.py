@@ -60,13 +60,11 @@ class Curve:
     ----------
     predicted, observed : tuple of float
         Mean predicted probability and share of the outcome in each group, by ascending prediction.
-    count : tuple of int
-        Records in each group.
     """
 
     predicted: tuple[float, ...]
     observed: tuple[float, ...]
-    count: tuple[int, ...]
+    count: tuple[int, ...]  # records in each group
 
 
 def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10) -> Curve:
@@ -74,10 +72,6 @@ def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10)
 
     Parameters
     ----------
-    y : ndarray of bool of shape (n,)
-        Whether the outcome occurred.
-    predicted : ndarray of shape (n,)
-        In [0, 1].
     groups : int
         Largest number of groups; records with the same prediction are never parted.
     """
@@ -92,15 +86,7 @@ def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10)
 
 
 class Recalibration:
-    """The two regressions of an outcome on predicted probabilities, for any weights of the records.
-
-    Parameters
-    ----------
-    y : ndarray of bool of shape (n,)
-        Whether the outcome occurred.
-    predicted : ndarray of shape (n,)
-        In [0, 1]; clipped to [1e-6, 1 - 1e-6].
-    """
+    """The two regressions of an outcome on predicted probabilities, for any weights of the records."""
 
     def __init__(self, y: NDArray[np.bool_], predicted: Floats) -> None:
         clipped = np.clip(predicted, CLIP, 1 - CLIP)
@@ -120,11 +106,6 @@ class Recalibration:
 
     def slope(self, weights: Floats) -> Floats:
         """Slope of the regression with a free intercept, for each column of weights.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n, k)
-            Non-negative.
 
         Returns
         -------
@@ -237,8 +218,6 @@ class Ranking:
 
     Parameters
     ----------
-    y : ndarray of bool of shape (n,)
-        Which records are positive.
     score : ndarray of shape (n,)
         Higher for records that are more likely positive; ``-inf`` is allowed.
     """
@@ -279,9 +258,6 @@ def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Pre
 
     Parameters
     ----------
-    kind : {"binary", "categories", "numeric"}
-    y : ndarray of shape (n,)
-        Positions of categories, or numbers.
     prediction : Prediction
         Not a failed one. Where it only ranks the records, only the scores in :data:`RANKING` are given.
 
@@ -386,12 +362,6 @@ class RocCurve:
 def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCurve:
     """ROC curve with at most ``points`` points, spread evenly along its length.
 
-    Parameters
-    ----------
-    y : ndarray of bool of shape (n,)
-        With both classes.
-    score : ndarray of shape (n,)
-
     Returns
     -------
     RocCurve
@@ -445,14 +415,6 @@ def bootstrap(
     statistic : callable
         From counts of shape (n, k), how often each record was drawn in each of k resamples, to a mapping of
         names to values of shape (k,). Names are the same at every call.
-    n : int
-        Number of records.
-    resamples : int
-        At least 1.
-
-    Returns
-    -------
-    dict of name to ndarray of shape (resamples,)
     """
     width = max(1, min(resamples, _BLOCK // n))
     parts: list[dict[Key, Floats]] = []

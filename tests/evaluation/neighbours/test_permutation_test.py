@@ -31,7 +31,7 @@ def test_the_statistic_is_the_accuracy_for_any_labels(
     points = rng.integers(0, 3, (n + m, d)).astype(float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_KEPT", 10**6 if kept else 0)
-        pooled = module._Pooled(points, n, METRICS[name], 1e-9)
+        pooled = module._Pooled(points, n, METRICS[name])
         labels = rng.permutation(np.arange(n + m) < n)
         direct = adversarial_accuracy(points[labels], points[~labels], metric=METRICS[name])
         assert pooled.accuracy(labels) == pytest.approx(direct.aa, abs=1e-12)
@@ -42,7 +42,7 @@ def test_short_lists_give_the_accuracy_too(n: int, m: int) -> None:
     """Would catch errors that small tables hide, whose lists hold everything."""
     rng = np.random.default_rng(0)
     for points in (rng.normal(size=(n + m, 3)), rng.integers(0, 2, (n + m, 5)).astype(float)):
-        pooled = module._Pooled(points, n, METRICS["euclidean"], 1e-9)
+        pooled = module._Pooled(points, n, METRICS["euclidean"])
         assert pooled._index.shape[1] < n + m - 1
         for _ in range(3):
             labels = rng.permutation(np.arange(n + m) < n)
