@@ -27,18 +27,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Features:
-    """An encoded frame."""
+    """An encoded frame, shape (n, d), with the name of each coordinate (``"age"``, ``"sex=F"``) and its
+    column.
+    """
 
     points: Floats
-    names: tuple[str, ...]  # what each coordinate is, for instance "age" or "sex=F"
-    sources: tuple[str, ...]  # the column of the schema that each coordinate comes from
+    names: tuple[str, ...]
+    sources: tuple[str, ...]
 
 
 def unit_values(column: Column, series: pd.Series) -> Floats:
     """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where there is none."""
     if column.is_numeric:
-        lower, upper = _bounds(column)
-        return (numeric_values(column, series) - lower) / (upper - lower)
+        assert column.lower is not None and column.upper is not None
+        return (numeric_values(column, series) - column.lower) / (column.upper - column.lower)
     # A single category carries no order; the division by 1 puts it at 0.
     return numeric_values(column, series) / max(len(column.categories) - 1, 1)
 
@@ -67,7 +69,10 @@ def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
             block, labels = np.where(absent, 0.5, unit)[:, None], [column.name]
             if column.incomplete:
                 pair = np.stack([~absent, absent], axis=1) / np.sqrt(2.0)
-                block, labels = np.hstack([block, pair]), [*labels, *_pair_names(column)]
+                block, labels = (
+                    np.hstack([block, pair]),
+                    [*labels, f"{column.name} present", f"{column.name} missing"],
+                )
         blocks.append(block)
         names += labels
         sources += [column.name] * len(labels)
@@ -76,16 +81,12 @@ def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
 
 @dataclass(frozen=True)
 class ClassifierEncoding:
-    """Predictors of a classifier, learned from its training frame.
+    """Predictors of a classifier, without the outcome, and the medians of its training frame in [0, 1] units.
 
-    Attributes
-    ----------
-    medians : ndarray of shape (numeric and ordinal columns,)
-        Medians of the training frame in [0, 1] units; NaN for a column without any value, which is then
-        the constant 1/2 wherever it is encoded.
+    The median is NaN for a column without any value, which is then the constant 1/2 wherever it is encoded.
     """
 
-    schema: Schema  # the columns that predict; the outcome is not among them
+    schema: Schema
     medians: Floats
 
     @classmethod
@@ -101,14 +102,9 @@ class ClassifierEncoding:
         return cls(predictors, np.array(medians, dtype=np.float64))
 
     def transform(self, frame: pd.DataFrame, *, impute: bool) -> Floats:
-        """Encode a frame.
+        """Encode a frame conformed to the schema that :meth:`fit` was given.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame of shape (n, columns)
-            Conformed to the schema that :meth:`fit` was given.
-        impute : bool
-            Whether missing numbers become the training median with a 0/1 indicator, or stay NaN.
+        Missing numbers become the training median with a 0/1 indicator if ``impute``, or stay NaN.
         """
         blocks: list[Floats] = []
         medians = iter(self.medians)
@@ -144,13 +140,3 @@ def one_hot(column: Column, series: pd.Series) -> tuple[Floats, list[str]]:
         codes = np.where(codes < 0, len(labels), codes)
         labels.append(f"{column.name} missing")
     return (codes[:, None] == np.arange(len(labels))).astype(np.float64), labels
-
-
-def _pair_names(column: Column) -> list[str]:
-    return [f"{column.name} present", f"{column.name} missing"]
-
-
-def _bounds(column: Column) -> tuple[float, float]:
-    if column.lower is None or column.upper is None:  # the schema requires both for numeric columns
-        raise ValueError(f"column {column.name!r} has no bounds")
-    return column.lower, column.upper

@@ -1,21 +1,13 @@
-"""All scores of all models beside each other, with the paired differences, as measures and details.
-
-A *score* belongs to a model and to the table it was trained on: ``synthetic`` or ``train`` (real). Their
-``difference``, and the mean over the models, are formed within each resample of the test records.
-
-Is the synthetic table as useful as the real one? Predictions, their scores, and how often outcomes occur.
+"""Is the synthetic table as useful as the real one? Predictions, their scores, and how often outcomes occur.
 
 Models trained on the synthetic records (TSTR) and on the real training records (TRTR) predict the outcome of
-the same real test records. Each score is given for both, and as the difference synthetic minus real, with
-intervals from the same resamples of test records. See Pedersen (2022), section 3.4.2.
+the same real test records. Each score is given for both, and as the difference synthetic minus real; the
+differences, and the means over the models, are formed within each resample of the test records. See Pedersen
+(2022), section 3.4.2.
 
-Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from
-that table and the public schema alone.
-
-How often each outcome occurs in the synthetic and in the real tables, and whether one got lost.
-
-Rates have Wilson's interval and means Student's, both for independent records; see
-:mod:`~dpsynth.evaluation.utility.outcomes` on rows of a post-processed synthetic table.
+Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from that
+table and the public schema alone. Rates have Wilson's interval and means Student's, both for independent
+records; see :mod:`~dpsynth.evaluation.utility.outcomes` on rows of a post-processed synthetic table.
 """
 
 from __future__ import annotations
@@ -59,19 +51,9 @@ _TRAINED_ON = {
 class Scoreboard:
     """Scores of predictions of the same test records.
 
-    Parameters
-    ----------
-    learned : mapping of str to Learned
-        ``"synthetic"`` and, for the reference, ``"train"``, with the same models.
-
-    Attributes
-    ----------
-    point : dict
-        Score of each (trained on, model, score), arrays of shape (1,); NaN where it is not defined. A key is
-        absent where the model cannot have the score.
-    resampled : dict
-        The same of each resample, arrays of shape (resamples,); empty before :meth:`resample`, or if there
-        are too few records.
+    ``point`` holds the score of each (trained on, model, score), arrays of shape (1,), NaN where it is not
+    defined; a key is absent where the model cannot have the score. ``resampled`` holds the same of each
+    resample; it is empty before :meth:`resample`, or if there are too few records.
     """
 
     def __init__(
@@ -184,14 +166,13 @@ class Scoreboard:
                     continue
                 score = prediction.predicted[:, 1]
                 head = {"trained_on": table, "model": model}
-                roc = roc_points(positive, score)
+                fpr, tpr = roc_points(positive, score)
                 auc = float(self.point[table, model, "auc"][0])
-                data = {**head, "fpr": list(roc.fpr), "tpr": list(roc.tpr), "auc": auc}
+                data = {**head, "fpr": fpr, "tpr": tpr, "auc": auc}
                 yield Detail("roc", f"roc.{table}.{model}", True, data)
                 if prediction.probabilities:
                     curve = calibration_curve(positive, score)
-                    groups = {key: list(getattr(curve, key)) for key in ("predicted", "observed", "count")}
-                    yield Detail("calibration", f"calibration.{table}.{model}", True, {**head, **groups})
+                    yield Detail("calibration", f"calibration.{table}.{model}", True, {**head, **curve})
 
 
 _ONLY_RANKS = "the model gives no probabilities"
@@ -200,13 +181,9 @@ _ONLY_RANKS = "the model gives no probabilities"
 def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.95) -> Iterator[Measure]:
     """Yield the rates of the outcome in each table, and the warnings about lost outcomes.
 
-    Yields
-    ------
-    Measure
-        ``positive_rate_<table>``, the share of the last declared category; for more than two categories also
-        ``outcome_rate_<table>[<category>]``; for numbers ``outcome_mean_<table>`` and ``outcome_sd_<table>``
-        instead. ``outcome_constant_synthetic``, 1 if one value only occurs in the synthetic table; and
-        ``mode_collapse`` (internal), 1 as :func:`~dpsynth.evaluation.utility.outcomes.mode_collapse` says.
+    The positive rate is the share of the last declared category. ``outcome_constant_synthetic`` is 1 if one
+    value only occurs in the synthetic table, ``mode_collapse`` is 1 as
+    :func:`~dpsynth.evaluation.utility.outcomes.mode_collapse` says.
     """
     schema = tables.schema
     column = schema.column(outcome)
@@ -226,10 +203,9 @@ def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.
             yield Measure(group, name, value, internal, detail, lower, upper)
         if table == "synthetic":
             yield _constant(values, column, group)
-    collapse = mode_collapse(tables.synthetic, tables.train, schema, outcome, level=level)
-    value = None if collapse.collapsed is None else int(collapse.collapsed)
-    detail = f"1 if an outcome of the training records got lost: {collapse.reason}"
-    yield Measure(group, "mode_collapse", value, True, detail)
+    lost, reason = mode_collapse(tables.synthetic, tables.train, schema, outcome, level=level)
+    detail = f"1 if an outcome of the training records got lost: {reason}"
+    yield Measure(group, "mode_collapse", None if lost is None else int(lost), True, detail)
 
 
 _Row = tuple[str, str, float | None, tuple[float, float] | None]
@@ -284,34 +260,13 @@ _TRAINING = 0.9
 def utility(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
-    """Compare what models learn from synthetic and from real records.
+    """Compare what models learn from synthetic and from real records; nothing is measured without an outcome.
 
-    Parameters
-    ----------
-    settings : Settings
-        ``outcome`` (nothing is measured without one: binary, ordinal or categorical ones are classified,
-        numbers regressed), ``reference``, ``records``, ``models``, ``level``.
-
-    Returns
-    -------
-    Findings
-        Measures ``<score>_<model>``, ``<score>_real_<model>``, ``<score>_difference_<model>`` and the same
-        with ``mean`` in place of a model, for each of :data:`~dpsynth.evaluation.utility.scores.SCORES`;
-        the rates of :func:`~dpsynth.evaluation.utility.evaluator.outcome_rates`; ``outcome_auc[<column>]``
-        (internal) of each column that gives the outcome away in the training records, see
-        :mod:`dpsynth.table.leaks`. For a binary outcome details ``"roc"`` and ``"calibration"`` of each
-        model.
-
-    Notes
-    -----
-    Intervals are percentiles over resamples of the *test records*; the models are held fixed, so neither the
-    randomness of training nor that of the synthetic table is covered. All scores, differences and means use
-    the same resamples. There is no interval for fewer than 10 test records or, for categories, fewer than 5
-    test records in each of two.
-
-    A mean is over the models that can have the score: a model without probabilities has no Brier score.
-
-    Privacy: reads ``train`` and ``test`` and posts no event.
+    Also gives the AUC of each column that gives the outcome away in the training records, see
+    :mod:`dpsynth.table.leaks`. Intervals are percentiles over resamples of the *test records*; the models are
+    held fixed, so neither the randomness of training nor that of the synthetic table is covered. There is no
+    interval for fewer than 10 test records or, for categories, fewer than 5 test records in each of two. A
+    mean is over the models that can have the score: a model without probabilities has no Brier score.
     """
     schema, test = tables.schema, tables.test
     outcome = settings.predicted(schema)

@@ -2,16 +2,8 @@
 
 Three kinds each: a linear model, gradient boosting and a random forest. All see the coordinates of
 :class:`~dpsynth.evaluation.features.ClassifierEncoding`; classifiers learn the positions of the outcome's
-categories (0, 1, ...), regressors the outcome in its own unit.
-
-What a model predicts for records that it has not seen: fitted, checked, and never a traceback.
-
-What a synthetic table is good for: train on synthetic, test on real (TSTR).
-
-Models of different kinds learn the outcome from the synthetic records and predict it for real records that no
-generator has seen; the same models trained on the real training records are the reference (TRTR). See
-Pedersen (2022), section 3.4.2. Scores on real records are not paid for: internal.
-:func:`~dpsynth.evaluation.utility.evaluator.utility` scores both and their difference, with intervals.
+categories (0, 1, ...), regressors the outcome in its own unit. What a model predicts for records that it has
+not seen is checked, and a model that fails gives a sentence in place of predictions.
 """
 
 from __future__ import annotations
@@ -21,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,27 +26,10 @@ from dpsynth.evaluation.utility.outcomes import OutcomeKind, known_outcomes, out
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
+#: what scikit-learn calls an estimator; a user's has to fit, and one of the ways to predict
+Estimator = Any
 # auc_real_mean and the like must not become ambiguous
 _NAME = re.compile(r"(?!(mean|real|difference)(_|\Z))[a-z][a-z0-9_]*")
-
-
-class Estimator(Protocol):
-    """What scikit-learn calls an estimator; a user's has to fit, and one of the ways to predict."""
-
-    def fit(self, x: Floats, y: NDArray[np.int64 | np.float64], /) -> object:
-        """Learn."""
-
-    def predict(self, x: Floats, /) -> Floats:
-        """Return numbers of shape (n,)."""
-
-    def predict_proba(self, x: Floats, /) -> Floats:
-        """Return probabilities of shape (n, classes)."""
-
-    def decision_function(self, x: Floats, /) -> Floats:
-        """Return scores of shape (n,) or (n, classes)."""
-
-    def set_params(self, **params: object) -> Estimator:
-        """Set options and return the estimator."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +129,8 @@ def as_models(given: object) -> dict[str, Model] | None:
 def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) -> dict[str, Model]:
     """Return the models to train: our three, or those given instead.
 
-    Parameters
-    ----------
-    models : mapping of str to Model, optional
-        Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
-        ``predict``.
+    Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
+    ``predict``.
     """
     if models is None:
         return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
@@ -210,12 +182,8 @@ PARALLEL_RECORDS = 5_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says about the test records.
-
-    Attributes
-    ----------
-    predicted : ndarray of shape (n, categories) or (n,), or None
-        A number for each declared category, or the predicted outcome in its unit; None where there is none.
+    """What a model says about the test records: a number for each declared category, or the outcome in its
+    unit.
     """
 
     predicted: Floats | None = field(repr=False)
@@ -232,19 +200,8 @@ def fit_and_predict(
 ) -> Prediction:
     """Fit a model and let it predict; whatever it raises becomes the failure of the prediction.
 
-    Parameters
-    ----------
-    seed : int
-        Decides everything that is random in the model.
-    train : tuple of ndarray of shape (n, d), (n,)
-        Coordinates and outcomes; at least two classes.
-    n_categories : int or None
-        Number of declared categories; None for a numeric outcome.
-
-    Returns
-    -------
-    Prediction
-        A category that the training records lack has probability 0, or ranks last, everywhere.
+    ``n_categories`` is None for a numeric outcome. A category that the training records lack has probability
+    0, or ranks last, everywhere.
     """
     # comes with scikit-learn, without type hints
     from threadpoolctl import threadpool_limits
@@ -329,23 +286,15 @@ def _checked(values: Floats, shape: tuple[int, ...]) -> Prediction:
 
 @dataclass(frozen=True)
 class Learned:
-    """What models trained on one table predict for another.
-
-    Attributes
-    ----------
-    one_class : bool
-        Whether the training records hold one outcome only. Categories are then predicted without a model.
-    """
+    """What models trained on one table predict for another."""
 
     predictions: dict[str, Prediction]  # by model
-    n_train: int  # training records with a known outcome
-    one_class: bool
     note: str  # what is unusual about the training records, in one sentence; empty if nothing is
 
     @classmethod
     def failed(cls, models: Iterable[str], why: str) -> Learned:
         """Return no prediction of any of these models, for one reason."""
-        return cls({name: Prediction(None, failure=why) for name in models}, 0, False, why)
+        return cls({name: Prediction(None, failure=why) for name in models}, why)
 
 
 def learn_and_predict(
@@ -358,20 +307,11 @@ def learn_and_predict(
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> Learned:
-    """Train models on one conformed frame and let them predict another.
+    """Train models on the records of one conformed frame with a known outcome and let them predict another
+    frame.
 
-    Parameters
-    ----------
-    train : pandas.DataFrame of shape (n, columns)
-        Records whose outcome is missing take no part.
-    models : mapping of str to Model
-        As :func:`~dpsynth.evaluation.utility.models.chosen_models` gives them.
-
-    Notes
-    -----
-    Predictors are encoded by :class:`~dpsynth.evaluation.features.ClassifierEncoding`. Where the training
-    records hold one category only, no model is trained: that category has probability 1 for every record,
-    which makes every AUC 0.5.
+    Where the training records hold one category only, no model is trained: that category has probability 1
+    for every record, which makes every AUC 0.5.
     """
     column = schema.column(outcome)
     kind = outcome_kind(column)
@@ -387,7 +327,7 @@ def learn_and_predict(
             f"every training record has {outcome} = {column.categories[code]!r}: "
             "nothing to learn, AUC 0.5 by convention"
         )
-        return Learned({name: Prediction(certain) for name in models}, len(y), True, note)
+        return Learned({name: Prediction(certain) for name in models}, note)
     encoding = ClassifierEncoding.fit(train, schema, outcome)
     encoded = {
         impute: tuple(encoding.transform(frame, impute=impute) for frame in (train, test))
@@ -400,4 +340,4 @@ def learn_and_predict(
         predictions[name] = fit_and_predict(model, seed, (x_train, y), x_test, n_categories)
         progress(done / len(models))
     note = f"every training record has {outcome} = {y[0]:g}: nothing to learn" if one_class else ""
-    return Learned(predictions, len(y), one_class, note)
+    return Learned(predictions, note)

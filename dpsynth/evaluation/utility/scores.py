@@ -1,25 +1,14 @@
-"""Whether predicted probabilities mean what they say: calibration slope, intercept and curve.
-
-The outcome is regressed on the logit of the predicted probability, without penalty (Cox 1958, Biometrika 45;
-Van Calster et al. 2019, BMC Medicine 17). The *slope* is 1 for calibrated predictions, below 1 for
-predictions that are too extreme, 0 for useless ones. The *intercept* is that of the regression whose slope is
-held at 1: above 0 the outcome is more frequent than predicted. Probabilities are clipped to
-[1e-6, 1 - 1e-6] first, because a forest may predict 0 and 1, whose logits are infinite.
-
-The regressions are fitted for many weightings of the records at once, which is what a bootstrap needs.
-
-How good predictions are, for many weightings of the test records at once.
+"""How good predictions are, for many weightings of the test records at once, and intervals by the bootstrap.
 
 Every score takes non-negative weights of shape (n, k) and returns k values: the score itself for a column of
 ones, its bootstrap resamples for columns of counts. Records are sorted once for each prediction; a resample
 then costs a few sums. With weights the scores are those of :mod:`sklearn.metrics` with ``sample_weight``.
 
-* area under the ROC curve (AUC), average precision, Brier score, calibration (two categories);
-* AUC and average precision of each category against the rest, averaged over the categories that occur in the
-  test records; Brier score summed over categories, accuracy, log loss (more categories);
-* R squared, root mean squared and mean absolute error in the outcome's unit, calibration slope (numbers).
-
-Intervals of scores by the bootstrap over test records.
+Calibration: the outcome is regressed on the logit of the predicted probability, without penalty (Cox 1958,
+Biometrika 45; Van Calster et al. 2019, BMC Medicine 17). The *slope* is 1 for calibrated predictions, below 1
+for predictions that are too extreme, 0 for useless ones. The *intercept* is that of the regression whose
+slope is held at 1: above 0 the outcome is more frequent than predicted. Probabilities are clipped to
+[1e-6, 1 - 1e-6] first, because a forest may predict 0 and 1, whose logits are infinite.
 
 Test records are drawn with replacement, and every score of every model is computed on the same draws, so that
 the difference of two models is resampled in pairs. The models are held fixed: an interval says how the score
@@ -36,7 +25,6 @@ precision the least often.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -52,37 +40,21 @@ Floats = NDArray[np.float64]
 CLIP = 1e-6
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A calibration curve: records in groups of about equal size by predicted probability.
+def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10) -> dict[str, list[float]]:
+    """Mean predicted probability, share of the outcome and count in at most ``groups`` groups by prediction.
 
-    Attributes
-    ----------
-    predicted, observed : tuple of float
-        Mean predicted probability and share of the outcome in each group, by ascending prediction.
-    """
-
-    predicted: tuple[float, ...]
-    observed: tuple[float, ...]
-    count: tuple[int, ...]  # records in each group
-
-
-def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10) -> Curve:
-    """Group records by their predicted probability.
-
-    Parameters
-    ----------
-    groups : int
-        Largest number of groups; records with the same prediction are never parted.
+    Records with the same prediction are never parted.
     """
     # the last prediction of each group but the last one, by whole numbers: 0.3 * 100 is not 30
     last = -(-len(predicted) * np.arange(1, groups) // groups) - 1
     inner = np.sort(predicted)[last]
     group = np.unique(np.searchsorted(np.unique(inner), predicted, side="left"), return_inverse=True)[1]
     count = np.bincount(group)
-    means = (np.bincount(group, weights=values) / count for values in (predicted, y.astype(np.float64)))
-    predicted_mean, observed = (tuple(mean.tolist()) for mean in means)
-    return Curve(predicted_mean, observed, tuple(count.tolist()))
+    means = {
+        name: (np.bincount(group, weights=values) / count).tolist()
+        for name, values in (("predicted", predicted), ("observed", y.astype(np.float64)))
+    }
+    return means | {"count": count.tolist()}
 
 
 class Recalibration:
@@ -105,13 +77,10 @@ class Recalibration:
         self._start_shift = _fit(self._line[:, :1], self._logit, self._y, ones, np.zeros((1, 1)), 1e-10)
 
     def slope(self, weights: Floats) -> Floats:
-        """Slope of the regression with a free intercept, for each column of weights.
+        """Slope of the regression with a free intercept, for each column of weights of shape (n, k).
 
-        Returns
-        -------
-        ndarray of shape (k,)
-            NaN where there is no finite slope: one outcome only, equal predictions, or predictions that part
-            the outcomes completely.
+        NaN where there is no finite slope: one outcome only, equal predictions, or predictions that part the
+        outcomes completely.
         """
         return self._fitted(self._line, np.zeros(len(self._y)), self._start_line, weights)[:, 1]
 
@@ -214,12 +183,8 @@ RANKING = ("auc", "average_precision", "accuracy")
 
 
 class Ranking:
-    """Records sorted by a score, ready to tell any weighting's AUC and average precision.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n,)
-        Higher for records that are more likely positive; ``-inf`` is allowed.
+    """Records sorted by a score, infinite allowed, ready to tell the AUC and average precision of any
+    weights.
     """
 
     def __init__(self, y: NDArray[np.bool_], score: Floats) -> None:
@@ -254,17 +219,10 @@ class Ranking:
 
 
 def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Prediction) -> Scorer:
-    """Prepare the scores of one prediction.
+    """Prepare the scores of one prediction, which has not failed, of positions of categories or of numbers
+    ``y``.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        Not a failed one. Where it only ranks the records, only the scores in :data:`RANKING` are given.
-
-    Returns
-    -------
-    callable
-        From weights of shape (n, k) to a mapping of score names to values of shape (k,).
+    Where it only ranks the records, only the scores in :data:`RANKING` are given.
     """
     values = prediction.predicted
     if values is None:
@@ -345,27 +303,11 @@ def _is_constant(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
 
 
-@dataclass(frozen=True)
-class RocCurve:
-    """Points of a ROC curve, from (0, 0) to (1, 1).
+def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> tuple[list[float], list[float]]:
+    """False and true positive rates of a ROC curve at ``points`` points at most, spread evenly along its
+    length.
 
-    Attributes
-    ----------
-    fpr, tpr : tuple of float
-        False and true positive rate, ascending.
-    """
-
-    fpr: tuple[float, ...]
-    tpr: tuple[float, ...]
-
-
-def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCurve:
-    """ROC curve with at most ``points`` points, spread evenly along its length.
-
-    Returns
-    -------
-    RocCurve
-        Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
+    Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
     """
     from sklearn.metrics import roc_curve
 
@@ -375,7 +317,7 @@ def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCur
         kept = np.searchsorted(length, np.linspace(0.0, 2.0, points)[:-1])
         kept = np.unique(np.append(kept, len(fpr) - 1))
         fpr, tpr = fpr[kept], tpr[kept]
-    return RocCurve(tuple(fpr.tolist()), tuple(tpr.tolist()))
+    return fpr.tolist(), tpr.tolist()
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -408,13 +350,10 @@ def bootstrap(
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> dict[Key, Floats]:
-    """Evaluate statistics on resamples of n records.
+    """Evaluate statistics on ``resamples`` resamples of n records.
 
-    Parameters
-    ----------
-    statistic : callable
-        From counts of shape (n, k), how often each record was drawn in each of k resamples, to a mapping of
-        names to values of shape (k,). Names are the same at every call.
+    ``statistic`` maps counts of shape (n, k), how often each record was drawn in each of k resamples, to
+    values of shape (k,) by name; the names are the same at every call.
     """
     width = max(1, min(resamples, _BLOCK // n))
     parts: list[dict[Key, Floats]] = []

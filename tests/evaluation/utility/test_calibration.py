@@ -102,10 +102,10 @@ def test_curve_groups_every_record_once(pairs: list[tuple[bool, float]]) -> None
     """Would catch records lost at an edge, parted ties, more than ten groups, or groups out of order."""
     y, predicted = (np.array(values) for values in zip(*pairs, strict=True))
     curve = calibration_curve(y.astype(bool), predicted.astype(float))
-    count = np.array(curve.count)
+    count = np.array(curve["count"])
     assert 1 <= len(count) <= 10 and count.min() > 0 and count.sum() == len(y)
-    assert np.dot(count, curve.predicted) == pytest.approx(predicted.sum())
-    assert np.dot(count, curve.observed) == pytest.approx(y.sum())
+    assert np.dot(count, curve["predicted"]) == pytest.approx(predicted.sum())
+    assert np.dot(count, curve["observed"]) == pytest.approx(y.sum())
     ends = np.cumsum(count)[:-1]
     ordered = np.sort(predicted)
     assert all(ordered[end - 1] < ordered[end] for end in ends)
@@ -114,4 +114,4 @@ def test_curve_groups_every_record_once(pairs: list[tuple[bool, float]]) -> None
 def test_curve_makes_groups_of_equal_size() -> None:
     """Would catch groups of equal width, which are empty where predictions are few."""
     curve = calibration_curve(np.arange(100) % 3 == 0, (np.arange(100) / 100) ** 4)
-    assert curve.count == (10,) * 10
+    assert curve["count"] == [10] * 10
