@@ -74,9 +74,11 @@ class Card(BaseModel):
     Attributes
     ----------
     name, title, description : str
+        The name as commands take it; title and description are for people.
     origin : Origin
         Citation, and repository, commit and path of the file the checksum is of.
     licence : str
+        Of the data.
     licence_page : str, optional
         Where the licence can be read, or is signed.
     credentials : bool

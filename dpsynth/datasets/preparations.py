@@ -69,41 +69,18 @@ _GROUPS = (
 )
 # given too seldom for a column each; examide and citoglipton are in the dictionary and were given to nobody
 _OTHER_DRUGS = (
-    "repaglinide",
-    "nateglinide",
-    "chlorpropamide",
-    "acetohexamide",
-    "tolbutamide",
-    "acarbose",
-    "miglitol",
-    "troglitazone",
-    "tolazamide",
-    "examide",
-    "citoglipton",
-    "glyburide-metformin",
-    "glipizide-metformin",
-    "glimepiride-pioglitazone",
-    "metformin-rosiglitazone",
+    "repaglinide", "nateglinide", "chlorpropamide", "acetohexamide", "tolbutamide", "acarbose",
+    "miglitol", "troglitazone", "tolazamide", "examide", "citoglipton", "glyburide-metformin",
+    "glipizide-metformin", "glimepiride-pioglitazone", "metformin-rosiglitazone",
     "metformin-pioglitazone",
-)
+)  # fmt: skip
 #: primary diagnoses between which the study compares what the measurement of HbA1c goes with
 _COMPARED = ("diabetes", "circulatory", "respiratory")
 _READ = (
-    _ENCOUNTER,
-    _PATIENT,
-    "gender",
-    "admission_type_id",
-    "discharge_disposition_id",
-    "admission_source_id",
-    "medical_specialty",
-    "diag_1",
-    "diag_2",
-    "diag_3",
-    "max_glu_serum",
-    "A1Cresult",
-    "readmitted",
-    *_OTHER_DRUGS,
-)
+    _ENCOUNTER, _PATIENT, "gender", "admission_type_id", "discharge_disposition_id",
+    "admission_source_id", "medical_specialty", "diag_1", "diag_2", "diag_3", "max_glu_serum",
+    "A1Cresult", "readmitted", *_OTHER_DRUGS,
+)  # fmt: skip
 
 
 def diabetes130(raw: pd.DataFrame) -> pd.DataFrame:
@@ -182,21 +159,10 @@ def _specialty(word: str | None) -> str:
 
 _UNITS = {"CCU": "coronary", "CSRU": "cardiac surgery", "SICU": "surgical"}
 _MEASURED = (
-    "GCS_lowest",
-    "HR_median",
-    "Temp_median",
-    "NISysABP_lowest",
-    "Glucose_median",
-    "BUN_last",
-    "Creatinine_last",
-    "Na_last",
-    "K_last",
-    "HCO3_last",
-    "HCT_last",
-    "WBC_last",
-    "Platelets_last",
+    "GCS_lowest", "HR_median", "Temp_median", "NISysABP_lowest", "Glucose_median", "BUN_last",
+    "Creatinine_last", "Na_last", "K_last", "HCO3_last", "HCT_last", "WBC_last", "Platelets_last",
     "Lactate_last",
-)
+)  # fmt: skip
 # degrees Celsius and mmHg below which a value is a fault of the measurement
 _LEAST = {"Temp_median": 25.0, "NISysABP_lowest": 20.0}
 

@@ -1,10 +1,8 @@
-"""Where the file of a data set is on this machine, and whether it is the card's.
+"""Data sets by name: the card, the checked file, the table.
 
 Files are not part of the package. They are looked for in the folder that the environment variable
 ``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data fetch`` puts them; they are used
 only if their checksum is the card's.
-
-Data sets by name: the card, the checked file, the table.
 
 What is done to the file's records before they are a table is the card's: a preparation
 (:mod:`dpsynth.datasets.preparations`), renames, recodes, constants in place of missing values. It reads
@@ -188,12 +186,10 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
 
 
 def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
-    """Make a card's table of its file's cells.
+    """Make a card's table of its file's cells: text, None where a value is absent, or values of a package's
+    data.
 
-    Parameters
-    ----------
-    raw : pandas.DataFrame
-        As text, None where a value is absent (or values, of a data set that a package carries).
+    ``path`` is the file, so that an error can name its line.
     """
     what = str(path or found.file)
     made = raw

@@ -1,6 +1,4 @@
-"""A table: a frame together with its schema.
-
-Splits of a table into a training and a test part.
+"""A table, that is a frame together with its schema, and its splits into a training and a test part.
 
 `independent_split` decides each record by itself, so that one record more or less in the table is one record
 more or less in the training part, and a guarantee about the training part is one about the table.
@@ -32,9 +30,12 @@ class Table:
 
     Attributes
     ----------
-    frame : pandas.DataFrame, shape (n, columns)
+    frame : pandas.DataFrame of shape (n, columns)
+        With the canonical dtypes of the schema.
     schema : Schema
+        Of the frame's columns, in their order.
     name : str
+        For messages and reports.
     card : Card or None
         None for tables that are not of the registry.
     """
@@ -91,6 +92,7 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
     Parameters
     ----------
     table : Table
+        To be split.
     test_fraction : float
         In (0, 1): probability that a record goes to the test part.
     seed : int
@@ -146,6 +148,7 @@ def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple
     Parameters
     ----------
     table : Table
+        To be split.
     test_fraction : float
         In (0, 1): of the records that go to the test half.
     seed : int
@@ -199,15 +202,7 @@ def _parts(table: Table, in_test: np.ndarray, test_fraction: float) -> tuple[Tab
 
 
 def training_schema(schema: Schema, test_fraction: float) -> Schema:
-    """Return the schema of a table's training part, whose public number follows from the table's.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> column = Column(name="age", kind="integer", lower=18, upper=99)
-    >>> training_schema(Schema(columns=(column,), n_public=569), 0.5).n_public
-    285
-    """
+    """Return the schema of a table's training part, whose public number follows from the table's."""
     if schema.n_public is None:
         return schema
     # a public number so small that a half of it is nothing says nothing

@@ -1,10 +1,7 @@
-"""Files that are either wholly there or not at all.
+"""Files that are complete or absent, JSON text, and one writer at a time for a folder.
 
-JSON text that any reader takes: what JSON has no number for (an infinite epsilon) is null.
-
-One writer at a time for a folder: a lock file beside it, held for as long as its process lives.
-
-The lock is the kernel's (``flock``), so that it ends with the process that holds it, however that ends; a
+What JSON has no number for (an infinite epsilon) is null. The lock of a folder is a file beside it, held by
+the kernel (``flock``) for as long as its process lives, so that it ends with the process that holds it; a
 file that a killed process left is taken over. The file names the holder for whoever is refused. Where there
 is no ``flock``, the file's existence is the lock, and a killed process's file has to be removed by hand.
 """
@@ -108,7 +105,10 @@ _NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVA
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder, which need not exist, against other processes and threads; its parent must exist."""
+    """Hold a folder, which need not exist, against other processes and threads; its parent must exist.
+
+    Raises InputError if it is in use, naming the process and its machine.
+    """
     folder = Path(folder)
     path = folder.parent.resolve() / f".{folder.name}.lock"
     if path in _HELD.get():

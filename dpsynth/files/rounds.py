@@ -36,24 +36,12 @@ def carry_out(
     jobs: int = 1,
     on_round: OnRound = silent,
 ) -> dict[str, dict[str, Any]]:
-    """Carry out the rounds that are missing, and return all of them.
+    """Carry out the rounds that are missing, and return all of them in the order of ``tasks``, as JSON gives
+    them.
 
-    Parameters
-    ----------
-    work : callable
-        ``work(task)`` returns plain data (mappings, lists, text, numbers). With several jobs it and the
-        tasks are sent to other processes, so that it must be picklable; randomness is in the task.
-    folder : path, optional
-        Where rounds are kept. Made if it is not there.
-    settings : mapping, optional
-        Plain data that every round depends on; kept beside the rounds. Not the number of rounds.
-    jobs : int
-        Rounds at a time, by joblib and whichever backend is active, loky's processes by default.
-
-    Returns
-    -------
-    dict of str to dict
-        What the rounds returned, in the order of the tasks, as JSON gives it back: also without a folder.
+    ``work(task)`` returns plain data. With several jobs it and the tasks are sent to other processes, so that
+    it must be picklable; randomness is in the task. The label of a task names the round's file in ``folder``.
+    ``settings`` are plain data that every round depends on, kept beside the rounds; not the number of rounds.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Folders of JSON and arrays, written whole or not at all; never pickle.
+"""Folders of JSON and arrays, complete or absent, never pickle; and where results may be written.
 
-Where results may be written: never over something that is not an earlier result of the same kind.
+Nothing is written over something that is not an earlier result of the same kind.
 """
 
 from __future__ import annotations
@@ -28,17 +28,10 @@ _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
 def write_folder(
     path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, private: bool = False
 ) -> Path:
-    """Fill a folder under a temporary name beside ``path`` and rename it when it is complete.
+    """Let ``fill`` write a folder under a temporary name beside ``path``, and rename it when it is complete.
 
     Two processes never write one folder at a time, and what a killed process left is removed or named: see
-    `clear_leftovers`.
-
-    Parameters
-    ----------
-    fill : callable
-        Writes the folder's files into the path that it is given.
-    replace : bool
-        Whether an existing folder may be replaced; it stays untouched until the new one is complete.
+    `clear_leftovers`. A folder that may be replaced stays untouched until the new one is complete.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -237,12 +230,7 @@ def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
 def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     """Refuse a folder that holds something, unless it is an earlier result and may be replaced.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder yet to be written; it may exist if it is empty.
-    mark : str
-        A file that every such result holds. Somebody's home folder does not, and stays.
+    ``mark`` is a file that every such result holds. Somebody's home folder does not, and stays.
     """
     if not folder.name:
         raise InputError(f"{folder} is not the name of a folder to write")

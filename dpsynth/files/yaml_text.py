@@ -1,11 +1,9 @@
-"""YAML text in and out, and validation errors as one sentence.
+"""YAML text in and out, the YAML files that come with the package, and validation errors as one sentence.
 
-Schemas, data cards and run configurations are all YAML files written by hand, so all are read here,
-by one set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as
-false, ``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these
-is a real category or a real ``delta``.
-
-Files that come with the package, from a folder at the top of the project.
+Schemas, data cards and run configurations are all YAML files written by hand, so all are read here, by one
+set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as false,
+``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these is a real
+category or a real ``delta``.
 """
 
 from __future__ import annotations
@@ -105,14 +103,7 @@ _Dumper.add_representer(tuple, _represent_sequence)
 
 
 def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = ValueError) -> Any:
-    """Read one YAML document.
-
-    Parameters
-    ----------
-    origin : str
-        What the text is, for the error's first words: a file name, say.
-    error : type of exception
-        Raised, with one sentence, where the text is not YAML.
+    """Read one YAML document; raise ``error`` with one sentence that starts with ``origin`` if it is none.
 
     Examples
     --------
@@ -152,15 +143,7 @@ def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
 
 
 def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Exception]) -> T:
-    """Build a record from a YAML file; every ``error`` then starts with the file's name.
-
-    Parameters
-    ----------
-    build : callable
-        Makes the record from plain values and raises ``error`` with one sentence.
-    error : type of Exception
-        Also for a file that cannot be read or is not YAML.
-    """
+    """Build a record from a YAML file; every ``error`` then starts with the file's name."""
     data = load_yaml(read_text(path, error=error), origin=str(path), error=error)
     try:
         return build(data)
@@ -171,10 +154,7 @@ def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Except
 def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
     """Say the first of pydantic's complaints as ``dotted.key message, got value``.
 
-    Parameters
-    ----------
-    known : sequence of str
-        The keys that would have been right, named when an unknown key was given at the top level.
+    ``known`` are the keys that would have been right, named when an unknown key was given at the top level.
     """
     found = problem.errors(include_url=False)
     # A misspelt key is also a missing one; the key that was written says more.

@@ -2,9 +2,8 @@
 
 Small tables choose the stays. Of the two large ones, LABEVENTS is read once for the stays that remain when a
 step first needs it, CHARTEVENTS once for the stays of the cohort. Every query is about one patient at a time,
-so a patient's records decide one row and no other.
-
-A cohort as files: the table, and its schema as YAML beside it, both or none.
+so a patient's records decide one row and no other. A cohort is saved as its table, with the schema as YAML
+beside it, both or none.
 """
 
 from __future__ import annotations
@@ -77,13 +76,9 @@ def needed_tables(study: CohortStudy) -> tuple[str, ...]:
 
 
 def extract(study: CohortStudy, folder: str | Path, *, scratch: str | Path | None = None) -> Cohort:
-    """Choose a study's stays in MIMIC-III's files and measure them.
+    """Choose a study's stays in MIMIC-III's CSV or CSV.gz files and measure them.
 
-    Parameters
-    ----------
-    scratch : path, optional
-        Folder in which a hidden one is made, and removed, for what does not fit in memory; that of temporary
-        files by default.
+    What does not fit in memory goes to a hidden folder in ``scratch``, by default that of temporary files.
     """
     folder = Path(folder)
     tables = find_tables(folder, needed_tables(study))
@@ -164,13 +159,7 @@ def _conformed(study: CohortStudy, frame: pd.DataFrame, folder: Path) -> pd.Data
 
 
 def schema_path(out: Path) -> Path:
-    """Where the schema of the cohort ``out`` is written.
-
-    Examples
-    --------
-    >>> schema_path(Path("cohort.parquet")).name
-    'cohort.yaml'
-    """
+    """Where the schema of the cohort ``out`` is written."""
     return out.with_suffix(".yaml")
 
 

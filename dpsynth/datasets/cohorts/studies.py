@@ -46,15 +46,10 @@ class Step:
 class CohortStudy:
     """A study: its stays, its two times and its query.
 
-    Parameters
-    ----------
-    name : str
-        As on the command line; ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its
-        query.
-    window_start, prediction_time : str
-        SQL expressions over a stay: predictors are measured between the two, both ends included.
-    steps : tuple of Step
-        Who is kept, in order; the first eligible stay of each patient is taken after the last one.
+    ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its query. ``window_start`` and
+    ``prediction_time`` are SQL expressions over a stay: predictors are measured between the two, both ends
+    included. ``steps`` say who is kept, in order; the first eligible stay of each patient is taken after the
+    last one.
     """
 
     name: str

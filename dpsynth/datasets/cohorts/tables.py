@@ -73,13 +73,7 @@ class TableFile:
 
 
 def find_tables(folder: Path, wanted: Iterable[str] = tuple(COLUMNS)) -> tuple[TableFile, ...]:
-    """Find the files of tables in a folder and check their headers.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds ``ADMISSIONS.csv`` or ``admissions.csv.gz`` and the others, names in any case.
-    """
+    """Find the files of the ``wanted`` tables in a folder, names in any case, and check their headers."""
     if not folder.is_dir():
         raise InputError(f"--tables {folder} is not a folder; name the folder with MIMIC-III's CSV files")
     try:
@@ -161,13 +155,7 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB database in memory that spills to ``scratch``, and tell its errors in one sentence.
-
-    Parameters
-    ----------
-    scratch : Path
-        A folder for what does not fit in memory; it holds private records while the queries run.
-    """
+    """Open a DuckDB database in memory that spills to ``scratch``, and tell its errors in one sentence."""
     try:
         import duckdb
     except ImportError:
