@@ -11,6 +11,9 @@ import pytest
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.evaluation import Evaluation, Measure, adversarial_accuracy, evaluate
 from dpsynth.evaluation.features import distance_features
+from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -32,9 +35,17 @@ def table(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"age": age, "crea": crea, "a|b": rng.choice(["x", "y", "z"], n), "died": died})
 
 
+#: what the evaluation of the fixture said of its progress
+TOLD: list[tuple[str, float]] = []
+
+
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
-    return evaluate(table(150, 0), train=table(120, 1), test=table(100, 2), schema=SCHEMA, seed=3)
+    def progress(stage: str, done: float) -> None:
+        TOLD.append((stage, done))
+
+    train, test = table(120, 1), table(100, 2)
+    return evaluate(table(150, 0), train=train, test=test, schema=SCHEMA, seed=3, progress=progress)
 
 
 def test_every_number_of_real_records_is_internal(result: Evaluation) -> None:
@@ -183,30 +194,20 @@ def test_outcomes_of_every_kind(outcome: str) -> None:
 
 def test_several_studies_keep_their_names_apart() -> None:
     """Would catch one study's numbers written over another's."""
+    tables = Tables.of(table(80, 0), train=table(80, 1), schema=SCHEMA)
     studies = ["logistic: died ~ age", "linear: age ~ died"]
-    result = evaluate(table(80, 0), train=table(80, 1), schema=SCHEMA, seed=0, effects=studies)
-    assert {"effects_same_sign", "effects_same_sign[2]"} <= {m.name for m in result.measures}
-    assert [d.data["model"] for d in result.of_kind("effects")] == ["logistic", "linear"]
-    assert (
-        evaluate(table(80, 0), train=table(80, 1), schema=SCHEMA, seed=0, effects=[]).of_kind("effects") == ()
-    )
+    found = replication(tables, Settings.of(effects=studies), np.random.default_rng(0))
+    assert {"effects_same_sign", "effects_same_sign[2]"} <= {m.name for m in found.measures}
+    assert [d.data["model"] for d in found.details] == ["logistic", "linear"]
+    assert replication(tables, Settings.of(effects=[]), np.random.default_rng(0)).details == ()
 
 
-def test_progress_is_told_stage_by_stage() -> None:
+def test_progress_is_told_stage_by_stage(result: Evaluation) -> None:
     """Would catch a bar that stands still: every stage begins, and parts lie in [0, 1]."""
-    told: list[tuple[str, float]] = []
-    evaluate(
-        table(60, 0),
-        train=table(60, 1),
-        test=table(60, 2),
-        schema=SCHEMA,
-        seed=0,
-        progress=lambda stage, done: told.append((stage, done)),
-    )
-    assert list(dict.fromkeys(stage for stage, _ in told)) == [
+    assert list(dict.fromkeys(stage for stage, _ in TOLD)) == [
         "utility", "replication", "similarity", "similarity of single columns", "neighbours", "disclosure",
     ]  # fmt: skip
-    assert all(0 <= done <= 1 for _, done in told)
+    assert all(0 <= done <= 1 for _, done in TOLD)
 
 
 def test_without_test_records_or_outcome() -> None:
