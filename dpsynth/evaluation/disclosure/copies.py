@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.neighbours.accuracy import none_kept
 
@@ -134,8 +133,6 @@ def count_copies(
     / C(n, k)``. The interval of the excess adds two sources, as squares: which real records were the training
     ones, by exchange, and which synthetic records were drawn, by Newcombe's interval of two shares.
     """
-    if not len(synthetic) or not len(train) or (test is not None and not len(test)):
-        raise InputError("synthetic, train and test must have records")
     frames = [synthetic, train] if test is None else [synthetic, train, test]
     made, real, *held = row_ids(frames)
     distinct = int(max(ids.max() for ids in (made, real, *held))) + 1
@@ -211,15 +208,13 @@ def lone_value_shares(
     """
     size = min(len(train), len(test))
     parts = [frame.iloc[np.sort(rng.permutation(len(frame))[:size])] for frame in (train, test)]
-    known = {name: _column(synthetic[name], *(part[name] for part in parts)) for name in train.columns}
-    known = {name: weights for name, weights in known.items() if weights is not None}
+    columns = {name: _column(synthetic[name], *(part[name] for part in parts)) for name in train.columns}
+    known = {name: weights for name, weights in columns.items() if weights is not None}
     from scipy import stats
 
     reach = float(stats.norm.ppf(0.5 + 0.5 * (1.0 - (1.0 - level) / max(len(known), 1))))
     found = {}
     for name, weights in known.items():
-        if weights is None:
-            continue
         value = float(weights[:size].sum())
         # of the sum over a random half of 2 size records, of which those without a weight are some
         error = math.sqrt(len(weights) / 4 * float(weights.var(ddof=1)))

@@ -39,7 +39,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import in_range, whole
 from dpsynth.evaluation.neighbours.accuracy import (
     TIE_TOLERANCE,
     AdversarialAccuracy,
@@ -89,8 +88,6 @@ def split_intervals(
     """
     from scipy.stats import t as student
 
-    in_range("level", level, 0.0, 1.0, low_open=True, high_open=True)
-    whole("splits", splits, 10)
     if min(sizes) < SMALLEST:
         return [Interval(float(value), None, None, None, level) for value in values]
 
@@ -253,7 +250,7 @@ def losses(
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
     found, gap = _by_splits([real, held_out], made, metric, rng, level, splits, progress)
-    return Losses(*found, clipped(gap[0], -1.0, 1.0))
+    return Losses(found[0], found[1], clipped(gap[0], -1.0, 1.0))
 
 
 def _by_splits(
@@ -295,5 +292,8 @@ def _by_splits(
     found = split_intervals(values, statistic, sizes, rng=rng, level=level, splits=splits)
     progress(1.0)
     shares = [clipped(interval, 0.0, 1.0) for interval in found[: 3 * len(tables)]]
-    intervals = [AccuracyIntervals(*shares[3 * i : 3 * i + 3], a) for i, a in enumerate(accuracies)]
+    intervals = [
+        AccuracyIntervals(shares[3 * i], shares[3 * i + 1], shares[3 * i + 2], a)
+        for i, a in enumerate(accuracies)
+    ]
     return intervals, found[3 * len(tables) :]

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.checks import whole
 from dpsynth.evaluation.neighbours.accuracy import (
     TIE_TOLERANCE,
     contributions,
@@ -76,8 +75,6 @@ def same_distribution(
     >>> copies.p_close < 0.01, copies.p_apart
     (True, 1.0)
     """
-    whole("permutations", permutations)
-    whole("limit", limit, 2)
     t, s = (table[random_rows(len(table), limit, rng)] for table in two_tables(real, synthetic))
     pooled = _Pooled(np.vstack([t, s]), len(t), metric_named(metric))
     labels = np.arange(len(t) + len(s)) < len(t)

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few, whole
+from dpsynth.checks import few
 from dpsynth.evaluation.replication.design_matrix import Design, design
 from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Coefficient, Fit, fit, slope_priors
 from dpsynth.evaluation.subsample import random_rows
@@ -250,8 +250,6 @@ def replicate(
     Intervals hold the predictors fixed and take the outcomes of the records as independent draws. ``rng``
     chooses the records that are used of a table with more than ``limit``.
     """
-    model.check(schema)
-    whole("limit", limit, 2)
     frames = {"real": real, "synthetic": synthetic}
     used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
     model, remark = enough_complete(model, schema, used) if model.sparing else (model, "")

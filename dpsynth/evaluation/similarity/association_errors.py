@@ -32,7 +32,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
 from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Schema
@@ -162,8 +161,6 @@ def association_error(real: Association, synthetic: Association) -> float | None
     An association that is not defined (a constant column) counts as 0: such a column tells nothing about any
     other. None where there is a single column.
     """
-    if real.columns != synthetic.columns:
-        raise InputError("real and synthetic associations are of different columns")
     upper = np.triu_indices(len(real.columns), k=1)
     if not len(upper[0]):
         return None
@@ -196,35 +193,20 @@ def association_findings(
     Gives both matrices, and the ten pairs that differ most. All tables are conformed.
     """
     made, real = association(synthetic, schema), association(train, schema)
-    error = association_error(real, made)
-    what = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
-    measures = [
-        Measure(group, "association_error", error, True, what if error is not None else "a single column")
-    ]
-    lost = association_lost(real, made)
-    what = "part of the strength of associations that is lost or reversed; 1 for independent columns"
-    measures.append(
-        Measure(
-            group,
-            "association_lost",
-            lost,
-            True,
-            what if lost is not None else "not defined: nothing is associated",
-        )
-    )
-    if test is not None and error is not None:
-        fresh = association(test, schema)
-        what = "the same between training and held-out records"
-        measures += [
-            Measure(group, "association_error_baseline", association_error(real, fresh), True, what),
-            Measure(
-                group,
-                "association_lost_baseline",
-                association_lost(real, fresh),
-                True,
-                what if lost is not None else "not defined: nothing is associated",
-            ),
-        ]
+    fresh = None if test is None or len(schema) < 2 else association(test, schema)
+    measures = []
+    error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
+    lost = "part of the strength of associations that is lost or reversed; 1 for independent columns"
+    for name, of, what, why in (
+        ("association_error", association_error, error, "a single column"),
+        ("association_lost", association_lost, lost, "not defined: nothing is associated"),
+    ):
+        value = of(real, made)
+        measures.append(Measure(group, name, value, True, why if value is None else what))
+        if fresh is not None:
+            value = of(real, fresh)
+            told = why if value is None else "the same between training and held-out records"
+            measures.append(Measure(group, f"{name}_baseline", value, True, told))
     details = [_matrix(made, "synthetic"), _matrix(real, "train")]
     i, j = np.triu_indices(len(schema), k=1)
     gaps = np.abs(np.nan_to_num(real.matrix) - np.nan_to_num(made.matrix))[i, j]

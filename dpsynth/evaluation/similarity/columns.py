@@ -25,7 +25,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.records import Detail
 from dpsynth.table.grid import Grid
@@ -67,20 +66,11 @@ def compare_column(
     level: float = 0.95,
 ) -> ColumnDifference:
     """Compare one column of two tables; records of both taken as independent, cells held fixed."""
-    if not len(real) or not len(synthetic):
-        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     tvd = _difference(cell_counts(real, synthetic, column), rng, level)
-    missing: tuple[Estimate, Estimate] | None = None
-    if column.missing:
-        first, second = (share(int(s.isna().sum()), len(s), level) for s in (synthetic, real))
-        missing = first, second
-    return ColumnDifference(
-        column.name,
-        tvd,
-        missing[1].value if missing else None,
-        missing[0].value if missing else None,
-        share_difference(*missing) if missing else None,
-    )
+    if not column.missing:
+        return ColumnDifference(column.name, tvd, None, None, None)
+    made, known = (share(int(s.isna().sum()), len(s), level) for s in (synthetic, real))
+    return ColumnDifference(column.name, tvd, known.value, made.value, share_difference(made, known))
 
 
 def cell_counts(
@@ -278,8 +268,6 @@ def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:
 
 def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return :func:`range_coverage` of every numeric column where it is defined."""
-    if not len(real) or not len(synthetic):
-        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
     pairs = {c.name: range_coverage(real[c.name], synthetic[c.name]) for c in schema.columns if c.is_numeric}
     return {name: value for name, value in pairs.items() if value is not None}
 

@@ -8,6 +8,7 @@ without payment; what needs the synthetic table and the public schema alone is n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,9 @@ from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"
 _TVD = "one-way total variation distance"
+_HELD_OUT = "the same between training and held-out records"
+
+_estimated = partial(Measure.estimated, GROUP)
 
 
 def similarity(
@@ -53,7 +57,10 @@ def similarity(
     baseline = None if test is None else against(test)
     progress(0.15)
     measures = [*_means(columns, baseline)]
-    measures += _correlations(train, synthetic, test, schema)
+    error, *held_out = correlation_errors(train, [synthetic] if test is None else [synthetic, test], schema)
+    what = "mean |difference| of encoded correlations"
+    measures.append(Measure(GROUP, "correlation_error", error, True, what))
+    measures += [Measure(GROUP, "correlation_error_baseline", value, True, _HELD_OUT) for value in held_out]
     pairs = association_findings(synthetic, train, test, schema, group=GROUP)
     measures += pairs.measures
     progress(0.3)
@@ -93,24 +100,12 @@ def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | N
     what = "the same for two samples of one distribution, of these sizes"
     yield Measure(GROUP, "tvd_mean_chance", chance, True, what)
     if baseline is not None:
-        what = "the same between training and held-out records"
         fresh = float(np.mean([entry.tvd.estimate.value for entry in baseline]))
-        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, what)
+        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, _HELD_OUT)
     gaps = [abs(c.missing_difference.value) for c in columns if c.missing_difference is not None]
     if gaps:
         what = "mean |difference| of missing-value rates, columns that may miss values"
         yield Measure(GROUP, "missing_rate_error", float(np.mean(gaps)), True, what)
-
-
-def _correlations(
-    train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame | None, schema: Schema
-) -> Iterator[Measure]:
-    tables = [synthetic] if test is None else [synthetic, test]
-    what = "mean |difference| of encoded correlations"
-    baseline = "the same between training and held-out records"
-    named = (("correlation_error", what), ("correlation_error_baseline", baseline))
-    for (name, said), value in zip(named, correlation_errors(train, tables, schema), strict=False):
-        yield Measure(GROUP, name, value, True, said)
 
 
 def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
@@ -120,12 +115,10 @@ def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
         return
     for name, estimate in apart.auc.items():
         what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
-        value, lower, upper = estimate.value, estimate.lower, estimate.upper
-        yield Measure(GROUP, f"discriminator_auc_{name}", value, True, what, lower, upper)
+        yield _estimated(f"discriminator_auc_{name}", estimate, what)
     for column, loss in apart.importance.items():
         what = "what gradient boosting loses of its AUC when the column is shuffled"
-        name = f"discriminator_loss[{column}]"
-        yield Measure(GROUP, name, loss.value, True, what, loss.lower, loss.upper)
+        yield _estimated(f"discriminator_loss[{column}]", loss, what)
     propensity = apart.propensity
     if propensity is None:
         why = "not defined: fewer than ten records for each parameter of the logistic regression"
@@ -180,8 +173,8 @@ def _coverage(
 
 def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
     for entry in columns:
-        end, what = entry.tvd.estimate, f"{_TVD}; {entry.tvd.chance:.2g} by chance"
-        yield Measure(GROUP, f"tvd[{entry.column}]", end.value, True, what, end.lower, end.upper)
+        what = f"{_TVD}; {entry.tvd.chance:.2g} by chance"
+        yield _estimated(f"tvd[{entry.column}]", entry.tvd.estimate, what)
     for entry in columns:
         gap = entry.missing_difference
         if gap is None:
@@ -192,7 +185,7 @@ def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
         what = "share of missing values, train"
         yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
         what = "synthetic minus train; interval over the records of both"
-        yield Measure(GROUP, f"missing_rate_difference{name}", gap.value, True, what, gap.lower, gap.upper)
+        yield _estimated(f"missing_rate_difference{name}", gap, what)
 
 
 def _table(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Detail:

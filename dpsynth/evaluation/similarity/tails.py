@@ -26,7 +26,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
@@ -104,9 +103,28 @@ def column_tails(
 
     Columns that have no present value in one of the tables are left out.
     """
-    if not len(real) or not len(synthetic):
-        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
-    return tuple(_found(real, synthetic, schema, level))
+    found: list[ColumnTails] = []
+    ordered = [column for column in schema.columns if not column.is_categorical]
+    strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
+    for column in ordered:
+        a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
+        a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
+        if not len(a) or not len(b):
+            continue
+        masses = _masses(a, b, column, level, strict)
+        if column.is_ordinal:  # differences of ranks mean nothing
+            found.append(ColumnTails(column.name, None, None, None, None, None, masses, 0.0))
+            continue
+        spread = spread_ratio(a, b, level)
+        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
+        surely = 0.0
+        if spread is not None:
+            sure = spread_ratio(a, b, strict)
+            errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
+            surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
+        tails = ColumnTails(column.name, float(a.std()), float(b.std()), spread, low, high, masses, surely)
+        found.append(tails)
+    return tuple(found)
 
 
 def missing_cells(
@@ -143,30 +161,6 @@ def _deviation(values: Floats) -> tuple[float, float]:
         return 0.0, 0.0
     kurtosis = float((moved**4).mean()) / variance**2
     return float(np.sqrt(variance)), max(kurtosis - 1.0, 0.0) / (4.0 * len(values))
-
-
-def _found(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, level: float
-) -> Iterator[ColumnTails]:
-    ordered = [column for column in schema.columns if not column.is_categorical]
-    strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
-    for column in ordered:
-        a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
-        a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
-        if not len(a) or not len(b):
-            continue
-        masses = _masses(a, b, column, level, strict)
-        if column.is_ordinal:  # differences of ranks mean nothing
-            yield ColumnTails(column.name, None, None, None, None, None, masses, 0.0)
-            continue
-        spread = spread_ratio(a, b, level)
-        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
-        surely = 0.0
-        if spread is not None:
-            sure = spread_ratio(a, b, strict)
-            errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
-            surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
-        yield ColumnTails(column.name, float(a.std()), float(b.std()), spread, low, high, masses, surely)
 
 
 def _beyond(difference: Estimate | None) -> float:
@@ -293,7 +287,7 @@ def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | N
             continue
         where, end = worst
         text = f"{what}; of the worst column, {where}; {aim}"
-        yield Measure(TAILS, f"{name}_worst", end.value, True, text, end.lower, end.upper)
+        yield Measure.estimated(TAILS, f"{name}_worst", end, text)
         chance = None if fresh is None else _worst(errors(fresh), name == "spread_ratio")
         if chance is not None:
             text = f"{_HELD_OUT}; of the worst column, {chance[0]}"
@@ -329,8 +323,7 @@ def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | N
         for column in found:
             picked: Estimate | None = pick(column)
             if picked is not None:
-                name_of = f"{name}[{column.column}]"
-                yield Measure(TAILS, name_of, picked.value, True, what, picked.lower, picked.upper)
+                yield Measure.estimated(TAILS, f"{name}[{column.column}]", picked, what)
 
 
 def _spreads(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
@@ -397,7 +390,7 @@ def _missing_cells(
         "below 1, values that are missing together are not"
     )
     name = "missing_cells_spread"
-    measures = [Measure(TAILS, name, ratio.value, True, what, ratio.lower, ratio.upper)]
+    measures = [Measure.estimated(TAILS, name, ratio, what)]
     fresh = None if test is None else missing_cells(train, test, schema, level)
     if fresh is not None and fresh[2] is not None:
         measures.append(Measure(TAILS, f"{name}_baseline", fresh[2].value, True, _HELD_OUT))
@@ -413,15 +406,13 @@ def _of_single_columns(
     what = f"AUC of telling synthetic from {reference} records by one column alone; 0.5 is best"
     worst = max(found, key=lambda entry: entry.auc.value)
     text = f"{what}; of the worst column, {worst.column}"
-    end = worst.auc
-    measures = [Measure(SINGLE, "single_column_auc_worst", end.value, True, text, end.lower, end.upper)]
+    measures = [Measure.estimated(SINGLE, "single_column_auc_worst", worst.auc, text)]
     chance = {entry.column: entry.auc.value for entry in baseline or ()}
     if chance:
         value = max(chance.values())
         measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
     for entry in found:
-        name, end = f"single_column_auc[{entry.column}]", entry.auc
-        measures.append(Measure(SINGLE, name, end.value, True, what, end.lower, end.upper))
+        measures.append(Measure.estimated(SINGLE, f"single_column_auc[{entry.column}]", entry.auc, what))
     rows = [asdict(entry) | {"baseline": chance.get(entry.column)} for entry in found]
     detail = Detail("single_columns", "single_columns", True, {"reference": reference, "rows": rows})
     return Findings(tuple(measures), (detail,))

@@ -13,6 +13,8 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -40,61 +42,34 @@ class Model:
     impute: bool = True  # whether missing numbers become the training median beside an indicator, or stay NaN
 
 
-def _scaled(model: Estimator) -> Estimator:
+def _made(module: str, name: str, seed: int, *, scaled: bool = False, **options: Any) -> Estimator:
+    """Make an estimator of scikit-learn, which is imported when the first one is made."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), model)
-
-
-def _logistic_regression(seed: int) -> Estimator:
-    from sklearn.linear_model import LogisticRegression
-
-    return _scaled(LogisticRegression(max_iter=1000))
-
-
-def _hist_gradient_boosting(seed: int) -> Estimator:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    # Early stopping would hold out a stratified part, which fails where a class has a single record.
-    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
-
-
-def _random_forest(seed: int) -> Estimator:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(n_estimators=200, random_state=seed)
-
-
-def _ridge_regression(seed: int) -> Estimator:
-    from sklearn.linear_model import Ridge
-
-    # The penalty holds the coefficients where there are more coordinates than records.
-    return _scaled(Ridge(alpha=1.0))
-
-
-def _hist_gradient_boosting_regressor(seed: int) -> Estimator:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(early_stopping=False, random_state=seed)
-
-
-def _random_forest_regressor(seed: int) -> Estimator:
-    from sklearn.ensemble import RandomForestRegressor
-
-    # Full trees of a number have a leaf a record: a gigabyte at 50,000 records, and no better.
-    return RandomForestRegressor(n_estimators=100, min_samples_leaf=5, max_features=1 / 3, random_state=seed)
+    model = getattr(import_module(f"sklearn.{module}"), name)(random_state=seed, **options)
+    return make_pipeline(StandardScaler(), model) if scaled else model
 
 
 CLASSIFIERS: dict[str, Model] = {
-    "logistic_regression": Model(_logistic_regression),
-    "hist_gradient_boosting": Model(_hist_gradient_boosting, impute=False),
-    "random_forest": Model(_random_forest),
+    "logistic_regression": Model(
+        partial(_made, "linear_model", "LogisticRegression", scaled=True, max_iter=1000)
+    ),
+    # Early stopping would hold out a stratified part, which fails where a class has a single record.
+    "hist_gradient_boosting": Model(
+        partial(_made, "ensemble", "HistGradientBoostingClassifier", early_stopping=False), impute=False
+    ),
+    "random_forest": Model(partial(_made, "ensemble", "RandomForestClassifier", n_estimators=200)),
 }
+#: Full trees of a number have a leaf a record: a gigabyte at 50,000 records, and no better.
+_FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 1 / 3}
 REGRESSORS: dict[str, Model] = {
-    "ridge_regression": Model(_ridge_regression),
-    "hist_gradient_boosting": Model(_hist_gradient_boosting_regressor, impute=False),
-    "random_forest": Model(_random_forest_regressor),
+    # The penalty holds the coefficients where there are more coordinates than records.
+    "ridge_regression": Model(partial(_made, "linear_model", "Ridge", scaled=True, alpha=1.0)),
+    "hist_gradient_boosting": Model(
+        partial(_made, "ensemble", "HistGradientBoostingRegressor", early_stopping=False), impute=False
+    ),
+    "random_forest": Model(partial(_made, "ensemble", "RandomForestRegressor", **_FOREST)),
 }
 
 

@@ -225,8 +225,7 @@ def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Pre
     Where it only ranks the records, only the scores in :data:`RANKING` are given.
     """
     values = prediction.predicted
-    if values is None:
-        raise ValueError("a failed prediction has no scores")
+    assert values is not None
     if kind == "numeric":
         return _numeric(y.astype(np.float64), values)
     codes = y.astype(np.int64)

@@ -182,22 +182,11 @@ def test_privacy_loss_is_unbiased_for_unequal_sizes() -> None:
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(500) < 0.02
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ({"level": 1.0}, r"level must lie in \(0, 1\), not 1"),
-        ({"level": 0.0}, "level must"),
-        ({"splits": 9}, "splits must be a whole number of at least 10, not 9"),
-        ({"metric": "cosine"}, "metric must be one of"),
-    ],
-)
-def test_bad_settings_are_refused(argument: dict[str, object], message: str) -> None:
-    """Would catch an infinite quantile, a variance of nothing, or a traceback."""
+def test_an_unknown_metric_is_refused() -> None:
+    """Would catch a traceback."""
     points = np.random.default_rng(0).normal(size=(3, 20, 2))
-    with pytest.raises(InputError, match=message):
-        accuracy_intervals(*points[:2], rng=np.random.default_rng(0), **argument)
-    with pytest.raises(InputError, match=message):
-        losses(*points, rng=np.random.default_rng(0), **argument)
+    with pytest.raises(InputError, match="metric must be one of"):
+        losses(*points, rng=np.random.default_rng(0), metric="cosine")
 
 
 def test_losses_name_the_table() -> None:

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.errors import InputError
 from dpsynth.evaluation.similarity.columns import (
     category_coverage,
     compare_column,
     covered,
     marginal,
     range_coverage,
-    ranges_covered,
 )
 from dpsynth.table.schema import Column, Schema
 
@@ -140,8 +138,6 @@ def test_missing_and_constant_columns() -> None:
     assert same.tvd.estimate.value == 0.0 and same.tvd.chance == 0.0
     both = compare_column(empty, empty, column, rng=np.random.default_rng(0))
     assert both.tvd.estimate.value == 0.0 and both.missing_difference is not None
-    with pytest.raises(InputError, match="got 0 and 4"):
-        compare_column(full[:0], full, column, rng=np.random.default_rng(0))
 
 
 COLUMNS = [
@@ -265,5 +261,3 @@ def test_no_categories_and_no_values() -> None:
     none_made = category_coverage(sites(A=3), sites(missing=2), COVERED)
     entry = covered(none_made)
     assert entry is not None and (entry.value, entry.chance) == (0.0, 0.0)
-    with pytest.raises(InputError, match="got 0 and 3"):
-        ranges_covered(sites(), sites(A=3), COVERED)
