@@ -146,7 +146,7 @@ def _distance(real: np.ndarray, made: np.ndarray) -> float:
 def _neighbours(
     made: pd.DataFrame, test: pd.DataFrame, schema: Schema, parts: int, rng: np.random.Generator
 ) -> float:
-    one, other = (distance_features(part, schema).points for part in _parts(test, made, parts, rng))
+    one, other = (distance_features(part, schema) for part in _parts(test, made, parts, rng))
     return adversarial_accuracy(one, other).aa
 
 

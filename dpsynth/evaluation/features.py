@@ -25,17 +25,6 @@ from dpsynth.table.values import category_codes, numeric_values
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Features:
-    """An encoded frame, shape (n, d), with the name of each coordinate (``"age"``, ``"sex=F"``) and its
-    column.
-    """
-
-    points: Floats
-    names: tuple[str, ...]
-    sources: tuple[str, ...]
-
-
 def unit_values(column: Column, series: pd.Series) -> Floats:
     """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where there is none."""
     if column.is_numeric:
@@ -45,38 +34,27 @@ def unit_values(column: Column, series: pd.Series) -> Floats:
     return numeric_values(column, series) / max(len(column.categories) - 1, 1)
 
 
-def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
-    """Encode a conformed frame for Euclidean distances and correlations: ``points`` in [0, 1], never NaN.
+def distance_features(frame: pd.DataFrame, schema: Schema) -> Floats:
+    """Encode a conformed frame for Euclidean distances and correlations: coordinates in [0, 1], never NaN.
 
     Examples
     --------
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
-    >>> encoded = distance_features(pd.DataFrame({"age": [30], "sex": ["M"]}), schema)
-    >>> encoded.names, encoded.points.round(3).tolist()
-    (('age', 'sex=F', 'sex=M'), [[0.25, 0.0, 0.707]])
+    >>> distance_features(pd.DataFrame({"age": [30], "sex": ["M"]}), schema).round(3).tolist()
+    [[0.25, 0.0, 0.707]]
     """
     blocks: list[Floats] = []
-    names: list[str] = []
-    sources: list[str] = []
     for column in schema.columns:
         if column.is_categorical:
-            block, labels = one_hot(column, frame[column.name])
-            block = block / np.sqrt(2.0)
-        else:
-            unit = unit_values(column, frame[column.name])
-            absent = np.isnan(unit)
-            block, labels = np.where(absent, 0.5, unit)[:, None], [column.name]
-            if column.incomplete:
-                pair = np.stack([~absent, absent], axis=1) / np.sqrt(2.0)
-                block, labels = (
-                    np.hstack([block, pair]),
-                    [*labels, f"{column.name} present", f"{column.name} missing"],
-                )
-        blocks.append(block)
-        names += labels
-        sources += [column.name] * len(labels)
-    return Features(np.hstack(blocks), tuple(names), tuple(sources))
+            blocks.append(one_hot(column, frame[column.name]) / np.sqrt(2.0))
+            continue
+        unit = unit_values(column, frame[column.name])
+        absent = np.isnan(unit)
+        blocks.append(np.where(absent, 0.5, unit)[:, None])
+        if column.incomplete:
+            blocks.append(np.stack([~absent, absent], axis=1) / np.sqrt(2.0))
+    return np.hstack(blocks)
 
 
 @dataclass(frozen=True)
@@ -110,7 +88,7 @@ class ClassifierEncoding:
         medians = iter(self.medians)
         for column in self.schema.columns:
             if column.is_categorical:
-                blocks.append(one_hot(column, frame[column.name])[0])
+                blocks.append(one_hot(column, frame[column.name]))
                 continue
             unit, median = unit_values(column, frame[column.name]), next(medians)
             absent = np.isnan(unit)
@@ -125,18 +103,16 @@ class ClassifierEncoding:
         return np.hstack(blocks)
 
 
-def one_hot(column: Column, series: pd.Series) -> tuple[Floats, list[str]]:
-    """One-hot columns of the declared categories, and last of "missing" where that is allowed; their names.
+def one_hot(column: Column, series: pd.Series) -> Floats:
+    """One-hot columns of the declared categories, and last of missing values where these are allowed.
 
     Examples
     --------
     >>> sex = Column(name="sex", kind="binary", categories=("F", "M"))
-    >>> one_hot(sex, pd.Series(["M", "F"]))[0].tolist()
+    >>> one_hot(sex, pd.Series(["M", "F"])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     codes = category_codes(column, series)
-    labels = [f"{column.name}={category}" for category in column.categories]
-    if column.missing:
-        codes = np.where(codes < 0, len(labels), codes)
-        labels.append(f"{column.name} missing")
-    return (codes[:, None] == np.arange(len(labels))).astype(np.float64), labels
+    size = len(column.categories)
+    codes = np.where(codes < 0, size, codes) if column.missing else codes
+    return (codes[:, None] == np.arange(size + column.missing)).astype(np.float64)

@@ -104,7 +104,7 @@ def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
     blocks = []
     for column in schema.columns:
         if column.is_categorical:
-            blocks.append(one_hot(column, frame[column.name])[0])
+            blocks.append(one_hot(column, frame[column.name]))
         else:
             unit = unit_values(column, frame[column.name])
             if column.incomplete:
@@ -165,7 +165,7 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric(
             "euclidean",
-            lambda frame, schema: distance_features(frame, schema).points,
+            distance_features,
             lambda x, y: np.asarray(cdist(x, y, "sqeuclidean")),
             embed=lambda points: points,
             pairs=squared_pairs,

@@ -54,7 +54,7 @@ class Association:
     columns: tuple[str, ...]
     matrix: Floats
     kinds: tuple[tuple[str, ...], ...]  # which measure each entry is
-    signs: Floats | None = None
+    signs: Floats
 
 
 def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) -> Association:
@@ -178,9 +178,7 @@ def association_lost(real: Association, synthetic: Association) -> float | None:
     """
     upper = np.triu_indices(len(real.columns), k=1)
     r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
-    for found in (real, synthetic):
-        if found.signs is not None:
-            s = s * found.signs[upper]
+    s = s * real.signs[upper] * synthetic.signs[upper]
     total = float((r**2).sum())
     return float((np.clip(r - s, 0.0, r) * r).sum()) / total if total > 0.0 else None
 

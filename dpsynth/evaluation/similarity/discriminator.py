@@ -80,7 +80,7 @@ def over_folds(losses: Floats, level: float = 0.95) -> list[Estimate]:
 
 
 def _auc(scores: Floats, label: NDArray[np.int64]) -> float:
-    return delong(scores[label == 1], scores[label == 0]).auc
+    return delong(scores[label == 1], scores[label == 0])[0]
 
 
 FOLDS = 5
@@ -146,7 +146,7 @@ def discriminate(
 
     size = min(len(real), len(synthetic), limit)
     parts = [frame.iloc[rng.permutation(len(frame))[:size]] for frame in (real, synthetic)]
-    linear = np.vstack([distance_features(part, schema).points for part in parts])
+    linear = np.vstack([distance_features(part, schema) for part in parts])
     trees = np.vstack([_tree_features(part, schema) for part in parts])
     # Rows are in random order within each table: every fifth row of a table is a stratified random fold.
     fold = np.concatenate([np.arange(size) % FOLDS] * 2)
@@ -219,9 +219,9 @@ def within_folds(scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int6
     """Mean of the folds' AUC: scores of different folds come from different models."""
     made, real = label == 1, label == 0
     parts = [delong(scores[made & (fold == k)], scores[real & (fold == k)]) for k in range(FOLDS)]
-    mean = float(np.mean([part.auc for part in parts]))
+    mean = float(np.mean([auc for auc, _ in parts]))
     # Nadeau and Bengio: models of overlapping parts err together; add test / training size to 1 / folds.
-    within = sum(part.variance for part in parts) / FOLDS
+    within = sum(variance for _, variance in parts) / FOLDS
     variance = within * (1.0 / FOLDS + 1.0 / (FOLDS - 1))
     return auc_interval(mean, variance, int(made.sum()), level)
 

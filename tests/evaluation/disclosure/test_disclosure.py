@@ -222,7 +222,7 @@ def test_codes_give_the_distances_of_the_encoding(seed: int) -> None:
     encoded = [metric.encode(frame, SMALL) for frame in (one, other)]
     squared = metric.tile(*encoded)
     assert cdist(*map(metric.embed, encoded), "sqeuclidean") == pytest.approx(squared, abs=1e-12)
-    features = [distance_features(frame, SMALL).points for frame in (one, other)]
+    features = [distance_features(frame, SMALL) for frame in (one, other)]
     assert squared == pytest.approx(cdist(*features, "sqeuclidean"), abs=1e-12)
     for columns in (["a", "b"], ["c"]):
         schema = SMALL.select(columns)

@@ -100,7 +100,7 @@ def test_euclidean_is_the_squared_distance_of_the_encoding() -> None:
     """Would catch another encoding than the one that the accuracy was defined with."""
     frame = frame_of([(20, 0.5, 0.0, "I", "a", True), (None, 4.5, None, "III", None, False)])
     points = METRICS["euclidean"].encode(frame, SCHEMA)
-    np.testing.assert_array_equal(points, distance_features(frame, SCHEMA).points)
+    np.testing.assert_array_equal(points, distance_features(frame, SCHEMA))
     assert METRICS["euclidean"].tile(points, points)[0, 1] == pytest.approx(
         ((points[0] - points[1]) ** 2).sum()
     )

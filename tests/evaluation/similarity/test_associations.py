@@ -230,7 +230,7 @@ def test_correlation_error_equals_numpy() -> None:
         sex=rng.integers(0, 2, 200)
     )
     made = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("xyz")).assign(sex=rng.integers(0, 2, 150))
-    a, b = (np.corrcoef(distance_features(frame, schema).points.T) for frame in (real, made))
+    a, b = (np.corrcoef(distance_features(frame, schema).T) for frame in (real, made))
     off = ~np.eye(len(a), dtype=bool)
     assert correlation_errors(real, [made], schema)[0] == pytest.approx(np.abs(a - b)[off].mean())
     assert correlation_errors(real, [real], schema)[0] == 0.0
@@ -253,7 +253,7 @@ def test_correlations_of_a_large_table_are_numpys_in_little_memory() -> None:
     schema = Schema(columns=tuple(columns))
     frame = pd.DataFrame(np.where(rng.random((5000, 7)) < 0.1, np.nan, rng.random((5000, 7))), columns=names)
     frame = schema.conform(frame.assign(code=rng.integers(0, 200, 5000), x5=0.3)).frame
-    values = distance_features(frame, schema).points
+    values = distance_features(frame, schema)
     varies = values.std(axis=0) > 1e-12
     tracemalloc.start()
     found = _correlations(frame, schema)

@@ -72,7 +72,7 @@ def test_a_fresh_draw_is_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
     """Would catch an interval too narrow for overlapping folds (17 % of alarms without the correction), and a
     null expectation of pMSE that is off by Snoke's factor two."""
     monkeypatch.setattr(module, "_boosting", lambda nominal, seed: CLASSIFIERS[LOGISTIC].make(0))
-    monkeypatch.setattr(module, "_tree_features", lambda part, schema: distance_features(part, schema).points)
+    monkeypatch.setattr(module, "_tree_features", lambda part, schema: distance_features(part, schema))
     monkeypatch.setattr(module, "shuffled_losses", lambda *given: np.zeros(len(SCHEMA)))
     rng = np.random.default_rng(3)
     alarms, ratios, standardised = 0, [], []
