@@ -6,9 +6,11 @@ after an interruption or with more rounds than before; a folder of another exper
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -48,30 +50,21 @@ def carry_out(
     >>> carry_out(lambda x: {"square": x * x}, {"a": 2, "b": 3})
     {'a': {'square': 4}, 'b': {'square': 9}}
     """
-    if folder is None:
-        return _all(work, tasks, {}, None, jobs, on_round)
-    out = Path(folder)
-    with parents_made(out), locked(out):
-        _begin(out, dict(settings or {}))
-        rounds = out / ROUNDS
-        kept = {label: _read(path) for label in tasks if (path := round_file(rounds, label)).is_file()}
-        return _all(work, tasks, kept, rounds, jobs, on_round)
-
-
-def _all(
-    work: Work,
-    tasks: Mapping[str, Any],
-    kept: dict[str, dict[str, Any]],
-    rounds: Path | None,
-    jobs: int,
-    on_round: OnRound,
-) -> dict[str, dict[str, Any]]:
-    missing = {label: task for label, task in tasks.items() if label not in kept}
-    done = side_by_side(work, missing, rounds=rounds, jobs=jobs)
-    for number, (label, record, seconds) in enumerate(done, start=len(kept) + 1):
-        kept[label] = record
-        on_round(number, len(tasks), label, seconds)
-    return {label: kept[label] for label in tasks}
+    with ExitStack() as held:
+        rounds, kept = None, {}
+        if folder is not None:
+            out = Path(folder)
+            held.enter_context(parents_made(out))
+            held.enter_context(locked(out))
+            _begin(out, dict(settings or {}))
+            rounds = out / ROUNDS
+            kept = {label: _read(path) for label in tasks if (path := round_file(rounds, label)).is_file()}
+        missing = {label: task for label, task in tasks.items() if label not in kept}
+        done = side_by_side(work, missing, rounds=rounds, jobs=jobs)
+        for number, (label, record, seconds) in enumerate(done, start=len(kept) + 1):
+            kept[label] = record
+            on_round(number, len(tasks), label, seconds)
+        return {label: kept[label] for label in tasks}
 
 
 def side_by_side(
@@ -91,7 +84,7 @@ def side_by_side(
             for label, task in tasks.items()
         )
         for label, text, seconds in done:
-            yield label, _parsed(text), seconds
+            yield label, json.loads(text), seconds
 
 
 def round_file(rounds: Path, label: str) -> Path:
@@ -116,18 +109,11 @@ def _carried_out(work: Work, label: str, task: Any, path: Path | None) -> tuple[
     return label, text, time.perf_counter() - start
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    import json
-
-    record: dict[str, Any] = json.loads(text)
-    return record
-
-
 def _begin(out: Path, settings: dict[str, Any]) -> None:
     """Make the folder, or see that it holds rounds of these settings."""
     text = dump_json({"settings": settings})
     if (out / STARTED).is_file():
-        if read_json(out / STARTED) != _parsed(text):
+        if read_json(out / STARTED) != json.loads(text):
             raise InputError(f"{out} holds rounds of other settings or records; name another folder")
         return
     require_free_folder(out, force=False, mark=STARTED)
