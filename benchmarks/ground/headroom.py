@@ -21,8 +21,7 @@ from dpsynth.evaluation.features import distance_features
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.similarity.association_errors import correlation_errors
 from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.subsample import random_rows
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Tables, random_rows
 from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes
 from dpsynth.table import Column, Schema

@@ -33,8 +33,7 @@ from dpsynth.evaluation.disclosure.distances import (
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import COMPARED, on_part
-from dpsynth.evaluation.tables import Progress, Tables, silent, within
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
 
 GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"

@@ -23,8 +23,7 @@ from dpsynth.evaluation.neighbours.permutation_test import SameDistribution, sam
 from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import COMPARED, PERMUTED, on_part
-from dpsynth.evaluation.tables import Progress, Tables, silent, within
+from dpsynth.evaluation.tables import COMPARED, PERMUTED, Progress, Tables, on_part, silent, within
 from dpsynth.table.schema import Schema
 
 GROUP = "Nearest neighbours"

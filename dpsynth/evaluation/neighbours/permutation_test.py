@@ -29,7 +29,7 @@ from dpsynth.evaluation.neighbours.accuracy import (
     two_tables,
 )
 from dpsynth.evaluation.neighbours.search import Floats, Metric, metric_named, nearest, over_tiles
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import random_rows
 
 #: pooled distances are kept in memory up to this many records (8 bytes each, squared)
 _KEPT = 6000

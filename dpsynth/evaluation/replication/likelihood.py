@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.evaluation.replication.design_matrix import Design
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import random_rows
 from dpsynth.studies.model_text import Kind
 
 Floats = NDArray[np.float64]

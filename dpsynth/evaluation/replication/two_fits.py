@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.evaluation.replication.design_matrix import Design, design
 from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Coefficient, Fit, fit, slope_priors
-from dpsynth.evaluation.subsample import random_rows
-from dpsynth.evaluation.tables import Progress, silent
+from dpsynth.evaluation.tables import Progress, random_rows, silent
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.terms import model_terms
 from dpsynth.table.schema import Schema

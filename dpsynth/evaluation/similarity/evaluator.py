@@ -27,8 +27,7 @@ from dpsynth.evaluation.similarity.columns import (
 )
 from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
-from dpsynth.evaluation.subsample import COMPARED, on_part
-from dpsynth.evaluation.tables import Progress, Tables, silent, within
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
 from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"

@@ -30,8 +30,7 @@ from dpsynth.evaluation.estimates import Estimate, quantile, share, share_differ
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.discriminator import SingleColumn, single_columns
-from dpsynth.evaluation.subsample import SORTED, on_part
-from dpsynth.evaluation.tables import Progress, Tables, silent
+from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import numeric_values

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import LEARNED, TESTED, on_part, random_rows
-from dpsynth.evaluation.tables import Progress, Tables, silent, within
+from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
 from dpsynth.evaluation.utility.models import Learned, chosen_models, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, mode_collapse, outcome_kind
 from dpsynth.evaluation.utility.scores import (
