@@ -186,8 +186,7 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
 
 
 def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
-    """Make a card's table of its file's cells: text, None where a value is absent, or values of a package's
-    data.
+    """Make a card's table of its file's cells: text, or values of a package's data; None where absent.
 
     ``path`` is the file, so that an error can name its line.
     """

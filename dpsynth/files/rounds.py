@@ -38,8 +38,7 @@ def carry_out(
     jobs: int = 1,
     on_round: OnRound = silent,
 ) -> dict[str, dict[str, Any]]:
-    """Carry out the rounds that are missing, and return all of them in the order of ``tasks``, as JSON gives
-    them.
+    """Carry out the rounds that are missing, and return all of them in the order of ``tasks``.
 
     ``work(task)`` returns plain data. With several jobs it and the tasks are sent to other processes, so that
     it must be picklable; randomness is in the task. The label of a task names the round's file in ``folder``.

@@ -188,8 +188,7 @@ _FAR = 1e100
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest of a set, for each of n points: distances, ascending, and positions in the set, of shape
-    (n, k).
+    """Distances to the nearest of a set, ascending, and their positions in it, shape (n, k).
 
     No member of the set outside the list is nearer than ``reach``, which is infinite where all are listed.
     """

@@ -63,8 +63,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one table says about each term: nothing if there is a problem, or about a term that the design
-    dropped.
+    """What one table says about each term; nothing about terms that the design dropped.
 
     ``separated`` says whether the problem is that no maximum of the likelihood of a logistic model was found.
     """
@@ -290,9 +289,7 @@ def precisions(names: tuple[str, ...], scale: Floats, priors: Mapping[str, float
 
 @dataclass(frozen=True)
 class _Ridge:
-    """A likelihood of statsmodels times normal priors of the slopes, of a precision each; the first
-    coefficient is free.
-    """
+    """A likelihood of statsmodels times normal priors of the slopes; the intercept, which is first, is free."""
 
     model: Any
     precision: Floats

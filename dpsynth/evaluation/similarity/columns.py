@@ -1,5 +1,4 @@
-"""One column, or its categories and values, in two tables: distance of the distributions, coverage,
-histogram.
+"""One column in two tables: distance of the distributions, coverage of its values, histogram.
 
 Two samples of one distribution never agree, so the total variation distance stands beside the value that two
 samples of these sizes from the pooled table would have on average. The distance of the samples differs from
@@ -38,9 +37,7 @@ _DRAWS = 200
 
 @dataclass(frozen=True)
 class Difference:
-    """One distance between two samples, with a conservative interval for the distance between the
-    populations.
-    """
+    """One distance between two samples; the interval is for the populations, and conservative."""
 
     estimate: Estimate  # of the distance between the populations; the interval is conservative
     chance: float  # its mean over two samples of these sizes from the pooled sample

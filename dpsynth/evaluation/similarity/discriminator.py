@@ -50,8 +50,7 @@ Floats = NDArray[np.float64]
 def shuffled_losses(
     model: Any, points: Floats, label: NDArray[np.int64], scores: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Fall of a fitted model's AUC when each column in turn of records that it was not trained on is
-    shuffled.
+    """Fall of a fitted model's AUC when each column in turn of new records is shuffled.
 
     ``scores`` are what the model gives to the records as they are.
     """

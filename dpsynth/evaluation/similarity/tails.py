@@ -51,9 +51,7 @@ LOW, HIGH = 0.01, 0.99
 
 @dataclass(frozen=True)
 class Percentile:
-    """One percentile of a column in both tables; the error in standard deviations of the real column, if it
-    varies.
-    """
+    """One percentile of a column in both tables; the error in standard deviations of the real column."""
 
     real: float
     synthetic: float
@@ -76,8 +74,7 @@ class PointMass:
 
 @dataclass(frozen=True)
 class ColumnTails:
-    """How far the spread, the tails and the point masses of a column differ; of an ordinal one, the masses
-    only.
+    """How far spread, tails and point masses of a column differ; of an ordinal one, point masses only.
 
     ``surely`` is how far spread or percentiles surely differ, in multiples of what a clinician would believe
     (of ratios the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom
@@ -97,8 +94,7 @@ class ColumnTails:
 def column_tails(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
 ) -> tuple[ColumnTails, ...]:
-    """Compare spread, tails and point masses of the numeric and ordinal columns of two conformed, rounded
-    tables.
+    """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
 
     Columns that have no present value in one of the tables are left out.
     """

@@ -157,9 +157,7 @@ PARALLEL_RECORDS = 5_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says about the test records: a number for each declared category, or the outcome in its
-    unit.
-    """
+    """What a model says about the test records: a number a category, or the outcome in its unit."""
 
     predicted: Floats | None = field(repr=False)
     probabilities: bool = True  # whether these are probabilities; otherwise they only rank the records
@@ -282,8 +280,7 @@ def learn_and_predict(
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> Learned:
-    """Train models on the records of one conformed frame with a known outcome and let them predict another
-    frame.
+    """Train models on the records of one frame with a known outcome, and let them predict another frame.
 
     Where the training records hold one category only, no model is trained: that category has probability 1
     for every record, which makes every AUC 0.5.

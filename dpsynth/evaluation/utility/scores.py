@@ -183,9 +183,7 @@ RANKING = ("auc", "average_precision", "accuracy")
 
 
 class Ranking:
-    """Records sorted by a score, infinite allowed, ready to tell the AUC and average precision of any
-    weights.
-    """
+    """Records sorted by a score, ready to tell the AUC and average precision of any weights."""
 
     def __init__(self, y: NDArray[np.bool_], score: Floats) -> None:
         self._order = np.argsort(score, kind="stable")
@@ -219,8 +217,7 @@ class Ranking:
 
 
 def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Prediction) -> Scorer:
-    """Prepare the scores of one prediction, which has not failed, of positions of categories or of numbers
-    ``y``.
+    """Prepare the scores of one prediction, which has not failed.
 
     Where it only ranks the records, only the scores in :data:`RANKING` are given.
     """
@@ -303,8 +300,7 @@ def _is_constant(values: Floats) -> bool:
 
 
 def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> tuple[list[float], list[float]]:
-    """False and true positive rates of a ROC curve at ``points`` points at most, spread evenly along its
-    length.
+    """False and true positive rates of at most ``points`` points, spread evenly along a ROC curve.
 
     Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
     """
