@@ -289,7 +289,7 @@ def precisions(names: tuple[str, ...], scale: Floats, priors: Mapping[str, float
 
 @dataclass(frozen=True)
 class _Ridge:
-    """A likelihood of statsmodels times normal priors of the slopes; the intercept, which is first, is free."""
+    """A likelihood of statsmodels times normal priors of the slopes; the first coefficient is free."""
 
     model: Any
     precision: Floats
