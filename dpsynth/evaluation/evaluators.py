@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -31,13 +30,8 @@ from dpsynth.table.schema import Schema
 Stages = Callable[[str, float], None]
 
 
-class Evaluator(Protocol):
-    """Answers one question about tables; all randomness comes from ``rng``."""
-
-    def __call__(
-        self, tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress
-    ) -> Findings:
-        """Return measures and details, each marked internal or not."""
+#: answers one question about tables; all randomness comes from the generator
+Evaluator = Callable[[Tables, Settings, np.random.Generator, Progress], Findings]
 
 
 #: in the order of the report. The number is that of the evaluator's random stream: one stream each, so that a

@@ -38,15 +38,14 @@ def exchanged(
     first: int,
     *,
     rng: np.random.Generator,
-    draws: int = DRAWS,
 ) -> Floats:
     """Values of a statistic over random ways to share real records out over two tables.
 
     ``statistic`` takes for each of the ``relevant`` of ``total`` records, on which alone it depends, whether
     it is among the ``first`` records that make the first table.
     """
-    values = np.empty(draws)
-    for i in range(draws):
+    values = np.empty(DRAWS)
+    for i in range(DRAWS):
         labels = np.zeros(relevant, dtype=np.bool_)
         labels[: rng.hypergeometric(relevant, total - relevant, first) if relevant else 0] = True
         rng.shuffle(labels)

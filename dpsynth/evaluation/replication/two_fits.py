@@ -278,9 +278,9 @@ def replicate(
     )
 
 
-def _listed(dropped: tuple[tuple[str, str], ...], most: int = 6) -> str:
+def _listed(dropped: tuple[tuple[str, str], ...]) -> str:
     """Terms by reason; a reason that concerns many is given once."""
     by_reason: dict[str, list[str]] = {}
     for name, why in dropped:
         by_reason.setdefault(why, []).append(name)
-    return few((f"{few(names, most)} ({why})" for why, names in by_reason.items()), most, "; ")
+    return few((f"{few(names, 6)} ({why})" for why, names in by_reason.items()), 6, "; ")

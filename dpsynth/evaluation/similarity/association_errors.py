@@ -57,8 +57,8 @@ class Association:
     signs: Floats
 
 
-def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) -> Association:
-    """Measure the association of every pair of columns of a conformed frame; ``corrected`` for chance.
+def association(frame: pd.DataFrame, schema: Schema) -> Association:
+    """Measure the association of every pair of columns of a conformed frame.
 
     Time grows with ``n p**2``: matrix products for ordered columns, one count of ``n`` cells for each pair of
     columns of categories.
@@ -82,23 +82,23 @@ def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) 
     sizes = {i: len(schema.columns[i].categories) for i in labels}
     for i in labels:
         if ordered:
-            ratio = _correlation_ratio(codes[i], sizes[i], values, mask, corrected)
+            ratio = _correlation_ratio(codes[i], sizes[i], values, mask)
             matrix[i, ordered] = matrix[ordered, i] = ratio
     for i, j in combinations(labels, 2):
         both = (codes[i] >= 0) & (codes[j] >= 0)
         cells = codes[i][both] * sizes[j] + codes[j][both]
         table = np.bincount(cells, minlength=sizes[i] * sizes[j]).reshape(sizes[i], sizes[j])
-        matrix[i, j] = matrix[j, i] = cramers_v(table, corrected=corrected)
+        matrix[i, j] = matrix[j, i] = cramers_v(table)
     np.fill_diagonal(matrix, 1.0)
     flags = [column.is_categorical for column in schema.columns]
     kinds = tuple(tuple(CRAMER if a and b else RATIO if a or b else PEARSON for b in flags) for a in flags)
     return Association(schema.names, matrix, kinds, signs)
 
 
-def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
+def cramers_v(table: NDArray[np.int64]) -> float:
     """Cramér's V of a table of counts, shape (r, c); NaN where rows or columns are fewer than two.
 
-    Rows and columns without any count are left out; ``corrected`` is by Bergsma.
+    Rows and columns without any count are left out, corrected by Bergsma.
     """
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     r, c = table.shape
@@ -107,8 +107,6 @@ def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
     n = float(table.sum())
     rows, columns = table.sum(axis=1) / n, table.sum(axis=0) / n
     phi2 = float(((table / n) ** 2 / np.outer(rows, columns)).sum()) - 1.0
-    if not corrected:
-        return float(np.sqrt(np.clip(phi2 / (min(r, c) - 1), 0.0, 1.0)))
     # Bergsma (2013): phi^2 and both dimensions less what independence gives on average
     phi2 = max(phi2 - (r - 1) * (c - 1) / (n - 1), 0.0)
     r_less, c_less = r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)
@@ -130,9 +128,7 @@ def _pearson(values: Floats, mask: Floats) -> Floats:
     return np.clip(product / np.sqrt(spread * spread.T), -1.0, 1.0)
 
 
-def _correlation_ratio(
-    codes: NDArray[np.int64], size: int, values: Floats, mask: Floats, corrected: bool
-) -> Floats:
+def _correlation_ratio(codes: NDArray[np.int64], size: int, values: Floats, mask: Floats) -> Floats:
     """Correlation ratio of every ordered column given one column of categories."""
     from scipy.sparse import csr_matrix
 
@@ -145,10 +141,9 @@ def _correlation_ratio(
     between = (sums**2 / np.maximum(counts, 1.0)).sum(axis=0) - sums.sum(axis=0) ** 2 / np.maximum(n, 1.0)
     defined = (n >= 2) & (groups >= 2) & (total > 1e-12 * np.maximum(n, 1.0))
     eta2 = np.clip(between / np.where(defined, total, 1.0), 0.0, 1.0)
-    if corrected:
-        # Kelley: compare variances, not sums of squares; nothing is left where each record is its own group
-        free = n - groups
-        eta2 = np.where(free > 0, 1.0 - (1.0 - eta2) * (n - 1) / np.maximum(free, 1.0), 0.0)
+    # Kelley: compare variances, not sums of squares; nothing is left where each record is its own group
+    free = n - groups
+    eta2 = np.where(free > 0, 1.0 - (1.0 - eta2) * (n - 1) / np.maximum(free, 1.0), 0.0)
     return np.where(defined, np.sqrt(np.clip(eta2, 0.0, 1.0)), np.nan)
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from dpsynth.evaluation.disclosure import copies
 from dpsynth.evaluation.disclosure.copies import (
     closer_share,
     count_copies,
@@ -273,11 +274,12 @@ def test_the_interval_of_the_excess_reaches_as_far_as_exchanges_do() -> None:
     assert found.excess is not None and found.excess.value == 1.0 and found.excess.lower <= 0.0
 
 
-def test_exchange_equals_every_split() -> None:
+def test_exchange_equals_every_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch labels that are not drawn uniformly with the tables' sizes kept."""
     rng = np.random.default_rng(4)
     weights = np.array([0.5, 0.3, 0.2])
-    values = exchanged(lambda labels: float(weights[labels].sum()), 3, 8, 3, rng=rng, draws=20_000)
+    monkeypatch.setattr(copies, "DRAWS", 20_000)
+    values = exchanged(lambda labels: float(weights[labels].sum()), 3, 8, 3, rng=rng)
     padded = np.append(weights, np.zeros(5))
     every = [padded[list(split)].sum() for split in combinations(range(8), 3)]
     assert values.mean() == pytest.approx(np.mean(every), abs=0.006)
