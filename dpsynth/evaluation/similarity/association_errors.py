@@ -187,19 +187,21 @@ def association_findings(
     """
     made, real = association(synthetic, schema), association(train, schema)
     fresh = None if test is None or len(schema) < 2 else association(test, schema)
-    measures = []
     error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
     lost = "part of the strength of associations that is lost or reversed; 1 for independent columns"
-    for name, of, what, why in (
+    held_out = "the same between training and held-out records"
+    named = (
         ("association_error", association_error, error, "a single column"),
         ("association_lost", association_lost, lost, "not defined: nothing is associated"),
-    ):
-        value = of(real, made)
-        measures.append(Measure(group, name, value, True, why if value is None else what))
-        if fresh is not None:
-            value = of(real, fresh)
-            told = why if value is None else "the same between training and held-out records"
-            measures.append(Measure(group, f"{name}_baseline", value, True, told))
+    )
+    measures = []
+    for suffix, other in (("", made), ("_baseline", fresh)):
+        if other is None:
+            continue
+        for name, of, what, why in named:
+            value = of(real, other)
+            told = why if value is None else held_out if suffix else what
+            measures.append(Measure(group, name + suffix, value, True, told))
     details = [_matrix(made, "synthetic"), _matrix(real, "train")]
     i, j = np.triu_indices(len(schema), k=1)
     gaps = np.abs(np.nan_to_num(real.matrix) - np.nan_to_num(made.matrix))[i, j]
@@ -266,28 +268,21 @@ def _correlations(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
 
 def _sparse(frame: pd.DataFrame, schema: Schema) -> Any:
     """The columns of ``distance_features``, numbers less their mean, which keeps the digits of products."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_matrix, hstack
 
-    places, values, width = [], [], 0
-    ones = np.ones(len(frame))
+    ones, rows = np.ones(len(frame)), np.arange(len(frame))
+    blocks = []
     for column in schema.columns:
         if column.is_categorical:
             codes = category_codes(column, frame[column.name])
             size = len(column.categories)
-            places.append(width + np.where(codes < 0, size, codes))
-            values.append(ones)
-            width += size + column.missing
+            cells = rows, np.where(codes < 0, size, codes)
+            blocks.append(csr_matrix((ones, cells), shape=(len(frame), size + column.missing)))
             continue
         unit = unit_values(column, frame[column.name])
         absent = np.isnan(unit)
         unit = np.where(absent, 0.5, unit)
-        places.append(np.full(len(frame), width))
-        values.append(unit - unit.mean())
-        width += 1
+        blocks.append(csr_matrix((unit - unit.mean())[:, None]))
         if column.incomplete:
-            places.append(width + absent)
-            values.append(ones)
-            width += 2
-    rows = np.arange(len(frame) + 1) * len(places)
-    cells = np.stack(values, axis=1).ravel(), np.stack(places, axis=1).ravel(), rows
-    return csr_matrix(cells, shape=(len(frame), width))
+            blocks.append(csr_matrix((ones, (rows, absent)), shape=(len(frame), 2)))
+    return hstack(blocks, format="csr")
