@@ -12,14 +12,15 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.neighbours.intervals import (
+from dpsynth.evaluation.neighbours.inference import (
     SMALLEST,
     AccuracyIntervals,
     Interval,
+    SameDistribution,
     accuracy_intervals,
     losses,
+    same_distribution,
 )
-from dpsynth.evaluation.neighbours.permutation_test import SameDistribution, same_distribution
 from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpsynth.checks import few
 from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.evaluation.replication.likelihood import Coefficient, Fit
+from dpsynth.evaluation.replication.one_fit import Coefficient, Fit
 from dpsynth.evaluation.replication.two_fits import (
     Contrast,
     Replication,

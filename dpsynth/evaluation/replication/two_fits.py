@@ -2,7 +2,7 @@
 
 All comparisons are on the additive scale (log odds, log hazard, or the outcome's unit), where the intervals
 are symmetric. See :mod:`~dpsynth.studies.terms` for the terms and
-:mod:`~dpsynth.evaluation.replication.likelihood` for the fits.
+:mod:`~dpsynth.evaluation.replication.one_fit` for the fits.
 
 A regression uses the records that have every value of its columns. With a laboratory panel that is missing
 in half of the records, a regression on all columns has few records left, or none; so the usual study, which
@@ -20,8 +20,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
-from dpsynth.evaluation.replication.design_matrix import Design, design
-from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Coefficient, Fit, fit, slope_priors
+from dpsynth.evaluation.replication.one_fit import (
+    PRIOR_STD,
+    Coefficient,
+    Design,
+    Fit,
+    design,
+    fit,
+    slope_priors,
+)
 from dpsynth.evaluation.tables import Progress, random_rows, silent
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.terms import model_terms

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
-from dpsynth.evaluation.replication import likelihood
-from dpsynth.evaluation.replication.design_matrix import Design
-from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Fit, fit, separated, slope_priors
+from dpsynth.evaluation.replication import one_fit
+from dpsynth.evaluation.replication.one_fit import PRIOR_STD, Design, Fit, fit, separated, slope_priors
 
 
 def made(x, y, duration=None) -> Design:
@@ -198,7 +197,7 @@ def test_many_event_times(monkeypatch) -> None:
     """A Cox model that takes minutes, or a part of the records that is not said to be one."""
     data = drawn(400, "cox", 5, tied=False)
     whole = solved(data, "cox")
-    monkeypatch.setattr(likelihood, "MAX_EVENT_TIMES", 60)
+    monkeypatch.setattr(one_fit, "MAX_EVENT_TIMES", 60)
     result = solved(data, "cox")
     assert whole.remark == "" and result.n < whole.n == 400
     assert result.remark == f"the Cox model was fitted to a random {result.n:,} of 400 records"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.evaluation.replication.evaluator import replication
-from dpsynth.evaluation.replication.likelihood import Coefficient, Fit
+from dpsynth.evaluation.replication.one_fit import Coefficient, Fit
 from dpsynth.evaluation.replication.two_fits import (
     contrast,
     enough_complete,
