@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.similarity.tails import ColumnTails
 
 Table = Literal["synthetic", "train", "test"]
 
@@ -177,6 +176,48 @@ class Effects(Data):
         for row in plain["rows"]:
             del row["declared"]
         return plain
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """One percentile of a column in both tables; the error in standard deviations of the real column."""
+
+    real: float
+    synthetic: float
+    error: Estimate | None
+
+
+@dataclass(frozen=True)
+class PointMass:
+    """The share of present values at one value that holds many of them in one table or the other.
+
+    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails``.
+    """
+
+    value: float | int | str | bool  # A number, or a category of an ordinal column
+    real: float
+    synthetic: float
+    difference: Estimate  # synthetic minus real
+    surely: float
+
+
+@dataclass(frozen=True)
+class ColumnTails:
+    """How far spread, tails and point masses of a column differ; of an ordinal one, point masses only.
+
+    ``surely`` is how far spread or percentiles surely differ, in multiples of what a clinician would believe
+    (of ratios the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom
+    makes one column of a table exceed 1.
+    """
+
+    column: str
+    deviation_real: float | None
+    deviation_synthetic: float | None
+    spread: Estimate | None
+    low: Percentile | None
+    high: Percentile | None
+    masses: tuple[PointMass, ...]  # the largest difference first
+    surely: float
 
 
 @dataclass(frozen=True)

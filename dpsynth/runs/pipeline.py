@@ -22,10 +22,10 @@ import pandas as pd
 from dpsynth.accounting.ledger.guarantee import WARNING
 from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.datasets.split import training_schema
+from dpsynth.datasets.table import training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.files import storage
-from dpsynth.files.targets import claimed
+from dpsynth.files.storage import claimed
 from dpsynth.model.rejection import Acceptance
 from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge

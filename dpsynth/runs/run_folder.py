@@ -19,8 +19,7 @@ import pandas as pd
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.files.atomic import dump_json, read_json, write_text
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import dump_json, locked, read_json, write_text
 from dpsynth.files.storage import check_same_ledger
 from dpsynth.report.markdown import to_markdown
 from dpsynth.report.page.html import write_page

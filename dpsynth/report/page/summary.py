@@ -16,7 +16,7 @@ from dpsynth.accounting.ledger.guarantee import UNIT
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.details import Effects, FinerThanDeclared
 from dpsynth.evaluation.records import Evaluation, any_internal
-from dpsynth.evaluation.subsample import sampled
+from dpsynth.evaluation.tables import sampled
 from dpsynth.report.formats import hundredths, measured, once_in, percent, round_up, shown
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.run_report import RunReport

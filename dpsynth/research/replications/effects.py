@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpsynth.evaluation.details import Effect, Effects
-from dpsynth.evaluation.replication.contrasts import interval_overlap
+from dpsynth.evaluation.replication.two_fits import interval_overlap
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.selected_tables import NOT_PRIVATE

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.evaluation.replication import design_matrix
-from dpsynth.evaluation.replication.design_matrix import design
+from dpsynth.evaluation.replication import one_fit
+from dpsynth.evaluation.replication.one_fit import design
 from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
@@ -137,7 +137,7 @@ def test_tables_without_a_design(frame, problem) -> None:
 
 def test_too_many_terms(monkeypatch) -> None:
     """A column of a thousand categories that takes all memory."""
-    monkeypatch.setattr(design_matrix, "MAX_TERMS", 2)
+    monkeypatch.setattr(one_fit, "MAX_TERMS", 2)
     found = design(
         table([1, 2, 3, 4], ["a", "b", "a", "b"], ["I", "II", "I", "I"], ["no", "yes", "yes", "no"]),
         SCHEMA,

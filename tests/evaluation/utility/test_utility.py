@@ -21,13 +21,11 @@ from sklearn.svm import LinearSVC
 
 from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.evaluation.progress import silent
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import random_rows, silent
 from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.evaluation.utility.learning import learn_and_predict
-from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.evaluation.utility.scores import SCORES
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.schema import Column, Schema

@@ -13,8 +13,8 @@ from compared import conformed
 from dpsynth.evaluation.details import Tails
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
+from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.report.formats import column_value
 from dpsynth.report.page.similarity import column_blocks
 from dpsynth.report.page.summary import trust
