@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dpsynth.report.drawing.style import Plot
 from dpsynth.runs.config import RunConfig
 from dpsynth.table.schema import Schema
 
@@ -37,16 +38,22 @@ def drawing_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def folder(drawing_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, in which pages have empty drawings, since drawing is half of a run's time."""
-    monkeypatch.setattr("dpsynth.report.drawing.style.to_svg", lambda figure: "<svg/>")
+    for module in ("drawing.curves", "drawing.distributions", "drawing.forest", "page.risks"):
+        monkeypatch.setattr(f"dpsynth.report.{module}.to_plot", _blank)
     return drawing_folder
 
 
+def _blank(draw: Any, alt: str, caption: str, *, internal: bool = False) -> Plot:
+    return Plot("data:image/svg+xml;base64,", alt, caption, internal)
+
+
 def config(**changes: Any) -> RunConfig:
-    """A run of the independent marginals alone, which takes no training."""
+    """A run of the independent marginals alone, which takes no training, and whose table nobody attacks."""
     fields: dict[str, Any] = {
         "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
         "model": {"epsilon": 3.0, "delta": 1e-5, "base_model": "none", "training_steps": 0},
         "evaluate": {"seed": 0, "reference": False},
+        "attack": {"enabled": False},
     }
     return RunConfig.from_dict(fields | changes)
 

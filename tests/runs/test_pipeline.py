@@ -35,6 +35,7 @@ from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
 
 __all__ = ["drawing_folder", "folder"]
+ATTACKED = {"enabled": True}
 
 
 def failing(problem: BaseException) -> Any:
@@ -58,7 +59,8 @@ def names(folder: Path) -> set[str]:
 def test_a_run_writes_everything(drawing_folder: Path) -> None:
     """Would catch a missing file, a budget overspent, or files that tell different stories."""
     lines: list[str] = []
-    done = pipeline.run(config(sample={"n": 50}), "runs/first", log=lines.append)
+    asked = config(sample={"n": 50}, attack=ATTACKED)
+    done = pipeline.run(asked, "runs/first", log=lines.append)
     assert (
         names(done.out)
         == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"}
@@ -70,7 +72,7 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     assert report["ledger"]["epsilon"] == pytest.approx(ledger.epsilon(1e-5))
     assert report["guarantee"] == str(ledger.guarantee(1e-5)) and report["private"] is True
     assert report["guarantee"] in (done.out / "report.md").read_text()
-    assert RunConfig.from_dict(report["config"]) == config(sample={"n": 50})
+    assert RunConfig.from_dict(report["config"]) == asked
     assert report["table"]["schema_sha256"] == SCHEMA.with_n_public(40).digest()
     synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
@@ -120,12 +122,12 @@ def test_what_was_measured_outlives_a_failing_attack(
     status: int,
 ) -> None:
     """Would catch an evaluation that is lost with the attack after it; an attack nobody asked for."""
-    config().to_yaml("run.yaml")
+    config(attack=ATTACKED).to_yaml("run.yaml")
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
         patched.setattr("dpsynth.runs.evaluation.attempts_on", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
-        config(attack={"enabled": False}).to_yaml("without.yaml")
+        config().to_yaml("without.yaml")
         assert main(["run", "without.yaml", "--out", "without"]) == 0
     printed, said = capsys.readouterr()
     assert "the attack" in said and f"open {Path('without/report.html')} in a browser" in printed
@@ -505,7 +507,7 @@ def test_a_run_without_its_evaluation_says_how_to_go_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch --no-evaluate that evaluates, attacks, or switches both off for later."""
-    config().to_yaml("run.yaml")
+    config(attack=ATTACKED).to_yaml("run.yaml")
     with monkeypatch.context() as patched:
         for name in ("evaluate_tables", "attempts_on"):
             patched.setattr(f"dpsynth.runs.evaluation.{name}", failing(AssertionError("was asked not to")))
@@ -780,7 +782,7 @@ def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:
 @pytest.mark.audited
 def test_a_run_audits_its_releases(drawing_folder: Path) -> None:
     """Would catch a release that is not audited, one whose audit is internal, and a bound of another run."""
-    done = pipeline.run(config(model=model(training_steps=4)), "out")
+    done = pipeline.run(config(model=model(training_steps=4), attack=ATTACKED), "out")
     audited = [attempt for attempt in done.report.attempts if attempt.attack.startswith("audit: ")]
     names = {entry.name for entry in done.report.ledger.entries}
     told = {attempt.attack.removeprefix("audit: ").removesuffix(", at other noise") for attempt in audited}
@@ -810,11 +812,12 @@ def test_what_an_audit_releases_depends_on_no_record(drawing_folder: Path, steps
     assert found[0] == found[1] and len(found[0]) > 2
 
 
-def test_bounds_of_a_stratified_split_are_doubled(folder: Path) -> None:
+def test_bounds_of_a_stratified_split_are_doubled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch the bound for one record more or less beside a split that exchanges one for another."""
+    monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     found = {}
     for method in ("independent", "stratified"):
-        done = pipeline.run(config(split={"method": method}), method)
+        done = pipeline.run(config(split={"method": method}, attack=ATTACKED), method)
         told = next(a for a in done.report.attempts if a.attack.startswith("linkability") and a.proved)
         found[method] = told.proved / done.report.profile.tv()
     assert found == {"independent": pytest.approx(1), "stratified": pytest.approx(2)}

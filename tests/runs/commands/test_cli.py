@@ -297,7 +297,8 @@ def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.Captu
     remarks = json.loads(capsys.readouterr().out)["remarks"]
     assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
     for command in (
-        "fit --data bare.csv --schema bare.yaml --epsilon 100 --steps 0 --accept-unreviewed --out bare",
+        "fit --data bare.csv --schema bare.yaml --epsilon 100 --steps 0 --base-model none "
+        "--accept-unreviewed --out bare",
         "sample bare -n 50 --seed 1 --out safe.csv",
         "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
     ):
