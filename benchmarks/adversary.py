@@ -22,9 +22,9 @@ from sklearn.datasets import load_digits
 
 from dpsynth import datasets
 from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.attacks.adversary.game import largest_exceedance
-from dpsynth.audits.adversary import critic
-from dpsynth.audits.adversary.setting import Setting
+from dpsynth.attacks.adversary import largest_exceedance
+from dpsynth.audits import adversary_critic as critic
+from dpsynth.audits.adversary_setting import Setting
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.report.drawing import beliefs as drawing
 from dpsynth.report.drawing.style import save, styled

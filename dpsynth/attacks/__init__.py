@@ -2,5 +2,81 @@
 
 Attacks read real records without payment: what they find is internal. None of them knows how a table or a
 model was made: a generator is a function ``fit_sample(frame, rng) -> frame``, a classifier a function of data
-and seed, a training run a :class:`~dpsynth.releases.transcript.Transcript`.
+and seed, a training run a :class:`~dpsynth.releases.transcript.Transcript`. The names below are loaded when
+first used.
+
+================  ====================================================================================
+`synthetic`       on a synthetic table: singling out, linkability, inference, membership, shadow models
+`adversary`       A_DI, who sees every noisy sum of a training run
+`lower_bounds`    of epsilon and total variation, from error rates and from guesses
+`trials`          the verdict on many runs of one mechanism
+`bayes`           on the outputs of a published model, by shadow models
+`attempt`         one number of an attack beside its bound, as a report shows it
+================  ====================================================================================
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsynth.attacks.adversary import Game, largest_exceedance, log_odds
+    from dpsynth.attacks.attempt import Attempt
+    from dpsynth.attacks.lower_bounds import (
+        Errors,
+        by_epsilon,
+        epsilon_lower,
+        errors_at,
+        right_guesses,
+        split,
+    )
+    from dpsynth.attacks.synthetic.black_box import audit_table
+    from dpsynth.attacks.synthetic.risk import Proved, Risk
+    from dpsynth.attacks.synthetic.shadow import shadow_attack
+    from dpsynth.attacks.synthetic.suite import attack_tables
+    from dpsynth.attacks.synthetic.words import in_words
+
+_HOMES = {
+    "Attempt": "attempt",
+    "Errors": "lower_bounds",
+    "Game": "adversary",
+    "Proved": "synthetic.risk",
+    "Risk": "synthetic.risk",
+    "attack_tables": "synthetic.suite",
+    "audit_table": "synthetic.black_box",
+    "by_epsilon": "lower_bounds",
+    "epsilon_lower": "lower_bounds",
+    "errors_at": "lower_bounds",
+    "in_words": "synthetic.words",
+    "largest_exceedance": "adversary",
+    "log_odds": "adversary",
+    "right_guesses": "lower_bounds",
+    "shadow_attack": "synthetic.shadow",
+    "split": "lower_bounds",
+}
+
+__all__ = [
+    "Attempt",
+    "Errors",
+    "Game",
+    "Proved",
+    "Risk",
+    "attack_tables",
+    "audit_table",
+    "by_epsilon",
+    "epsilon_lower",
+    "errors_at",
+    "in_words",
+    "largest_exceedance",
+    "log_odds",
+    "right_guesses",
+    "shadow_attack",
+    "split",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

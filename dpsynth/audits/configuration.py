@@ -18,11 +18,16 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.trials import Declared
-from dpsynth.attacks.audit.verdict import Audited
+from dpsynth.attacks.trials import Audited, Declared
 from dpsynth.audits.choices import audit_choices
-from dpsynth.audits.recording_ledger import WatchingLedger
-from dpsynth.audits.releases import OTHERS, TRIED, audit_release, typical_records, uniform_records
+from dpsynth.audits.releases import (
+    OTHERS,
+    TRIED,
+    WatchingLedger,
+    audit_release,
+    typical_records,
+    uniform_records,
+)
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.mechanism.plan import Plan
@@ -53,12 +58,6 @@ class Releases:
         Those that a ledger ran, with their bins and points.
     made_up : DataFrame
         Records for neighbours, farther out than those that the releases were run on.
-    delta : float
-    layout : Layout
-        Of encoded records.
-    training : TrainingSettings
-    plan : Plan or None
-        Of the critic's steps.
     """
 
     releases: tuple[Any, ...]
@@ -80,23 +79,7 @@ class Releases:
 
 
 def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -> Releases:
-    """The releases of a fit, run once on made-up records.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of the fit's table.
-    options : FitOptions
-        With a budget.
-    rng : numpy.random.Generator
-
-    Raises
-    ------
-    InputError
-        If the options ask for no privacy, or for what cannot be audited.
-    PrivacyError
-        If the budget cannot pay for the fit.
-    """
+    """The releases of a fit, run once on records that are made up from its schema."""
     if options.epsilon is None:
         raise InputError(
             "epsilon is null: a fit without noise promises nothing that an audit could contradict"
@@ -189,6 +172,7 @@ def audit_fit(
     schema : Schema
         Of the fit's table; no record of the table is read.
     options : FitOptions
+        Of the fit, with a privacy budget.
     trials : int
         Of each release, on either of two neighbouring tables by a coin.
     steps : int

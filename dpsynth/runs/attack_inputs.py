@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.datasets.split import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
@@ -30,7 +30,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.audit.black_box import BlackBox
+    from dpsynth.attacks.synthetic.black_box import BlackBox
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class ToAudit:
         """Fit the whole generator so often and look at its tables: reads the training part, internal.
 
         ``options`` are ``canaries``, ``seed``, ``jobs``, ``folder`` and ``on_round`` of
-        :func:`~dpsynth.attacks.audit.black_box.audit_table`.
+        :func:`~dpsynth.attacks.synthetic.black_box.audit_table`.
         """
-        from dpsynth.attacks.audit.black_box import audit_table
+        from dpsynth.attacks.synthetic.black_box import audit_table
         from dpsynth.audits.configuration import declared_of
 
         train, _ = split_table(self.config, load_table(self.config))

@@ -28,15 +28,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import hypergeom
 
-from dpsynth.attacks.synthetic.risk import Risk, scaled
+from dpsynth.attacks.synthetic.risk import Bools, Floats, Risk, scaled
 from dpsynth.evaluation.disclosure.exchange import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.neighbours.metrics import hamming_points
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: candidates drawn for each description that is wanted, at most
 _DRAWS = 20
@@ -72,21 +69,9 @@ def single_out(
     count: int = 500,
     level: float = 0.95,
 ) -> Risk | None:
-    """Attack with descriptions of one column, or of several.
+    """Attack with at most ``count`` descriptions of so many columns; of one column rare and extreme values.
 
-    Parameters
-    ----------
-    tables : Tables
-        With held-out records.
-    columns : int
-        Columns of a description; 1 for rare and extreme values.
-    count : int
-        Descriptions, at most.
-
-    Returns
-    -------
-    Risk or None
-        None where no description fits exactly one synthetic record.
+    None where no description fits exactly one synthetic record.
     """
     assert tables.test is not None
     schema = tables.schema.modelled

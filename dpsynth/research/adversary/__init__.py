@@ -6,6 +6,12 @@
 `playing`       rounds of runs, side by side and resumable, and what they say
 ==============  ======================================================================================
 
-Our own critic is played in :mod:`dpsynth.audits.adversary`. Everything here reads real records without
+Our own critic is played in :mod:`dpsynth.audits.adversary_critic`. Everything here reads real records without
 payment, so that its results are internal.
 """
+
+from dpsynth.research.adversary.classifier import classifier_subject
+from dpsynth.research.adversary.dp_sgd import DpSgd, Records
+from dpsynth.research.adversary.playing import Played, play
+
+__all__ = ["DpSgd", "Played", "Records", "classifier_subject", "play"]

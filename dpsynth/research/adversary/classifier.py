@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.attacks.adversary.belief import log_odds, shifts
-from dpsynth.attacks.adversary.neighbours import Neighbour, largest, removals, replacements
-from dpsynth.audits.adversary.setting import Setting, by_rank
+from dpsynth.attacks.adversary import log_odds, shifts
+from dpsynth.audits.adversary_setting import Setting, differing
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.research.adversary.dp_sgd import DpSgd, Network, Records, gradients, watch
+from dpsynth.research.adversary.dp_sgd import DpSgd, Floats, Network, Records, gradients, watch
 
 #: trials of each made-up record
 _TRIALS = 4
@@ -23,21 +22,10 @@ _TRIALS = 4
 
 @dataclass(frozen=True)
 class ClassifierSubject:
-    """A classifier and the two tables.
+    """A classifier and the two tables, as :func:`~dpsynth.research.adversary.dp_sgd.watch` takes them.
 
-    Parameters
-    ----------
-    name : str
-        Of the table.
-    others, first, second
-        As for :func:`~dpsynth.research.adversary.dp_sgd.watch`.
-    test : Records or None
-        On which accuracy is measured.
-    classes : int
-    training : DpSgd
-    setting : Setting
-    distance : float
-        Of the two tables, as the choice measures it.
+    ``test`` are records on which accuracy is measured, if any; ``distance`` is that of the two tables, as the
+    choice of the record measures it.
     """
 
     name: str
@@ -51,7 +39,7 @@ class ClassifierSubject:
     distance: float
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
-        """See :class:`~dpsynth.audits.adversary.setting.Subject`."""
+        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
         numbers = range(start, stop)
         worlds = [number % 2 for number in numbers]
         rngs = [np.random.default_rng([seed, number]) for number in numbers]
@@ -65,7 +53,7 @@ class ClassifierSubject:
         }
 
     def told(self) -> str:
-        """See :class:`~dpsynth.audits.adversary.setting.Subject`."""
+        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
         kind = (
             f"network of {self.training.hidden} hidden units"
             if self.training.hidden
@@ -74,7 +62,7 @@ class ClassifierSubject:
         return f"DP-SGD, {kind}, on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
-        """See :class:`~dpsynth.audits.adversary.setting.Subject`."""
+        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
         digest = hashlib.sha256(repr((self.training, self.setting, self.classes)).encode())
         for records in (self.others, self.first, self.second, self.test):
             if records is not None:
@@ -83,13 +71,7 @@ class ClassifierSubject:
 
 
 def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
-    """Records of both parts in the unit cube with their outcome as label, and the number of classes.
-
-    Raises
-    ------
-    InputError
-        If the table has no outcome of categories.
-    """
+    """Records of both parts in the unit cube with their outcome as label, and the number of classes."""
     from dpsynth.table.values import category_codes
 
     schema = train.schema
@@ -112,48 +94,27 @@ def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
 def classifier_subject(
     name: str, train: Records, pool: Records, classes: int, training: DpSgd, setting: Setting
 ) -> ClassifierSubject:
-    """Choose the differing record.
+    """Choose the differing record of D.
 
-    Parameters
-    ----------
-    name : str
-    train : Records
-        D.
-    pool : Records
-        Not in D: where a replacement comes from, and on which accuracy is measured.
-    classes : int
-    training : DpSgd
-        Steps, noise and sampling as in ``setting``.
-    setting : Setting
+    A replacement comes from the pool, on which accuracy is measured too. Steps, noise and sampling of
+    ``training`` are those of the setting.
     """
     if setting.choice == "worst-case":
         first, second, distance = _made_up(train, classes, training, setting)
         others = train.take(range(1, len(train)))  # as many records as in the other games
         return ClassifierSubject(name, others, first, second, pool, classes, training, setting, distance)
-    found = _neighbour(train, pool, classes, training, setting)
+
+    def moves(of: int) -> Floats:
+        network = Network.drawn(train.points.shape[1], training.hidden, classes, [np.random.default_rng(0)])
+        return gradients(network, (train, pool)[of], training.clip_norm)
+
+    # Definition 6 is about whole records: the label is one of their coordinates, as one-hot / sqrt(2)
+    own, other = (np.hstack([r.points, np.eye(classes)[r.labels] / np.sqrt(2)]) for r in (train, pool))
+    found = differing(setting, (own, other), moves)
     others = train.take([i for i in range(len(train)) if i != found.index])
     second = None if found.replacement is None else pool.take([found.replacement])
     first = train.take([found.index])
     return ClassifierSubject(name, others, first, second, pool, classes, training, setting, found.distance)
-
-
-def _neighbour(train: Records, pool: Records, classes: int, training: DpSgd, setting: Setting) -> Neighbour:
-    rank, removed = setting.rank, setting.neighbour == "removed"
-    if setting.choice == "gradient":
-        rngs = [np.random.default_rng(0)]
-        network = Network.drawn(train.points.shape[1], training.hidden, classes, rngs)
-        moves = gradients(network, train, training.clip_norm)
-        if removed:
-            return largest(moves)[0]
-        return replacements(moves, gradients(network, pool, training.clip_norm))[0]
-    # Definition 6 is about whole records: the label is one of their coordinates, as one-hot / sqrt(2)
-    own, other = (np.hstack([r.points, np.eye(classes)[r.labels] / np.sqrt(2)]) for r in (train, pool))
-    count = max(rank + 1, 1)
-    if removed:
-        return by_rank(removals(own, count), removals(own, max(-rank, 1), nearest=True), rank)
-    return by_rank(
-        replacements(own, other, count), replacements(own, other, max(-rank, 1), nearest=True), rank
-    )
 
 
 def _made_up(
@@ -184,10 +145,9 @@ def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Record
         if len(own):
             points.append((own.mean(axis=0) > middle).astype(np.float64))
     for point in points:
-        for label in range(min(classes, 4)):
-            one = Records(point[None], np.array([label]))
-            if not pairs:
+        records = [Records(point[None], np.array([label])) for label in range(min(classes, 4))]
+        for label, one in enumerate(records):
+            if pairs:
+                yield from ((one, other) for other in records[:label])
+            else:
                 yield one, None
-                continue
-            for other in range(label):
-                yield one, Records(point[None], np.array([other]))

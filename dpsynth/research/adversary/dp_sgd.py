@@ -76,14 +76,7 @@ class DpSgd:
 
 @dataclass(frozen=True)
 class Records:
-    """Labelled records in the unit cube.
-
-    Parameters
-    ----------
-    points : ndarray (n, d)
-    labels : ndarray (n,) of int
-        In [0, classes).
-    """
+    """n labelled records in the unit cube, points (n, d) and labels in [0, classes)."""
 
     points: Floats
     labels: NDArray[np.int64]
@@ -160,16 +153,9 @@ class Network:
         return np.asarray((named == records.labels).mean(axis=1))
 
     def clipped_sum(self, records: Records, clip_norm: float, taken: Floats | None = None) -> Floats:
-        """Sum of the clipped gradients of the loss of the records that each run takes.
+        """Sum of the clipped gradients of the loss of the records that each run takes, shape (R, P).
 
-        Parameters
-        ----------
-        taken : ndarray (R, n), optional
-            1 where a run takes a record, 0 elsewhere; all by default.
-
-        Returns
-        -------
-        ndarray (R, P)
+        ``taken`` (R, n) is 1 where a run takes a record, 0 elsewhere; all by default.
         """
         *inputs, probabilities = self.activations(records.points)
         deltas = [probabilities - np.eye(self.classes)[records.labels]]
@@ -195,7 +181,7 @@ def watch(
     worlds: Sequence[int],
     rngs: Sequence[np.random.Generator],
 ) -> tuple[list[Transcript], Network]:
-    """Train once for each generator, and write down what is released.
+    """Train once for each generator, on D (world 0) or D' (world 1), and write down what is released.
 
     Parameters
     ----------
@@ -203,19 +189,8 @@ def watch(
         Those that both tables have.
     first, second : Records
         One record each: that of D, and the one that D' has in its place; None where D' lacks it.
-    classes : int
-        At least 2.
-    settings : DpSgd
-    worlds : sequence of {0, 1}
-        Whether a run's table is D or D'.
     rngs : sequence of numpy.random.Generator
         One a run, for initial weights, samples and noise.
-
-    Returns
-    -------
-    transcripts : list of Transcript
-    trained : Network
-        After the last step.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary.game import Game, attempts, largest_exceedance
+from dpsynth.attacks.adversary import Game, largest_exceedance
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.audits.adversary.setting import CHOSEN, Subject
+from dpsynth.audits.adversary_setting import CHOSEN, Subject
 from dpsynth.checks import inside, whole
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.rounds import OnRound, carry_out, silent
@@ -27,11 +27,10 @@ A_ROUND = 50
 
 @dataclass(frozen=True)
 class Played:
-    """Outcome of a game.
+    """Outcome of a game of N runs of T steps.
 
-    Parameters
+    Attributes
     ----------
-    subject : Subject
     profile : Profile
         Of one run.
     worlds : ndarray (N,)
@@ -76,7 +75,7 @@ class Played:
         if not self.private:
             return ()
         about = f"the record {CHOSEN[self.subject.setting.choice]}; {self.moved.mean():.0%} of the bound"
-        return attempts(self.game, self.profile, self.belief, attack=self.name, about=about, level=level)
+        return self.game.attempts(self.profile, self.belief, attack=self.name, about=about, level=level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return plain data: what was played, what was found, what is proved."""
@@ -94,7 +93,7 @@ class Played:
             "setting": self.subject.setting.to_dict(),
             "runs": game.runs,
             "level": level,
-            "found": {name: _plain(estimate) for name, estimate in found.items()},
+            "found": {name: asdict(estimate) for name, estimate in found.items()},
             "exact": {
                 "tv": self.profile.tv(),
                 "belief": self.belief,
@@ -158,6 +157,7 @@ def play(
     Parameters
     ----------
     subject : Subject
+        What is attacked: a classifier or our own critic.
     belief : float
         rho_beta, inside (1/2, 1).
     runs : int
@@ -179,35 +179,25 @@ def play(
     inside("belief", belief, 0.5, 1.0)
     whole("runs", runs, 2)
     profile = subject.setting.profile()
-    starts = range(0, runs, A_ROUND)
-    tasks = {
-        f"runs-{start:06d}-{min(start + A_ROUND, runs):06d}": (
-            subject,
-            start,
-            min(start + A_ROUND, runs),
-            seed,
-        )
-        for start in starts
-    }
-    settings = {
-        "subject": subject.told(),
-        "digest": subject.digest(),
-        "seed": seed,
-        **subject.setting.to_dict(),
-    }
+    tasks = {}
+    for start in range(0, runs, A_ROUND):
+        stop = min(start + A_ROUND, runs)
+        tasks[f"runs-{start:06d}-{stop:06d}"] = (subject, start, stop, seed)
+    told = {"subject": subject.told(), "digest": subject.digest(), "seed": seed}
+    settings = told | subject.setting.to_dict()
     if subject.setting.noise != "global":
         settings["label"] = NOT_PRIVATE
     rounds = carry_out(_round, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
     parts = list(rounds.values())
     weights = [len(part["worlds"]) for part in parts]
-    accuracy = None
-    if parts[0]["accuracy"] is not None:
-        accuracy = np.concatenate([part["accuracy"] for part in parts])
+    worlds, odds = (np.concatenate([part[name] for part in parts]) for name in ("worlds", "log_odds"))
+    measured = [part["accuracy"] for part in parts]
+    accuracy = None if measured[0] is None else np.concatenate(measured)
     return Played(
         subject,
         profile,
-        np.concatenate([part["worlds"] for part in parts]),
-        np.concatenate([part["log_odds"] for part in parts]),
+        worlds,
+        odds,
         np.average([part["moved"] for part in parts], axis=0, weights=weights),
         accuracy,
         belief,
@@ -218,10 +208,6 @@ def _round(task: tuple[Subject, int, int, int]) -> dict[str, Any]:
     subject, start, stop, seed = task
     found = subject.play(start, stop, seed)
     return found if subject.setting.noise == "global" else {"label": NOT_PRIVATE, **found}
-
-
-def _plain(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
 
 
 def _between(estimate: Estimate) -> str:

@@ -13,7 +13,7 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.audits.adversary.setting import Setting, Subject
+    from dpsynth.audits.adversary_setting import Setting, Subject
     from dpsynth.datasets.table import Table
     from dpsynth.research.adversary.playing import Played
 
@@ -133,7 +133,7 @@ def _setting(
     local_noise: bool,
 ) -> tuple[Setting, float | None]:
     """The game, and the document's bound rho_a where it has one."""
-    from dpsynth.audits.adversary.setting import Setting
+    from dpsynth.audits.adversary_setting import Setting
     from dpsynth.checks import one_of
 
     one_of("--neighbour", neighbour, ("removed", "replaced"))
@@ -184,7 +184,7 @@ def _subject(
     model: str, train: Table, test: Table, setting: Setting, hidden: int, learning_rate: float
 ) -> Subject:
     if model == "critic":
-        from dpsynth.audits.adversary import critic
+        from dpsynth.audits import adversary_critic as critic
         from dpsynth.model.wgan.settings import TrainingSettings
 
         points, pool, layout = critic.encoded(train, test)

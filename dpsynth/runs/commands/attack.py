@@ -18,8 +18,8 @@ from dpsynth.errors import InputError
 from dpsynth.runs.commands import attack_synthetic, console
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.audit.black_box import BlackBox
-    from dpsynth.attacks.audit.verdict import Audited
+    from dpsynth.attacks.synthetic.black_box import BlackBox
+    from dpsynth.attacks.trials import Audited
     from dpsynth.runs.attack_inputs import ToAudit
 
 
@@ -124,7 +124,7 @@ def _kept(out: Path | None) -> Iterator[None]:
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:
-    from dpsynth.attacks.audit.verdict import MEANING
+    from dpsynth.attacks.trials import MEANING
 
     lines: list[str] = []
     if audited:

@@ -62,7 +62,7 @@ def attack_table(
     """
     import numpy as np
 
-    from dpsynth.attacks.synthetic.proved import Proved
+    from dpsynth.attacks.synthetic.risk import Proved
     from dpsynth.attacks.synthetic.suite import attack_tables, attempts, check_request
     from dpsynth.attacks.synthetic.words import in_words, verdict
     from dpsynth.checks import inside

@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.accounting.events.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary.game import Game
+from dpsynth.attacks.adversary import Game
 from dpsynth.report.drawing import beliefs as drawing
 from dpsynth.report.drawing.style import styled
 

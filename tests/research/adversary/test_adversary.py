@@ -9,9 +9,9 @@ import pytest
 
 from dpsynth import datasets
 from dpsynth.accounting.profile import Profile
-from dpsynth.audits.adversary import critic
-from dpsynth.audits.adversary.quick import quick_attempts
-from dpsynth.audits.adversary.setting import Setting
+from dpsynth.audits import adversary_critic as critic
+from dpsynth.audits.adversary_critic import quick_attempts
+from dpsynth.audits.adversary_setting import Setting
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings

@@ -1,6 +1,8 @@
-"""Lower bounds from error rates: never above the truth too often, and near it where they can be."""
+"""Lower bounds from errors and from guesses: seldom above the truth, and near it where they can be."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
@@ -8,19 +10,27 @@ from scipy import stats
 
 from dpsynth.accounting.events.events import gaussian_event, laplace_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.rates import Errors, epsilon_of_mu, epsilon_of_rates, mu_of_rates
-from dpsynth.attacks.audit.trials import (
-    best_epsilon,
+from dpsynth.attacks.lower_bounds import (
+    Errors,
     by_epsilon,
-    by_tv,
+    epsilon_lower,
+    epsilon_of_mu,
+    epsilon_of_rates,
     errors_at,
+    mu_of_rates,
+    p_value,
     planned_threshold,
+    right_guesses,
     split,
 )
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 
 DELTA = 1e-5
+
+
+def by_tv(errors):
+    return 1.0 - errors.fpr - errors.fnr
 
 
 def gaussian(rng, n, mu, **_):
@@ -50,13 +60,13 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_bounds_pass_the_truth_no_oftener_than_their_level_says(name):
-    """Catches ends on the wrong side or at the wrong level, a threshold chosen on the trials it is used on,
-    and a choice among thresholds that nobody paid for: each would find more than there is in noise.
+    """Catches ends on the wrong side or at the wrong level, and a threshold chosen on the trials that it is
+    used on: each would find more than there is in noise.
     """
     draw, tv, mu, epsilon = KNOWN[name]
     epsilon = epsilon_of_mu(mu, DELTA) if mu else epsilon
     rng, times, level = np.random.default_rng(3), 120, 0.8
-    above = dict.fromkeys(("tv", "epsilon", "mu", "split tv", "split epsilon", "several"), 0)
+    above = dict.fromkeys(("tv", "epsilon", "mu", "split tv", "split epsilon"), 0)
     for _ in range(times):
         member, other = draw(rng, 150)
         fixed = errors_at(member, other, 0.0)
@@ -69,9 +79,6 @@ def test_bounds_pass_the_truth_no_oftener_than_their_level_says(name):
         )
         above["split tv"] += halves[0].tv(level).lower > tv + 1e-12
         above["split epsilon"] += halves[1].epsilon(DELTA, level).lower > epsilon
-        lines = np.quantile(member, [0.1, 0.5, 0.9]) if name == "nothing" else [-1.0, 0.0, 0.5, 1.0]
-        several = best_epsilon(member, other, list(map(float, lines)), DELTA, level)
-        above["several"] += name != "nothing" and several.lower > epsilon
     most = stats.binom.isf(1e-4, times, 1 - level)
     assert max(above.values()) <= most, above
 
@@ -160,17 +167,12 @@ def test_mistakes_are_named():
         split([1.0], [0.0, 1.0], by_tv, np.random.default_rng(0))
     with pytest.raises(InputError, match="mu must be positive"):
         planned_threshold(0.0, 100, DELTA)
-    with pytest.raises(InputError, match="at least one number"):
-        best_epsilon([1.0], [0.0], [], DELTA)
-
-
-def test_several_thresholds_are_paid_for():
-    """Catches the best of ten thresholds told at the level of one: by hand, at a tenth of the failure."""
-    member, other = np.linspace(0.5, 3.5, 300), np.linspace(-1.0, 2.0, 300)
-    lines = [float(line) for line in np.linspace(0.0, 1.8, 10)]
-    found = best_epsilon(member, other, lines, DELTA, 0.95)
-    each = [errors_at(member, other, line).epsilon(DELTA, 0.995).lower for line in lines]
-    assert found.lower == max(each) < max(errors_at(member, other, t).epsilon(DELTA).lower for t in lines)
+    with pytest.raises(InputError, match="must not decrease"):
+        p_value(10, 5, 6, 1.0, 0.0)
+    with pytest.raises(InputError, match="guesses must lie in"):
+        right_guesses([1.0, 2.0], [True, False], 3)
+    with pytest.raises(InputError, match="one coin a canary"):
+        right_guesses([1.0, np.nan], [True, False], 1)
 
 
 def test_both_rates_have_the_level_asked_for():
@@ -179,3 +181,63 @@ def test_both_rates_have_the_level_asked_for():
     ends = [(share(30, 1000, level), share(70, 900, level)) for level in (0.95, 0.999)]
     for level, (fpr, fnr) in zip((0.95, 0.999), ends, strict=True):
         assert errors.ends(level) == ((fpr.lower, fnr.lower), (fpr.upper, fnr.upper))
+
+
+def published(m, r, v, eps, delta):
+    """Steinke et al. (2023), appendix D, step by step: the tail, and the largest average of what is below."""
+    q = 1 / (1 + math.exp(-eps))
+    tail = stats.binom.sf(v - 1, r, q)
+    largest, below = 0.0, 0.0
+    for i in range(1, v + 1):
+        below += stats.binom.pmf(v - i, r, q)
+        largest = max(largest, below / i)
+    return min(tail + largest * delta * 2 * m, 1)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.4, 2.0, 9.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-3])
+@pytest.mark.parametrize(("m", "r", "v"), [(1000, 200, 150), (50, 50, 50), (40, 7, 0), (300, 1, 1)])
+def test_p_value_is_the_published_one(m, r, v, eps, delta):
+    """Catches a tail that is off by one, and a delta that is not paid for, or once instead of 2 m times."""
+    assert p_value(m, r, v, eps, delta) == pytest.approx(published(m, r, v, eps, delta), rel=1e-9, abs=1e-300)
+
+
+def test_the_bound_is_where_the_p_value_crosses():
+    """Catches a search that stops on the wrong side, or at the end of its first bracket."""
+    for m, r, v, delta in ((1000, 100, 80, 1e-5), (1000, 1000, 999, 0.0), (10_000, 2000, 1900, 1e-6)):
+        found = epsilon_lower(m, r, v, delta)
+        assert p_value(m, r, v, found, delta) <= 0.05 <= p_value(m, r, v, found + 1e-4, delta)
+    # all right: q^r = 0.05 by hand
+    q = 0.05 ** (1 / 500)
+    assert epsilon_lower(500, 500, 500, 0.0) == pytest.approx(math.log(q / (1 - q)), abs=1e-5)
+    assert epsilon_lower(500, 500, 250, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("guesses", [40, 200])
+def test_the_bound_passes_the_truth_no_oftener_than_its_level_says(guesses):
+    """Catches a bound that takes guesses chosen by their answers, or a level of the wrong side."""
+    rng, times, m, epsilon, mu = np.random.default_rng(6), 400, 200, 1.0, 0.8
+    above = {"response": 0, "gaussian": 0, "nothing": 0}
+    for _ in range(times):
+        coins = rng.random(m) < 0.5
+        truthful = rng.random(m) < 1 / (1 + math.exp(-epsilon))
+        answers = np.where(truthful == coins, 1.0, -1.0) + 1e-6 * rng.random(m)
+        noisy = coins * mu + rng.normal(size=m)
+        for name, scores, truth, delta in (
+            ("response", answers, epsilon, 0.0),
+            ("gaussian", noisy, epsilon_of_mu(mu, 1e-3), 1e-3),
+            ("nothing", rng.normal(size=m), 0.0, 0.0),
+        ):
+            right = right_guesses(scores, coins, guesses)
+            # the bound passes the truth where the truth is refuted
+            above[name] += p_value(m, guesses, right, truth, delta) < 0.2
+    assert max(above.values()) <= stats.binom.isf(1e-4, times, 0.2), above
+    assert above["response"] >= 0.05 * times  # randomised response meets the bound
+
+
+def test_many_canaries_come_close():
+    """Catches an audit that sleeps: 20,000 canaries of randomised response show nearly all of epsilon."""
+    rng, m, epsilon = np.random.default_rng(7), 20_000, 1.0
+    coins = rng.random(m) < 0.5
+    scores = np.where((rng.random(m) < 1 / (1 + math.exp(-epsilon))) == coins, 1.0, -1.0)
+    assert 0.94 <= epsilon_lower(m, m, right_guesses(scores, coins, m), 0.0) <= 1.0

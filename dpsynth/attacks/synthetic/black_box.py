@@ -27,11 +27,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.audit.one_run import epsilon_lower, right_guesses
-from dpsynth.attacks.synthetic.shadow import FitSample, plant
+from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
+from dpsynth.attacks.synthetic.shadow import FitSample, planted_rounds
 from dpsynth.checks import whole
 from dpsynth.evaluation.estimates import Estimate, share
-from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.files.rounds import OnRound, silent
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
 
@@ -47,13 +47,10 @@ class BlackBox:
 
     Attributes
     ----------
-    right, guesses : int
-    delta, epsilon_lower : float
+    epsilon_lower : float
         Lower bound of epsilon at delta.
     epsilon, accuracy : float or None
         Upper bounds by the ledger; None where nothing is proved.
-    fits, canaries : int
-    level : float
     """
 
     right: int
@@ -119,15 +116,19 @@ def audit_table(
     base : DataFrame of shape (n, columns)
         Records that every training table has.
     schema : Schema
+        Of the records.
     fits : int
         At least 2.
     canaries : int or DataFrame
         How many are drawn, uniformly over the public values of each column, or the records themselves.
     delta : float
+        At which epsilon is bounded.
     epsilon, accuracy : float, optional
         What is proved.
     seed : int
         Of canaries, coins and fits.
+    level : float
+        Of the bounds, in (0, 1).
     jobs, folder, settings, on_round
         See :func:`dpsynth.files.rounds.carry_out`.
 
@@ -150,14 +151,10 @@ def audit_table(
     (20, True, True)
     """
     whole("fits", fits, 2)
-    source = np.random.default_rng([seed, 0])
-    planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
-    tasks = {f"fit-{number:04d}": (seed, number) for number in range(fits)}
-    kept = {"seed": seed, "canaries": len(planted), "records": len(base), **(settings or {})}
-    work = _Fit(fit_sample, base, planted, schema)
-    done = carry_out(work, tasks, folder=folder, settings=kept, jobs=jobs, on_round=on_round)
-    coins = np.array([record["used"] for record in done.values()], dtype=bool)
-    scores = np.array([record["scores"] for record in done.values()], dtype=np.float64)
+    coins, scores = planted_rounds(
+        fit_sample, base, schema, standing_together, canaries, seed, [f"fit-{i:04d}" for i in range(fits)],
+        folder=folder, settings=settings, jobs=jobs, on_round=on_round,
+    )  # fmt: skip
     # canaries differ in how rare they are; their middle over the fits tells nothing of a coin by itself
     scores = scores - np.median(scores, axis=0)
     right = right_guesses(scores.ravel(), coins.ravel(), scores.size)
@@ -169,46 +166,21 @@ def audit_table(
         epsilon,
         accuracy,
         fits,
-        len(planted),
+        coins.shape[1],
         level,
     )
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """One fit with some of the canaries; sent to other processes."""
-
-    fit_sample: FitSample
-    base: pd.DataFrame
-    canaries: pd.DataFrame
-    schema: Schema
-
-    def __call__(self, task: tuple[int, int]) -> dict[str, Any]:
-        seed, number = task
-        rng = np.random.default_rng([seed, 1, number])
-        used = rng.random(len(self.canaries)) < 0.5
-        frame = pd.concat([self.base, self.canaries[used]], ignore_index=True)
-        frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
-        made = self.schema.conform(self.fit_sample(frame, rng)).frame
-        return {"used": used.tolist(), "scores": standing_together(made, self.canaries, self.schema).tolist()}
-
-
-def standing_together(table: pd.DataFrame, canaries: pd.DataFrame, schema: Schema) -> Floats:
+def standing_together(canaries: pd.DataFrame, table: pd.DataFrame, schema: Schema) -> Floats:
     """Mean log share of records that have two of a canary's values at once, over all pairs of columns.
 
-    Parameters
-    ----------
-    table : DataFrame of shape (n, columns)
-    canaries : DataFrame of shape (m, columns)
-    schema : Schema
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Higher where a canary's values are found; a record more or less than n counts as half a one.
+    Higher where a canary's values are found; a record more or less than n counts as half a one.
     """
     grids = [Grid.from_column(column, _CELLS, _CELLS) for column in schema.modelled.columns]
-    encoded = [(grid, grid.encode(table[grid.column.name]), _codes(grid, canaries)) for grid in grids]
+    encoded = [
+        (grid, grid.encode(table[grid.column.name]), grid.encode(canaries[grid.column.name]))
+        for grid in grids
+    ]
     scores = np.empty(len(canaries))
     for place in range(len(canaries)):
         agree = np.stack([_agrees(grid, codes, own[place]) for grid, codes, own in encoded], axis=1)
@@ -216,10 +188,6 @@ def standing_together(table: pd.DataFrame, canaries: pd.DataFrame, schema: Schem
         rows, columns = np.triu_indices(len(grids), k=1 if len(grids) > 1 else 0)
         scores[place] = np.log((together[rows, columns] + 0.5) / (len(table) + 1.0)).mean()
     return scores
-
-
-def _codes(grid: Grid, canaries: pd.DataFrame) -> NDArray[np.int64]:
-    return grid.encode(canaries[grid.column.name])
 
 
 def _agrees(grid: Grid, codes: NDArray[np.int64], own: int) -> NDArray[np.bool_]:

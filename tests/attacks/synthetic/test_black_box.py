@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.attacks.audit.black_box import audit_table, standing_together
+from dpsynth.attacks.synthetic.black_box import audit_table, standing_together
 from dpsynth.errors import InputError
 from dpsynth.table.schema import Column, Schema
 
@@ -111,4 +111,4 @@ def test_score_by_hand():
     canaries = SCHEMA.conform(ODD).frame
     together = np.array([1, 2, 1])  # age and sex, age and ward, sex and ward
     expected = np.log((together + 0.5) / 4).mean()
-    assert standing_together(table, canaries, SCHEMA)[0] == pytest.approx(expected)
+    assert standing_together(canaries, table, SCHEMA)[0] == pytest.approx(expected)

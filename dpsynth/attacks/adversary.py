@@ -1,14 +1,19 @@
-"""Many runs against A_DI: how often it names the right table, and how often it becomes too sure.
+"""The adversary of differential privacy, A_DI: knows both tables, sees every noisy sum, updates a belief.
 
-MOSAICrOWN D5.3, Experiment 2 and chapters 3 to 5. Half of the runs train on D, half on D'. The advantage is
-the share of D's runs in which D is named less that of the runs of D'; the exceedance is the share of runs in
-which the belief in the table that was used passes rho_beta.
+MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.), Algorithm 1, Experiment 2 and chapters
+3 to 5. Algorithm 1 (lines 10 and 11) multiplies beliefs by densities and divides by their sum, which
+underflows after a few steps of a few hundred numbers. The same belief is kept here as log-odds, to which each
+step adds the logarithm of a ratio of densities. Steps that take the differing record with probability q have
+mixtures for densities: ``(1 - q) N(others) + q N(others + record)``; the document has q = 1.
 
-Two probabilities belong to an exceedance. A record that moves every step by the whole sensitivity passes
-rho_beta with exactly the probability that the privacy loss exceeds epsilon, ``Profile.exceedance``, which is
-not delta. For an observer of anything less that number is no bound: a record that stops moving the sums once
-the belief is high, or an observer who sees only whether a threshold was passed, can have a belief above
-rho_beta more often than the one who sees all. :func:`largest_exceedance` bounds all of them.
+Half of the runs of a game train on D, half on D'. The advantage is the share of D's runs in which D is named
+less that of the runs of D'. The exceedance is the share of runs in which the belief in the table that was
+used passes rho_beta. Two probabilities belong to an exceedance. A record that moves every step by the whole
+sensitivity passes rho_beta with exactly the probability that the privacy loss exceeds epsilon,
+``Profile.exceedance``, which is not delta. For an observer of anything less that number is no bound: a record
+that stops moving the sums once the belief is high, or an observer who sees only whether a threshold was
+passed, can have a belief above rho_beta more often than the one who sees all. :func:`largest_exceedance`
+bounds all of them.
 """
 
 from __future__ import annotations
@@ -22,9 +27,10 @@ from numpy.typing import NDArray
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.checks import in_range
+from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
+from dpsynth.releases.transcript import Transcript
 
 Floats = NDArray[np.float64]
 
@@ -33,15 +39,83 @@ _RECORD_MOVES_LESS = (
 )
 
 
-@dataclass(frozen=True)
-class Game:
-    """Outcome of the runs.
+def log_ratios(seen: Transcript) -> Floats:
+    """Logarithm of the density of each step's numbers under D over that under D', shape (T,).
+
+    The sum is the realised privacy loss of the run.
+
+    Notes
+    -----
+    With r the released numbers without the others', and a the record, all in units of the noise, the ratio
+    of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2 / 2)``. Both tables are compared with the one
+    that has neither record, so that no density is evaluated.
+
+    Examples
+    --------
+    One number is released, 1 for D and 0 for D', with standard deviation 2: 0.9 speaks for D, a little.
+
+    >>> zero = np.zeros((1, 1))
+    >>> seen = Transcript(zero + 0.9, zero, np.stack([zero + 1, zero]), zero + 2.0, 1.0)
+    >>> log_ratios(seen).round(3).tolist()
+    [0.1]
+    """
+    released = (seen.released - seen.others) / seen.stds
+    under_d, under_d_prime = (
+        _log_mixture(released, record / seen.stds, seen.sampling_prob) for record in seen.records
+    )
+    return under_d - under_d_prime
+
+
+def _log_mixture(released: Floats, record: Floats, sampling_prob: float) -> Floats:
+    """Return log((1 - q) + q N(record, 1) / N(0, 1)) at each row of ``released``."""
+    exponent = ((released - record / 2) * record).sum(axis=1)
+    if sampling_prob == 1.0:
+        return np.asarray(exponent)
+    return np.logaddexp(math.log1p(-sampling_prob), math.log(sampling_prob) + exponent)
+
+
+def log_odds(seen: Transcript, prior: float = 0.5) -> Floats:
+    """Log-odds of D against D' before the first step and after each.
 
     Parameters
     ----------
-    worlds : ndarray (N,)
+    seen : Transcript
+        What a run of T steps released.
+    prior : float
+        Belief in D before the run, inside (0, 1).
+
+    Returns
+    -------
+    ndarray of shape (T + 1,)
+        The logits of beta_t(D) of Algorithm 1, line 11.
+
+    Raises
+    ------
+    InputError
+        If the prior belief is certain.
+    """
+    prior = inside("prior", prior, 0.0, 1.0)
+    start = math.log(prior) - math.log1p(-prior)
+    return start + np.concatenate([[0.0], np.cumsum(log_ratios(seen))])
+
+
+def shifts(seen: Transcript) -> Floats:
+    """How far apart the two tables' means are in each step, in units of the noise, shape (T,).
+
+    At most the adjacency's sensitivity over the noise.
+    """
+    return np.asarray(np.linalg.norm((seen.records[0] - seen.records[1]) / seen.stds, axis=1))
+
+
+@dataclass(frozen=True)
+class Game:
+    """Outcome of many runs against A_DI.
+
+    Parameters
+    ----------
+    worlds : ndarray of shape (N,)
         0 for a run on D, 1 for one on D'; at least one of each.
-    log_odds : ndarray (N,)
+    log_odds : ndarray of shape (N,)
         Of D against D' at the end of each run, from even odds; infinite allowed, NaN not.
 
     Raises
@@ -109,6 +183,8 @@ class Game:
         ----------
         belief : float
             rho_beta, in [1/2, 1].
+        level : float
+            Of the interval, in (0, 1).
         world : {0, 1}, optional
             Only of the runs on D, or on D'.
         """
@@ -120,6 +196,49 @@ class Game:
     def median_belief(self, level: float = 0.95) -> Estimate:
         """Median of :attr:`beliefs` with its interval."""
         return quantile(self.beliefs, 0.5, level)
+
+    def attempts(
+        self,
+        profile: Profile,
+        belief: float,
+        *,
+        attack: str,
+        about: str = "",
+        closer: str = _RECORD_MOVES_LESS,
+        level: float = 0.95,
+    ) -> tuple[Attempt, Attempt]:
+        """Advantage beside the exact total variation, exceedance of ``belief`` beside what bounds it.
+
+        Parameters
+        ----------
+        profile : Profile
+            Of the events of one run under the adjacency of the game.
+        belief : float
+            rho_beta, in (1/2, 1).
+        attack, about, closer : str
+            See :class:`~dpsynth.attacks.attempt.Attempt`.
+        level : float
+            Of the intervals, in (0, 1).
+        """
+        epsilon = epsilon_of_belief(belief)
+        exact = profile.exceedance(epsilon)
+        about = f"{about}; {self.runs} runs" if about else f"{self.runs} runs"
+        nobody = Estimate(0.0, 0.0, 0.0)
+        passes = f"{about}; belief above {belief:g}; a record at the bound passes it with probability "
+        bound = largest_exceedance(profile, epsilon)
+        return (
+            Attempt(attack, "advantage", self.advantage(level), profile.tv(), nobody, about, closer, level),
+            Attempt(
+                attack,
+                "exceedance",
+                self.exceedance(belief, level),
+                bound,
+                nobody,
+                f"{passes}{exact:.3g}",
+                closer,
+                level,
+            ),
+        )
 
 
 def largest_exceedance(profile: Profile, epsilon: float) -> float:
@@ -165,53 +284,3 @@ def largest_exceedance(profile: Profile, epsilon: float) -> float:
         above = profile.tpr(math.exp(middle)) >= math.exp(epsilon + middle)
         low, high = (middle, high) if above else (low, middle)
     return min(1.0, math.exp(epsilon + high))
-
-
-def attempts(
-    game: Game,
-    profile: Profile,
-    belief: float,
-    *,
-    attack: str,
-    about: str = "",
-    closer: str = _RECORD_MOVES_LESS,
-    level: float = 0.95,
-) -> tuple[Attempt, Attempt]:
-    """Advantage beside the exact total variation, exceedance of ``belief`` beside what bounds it.
-
-    Parameters
-    ----------
-    game : Game
-    profile : Profile
-        Of the events of one run under the adjacency of the game.
-    belief : float
-        rho_beta, in (1/2, 1).
-    attack, about, closer : str
-        See :class:`~dpsynth.attacks.attempt.Attempt`.
-    """
-    epsilon = epsilon_of_belief(belief)
-    exact = profile.exceedance(epsilon)
-    runs = f"{game.runs} runs"
-    about = f"{about}; {runs}" if about else runs
-    return (
-        Attempt(
-            attack,
-            "advantage",
-            game.advantage(level),
-            profile.tv(),
-            Estimate(0.0, 0.0, 0.0),
-            about,
-            closer,
-            level,
-        ),
-        Attempt(
-            attack,
-            "exceedance",
-            game.exceedance(belief, level),
-            largest_exceedance(profile, epsilon),
-            Estimate(0.0, 0.0, 0.0),
-            f"{about}; belief above {belief:g}; a record at the bound passes it with probability {exact:.3g}",
-            closer,
-            level,
-        ),
-    )

@@ -12,8 +12,7 @@ import pytest
 from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.audit.trials import Declared, judge
-from dpsynth.attacks.audit.verdict import MEANING, SURE, Audited
+from dpsynth.attacks.trials import MEANING, SURE, Audited, Declared, judge
 from dpsynth.errors import InputError
 
 DELTA = 1e-5
