@@ -68,10 +68,9 @@ def run_protocol(
     tables/; all of it is internal. The same command goes on with what is there, after an interruption or with
     more seeds.
     """
-    from dpsynth.research.replications.findings_tables import told
     from dpsynth.research.replications.protocol import find_protocol
-    from dpsynth.research.replications.running import run_study
-    from dpsynth.research.replications.source import Source
+    from dpsynth.research.replications.regression_tables import told
+    from dpsynth.research.replications.running import Source, run_study
 
     protocol = find_protocol(name).changed(
         seeds=seeds, epsilons=epsilon, coverage=coverage, baseline_steps=baseline_steps

@@ -1,4 +1,7 @@
-"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs."""
+"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs.
+
+Synthetic tables are those of one fit, or chosen among restarts, with their cost.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from dpsynth.research.replications.arms import Arm, composed
+from dpsynth.research.replications.arms import HEALTHGAN, REAL, Arm, composed
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.trial import Draw, Measured, Trial
 from dpsynth.table.schema import Schema
+
+#: beside everything that HealthGAN made
+NOT_PRIVATE = "NOT PRIVATE"
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,15 @@ class Selected:
 
 @dataclass(frozen=True)
 class Results:
-    """A study that was run.
+    """A study that was run: all trials that are complete, of splits and of resamples.
 
     Attributes
     ----------
-    protocol : Protocol
-    arms : tuple of Arm
-    trials : tuple of Trial
-        All that are complete, of splits and of resamples.
     source : str
         Where the records are from, in words.
     unit : str
         What one row is.
-    schema : Schema, optional
+    schema : Schema
         Public; what the characteristics of the table are told from.
     remarks : tuple of str
         What was changed after the first trials, a sentence each.
@@ -74,7 +76,7 @@ class Results:
     trials: tuple[Trial, ...]
     source: str
     unit: str
-    schema: Schema | None = None
+    schema: Schema
     remarks: tuple[str, ...] = ()
 
     @property
@@ -128,3 +130,56 @@ class Results:
         """Why fits were refused, each sentence once with the arm, in order."""
         told = (f"{trial.task.arm}: {trial.problem}" for trial in self.trials if trial.problem)
         return list(dict.fromkeys(told))
+
+
+@dataclass(frozen=True)
+class Way:
+    """One table a seed, and how it was come by.
+
+    Attributes
+    ----------
+    label : str
+        Unique in a study.
+    stated : float
+        The epsilon that one fit states; infinite for HealthGAN.
+    spent : float or None
+        The epsilon of all fits that were looked at; None if none ran.
+    """
+
+    label: str
+    arm: Arm
+    chosen: tuple[Selected, ...]
+    stated: float
+    spent: float | None
+
+    def values(self, measure: str) -> list[float | None]:
+        """A measure of each table."""
+        return [each.set.measures.get(measure) for each in self.chosen]
+
+
+def ways(results: Results) -> tuple[Way, ...]:
+    """Return what is compared, but for the records themselves: HealthGAN first, then each epsilon.
+
+    Of each epsilon: one fit; the best of all restarts, each with the whole epsilon, as the thesis selects;
+    and the best of restarts that share epsilon.
+    """
+    return tuple(way for arm in results.arms if arm.name != REAL for way in _of(results, arm))
+
+
+def _of(results: Results, arm: Arm) -> list[Way]:
+    private = arm.name != HEALTHGAN
+    one_fit, all_fits = (
+        (results.cost(arm.name, restarts=restarts) if private else math.inf) for restarts in (False, True)
+    )
+    stated = math.inf if arm.epsilon is None else arm.epsilon
+    name = arm.name.removesuffix(" shared") if private else f"{arm.name} ({NOT_PRIVATE})"
+    tables = arm.restarts * results.protocol.sets
+    fits = f"{arm.restarts} fits" if arm.restarts > 1 else f"{results.protocol.sets} tables of one fit"
+    chosen = tuple(results.most_positive(arm.name)) if tables > 1 else ()
+    if arm.shared:
+        return [Way(f"{name}, best of {fits} that share it (paid)", arm, chosen, stated, all_fits)]
+    found = [Way(f"{name}, one fit", arm, tuple(results.first(arm.name)), stated, one_fit)]
+    if tables > 1:
+        unpaid = " (unpaid)" if private and arm.restarts > 1 else ""
+        found.append(Way(f"{name}, best of {fits}{unpaid}", arm, chosen, stated, all_fits))
+    return found

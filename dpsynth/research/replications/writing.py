@@ -29,11 +29,14 @@ from dpsynth.report.page.blocks import (
 )
 from dpsynth.report.page.frame import Banner, render_sections
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
-from dpsynth.research.replications.effects import Regression, effect_of, regressions
-from dpsynth.research.replications.findings_tables import paper_sheets
-from dpsynth.research.replications.replication_tables import regression_sheets
-from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.selected_tables import NOT_PRIVATE
+from dpsynth.research.replications.regression_tables import (
+    Regression,
+    effect_of,
+    paper_sheets,
+    regression_sheets,
+    regressions,
+)
+from dpsynth.research.replications.results import NOT_PRIVATE, Results
 from dpsynth.research.replications.sheets import Entry, Sheet
 from dpsynth.research.replications.thesis_tables import thesis_sheets
 from dpsynth.research.replications.trial import Trial

@@ -15,8 +15,7 @@ from dpsynth.errors import ConfigError, DataError, InputError, RunError
 from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
-from dpsynth.research.replications.running import run_study
-from dpsynth.research.replications.source import Source
+from dpsynth.research.replications.running import Source, run_study
 from dpsynth.research.replications.trial import Task, Trial
 
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 import study_results as made
 
-from dpsynth.research.replications.effects import regressions
-from dpsynth.research.replications.findings_tables import paper_sheets
-from dpsynth.research.replications.replication_tables import regression_sheets
+from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets, regressions
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.sheets import Entry, Sheet
 from dpsynth.research.replications.trial import Task, Trial
