@@ -36,7 +36,6 @@ class Arm:
         Of each fit; None for the records themselves.
     epsilon : float or None
         Of the whole arm where its restarts share it, of each fit otherwise.
-    restarts : int
     shared : bool
         Whether the restarts share epsilon.
     """
@@ -108,11 +107,6 @@ def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     Restarts of one stage each and of the same noise, which was fixed before anything was read, are composed
     on one privacy-loss distribution. Others (where the number of records was bought, and noise
     follows from what it came out as) add up, each at its part of delta.
-
-    Raises
-    ------
-    PrivacyError
-        If a ledger has no guarantee at ``delta`` or cannot be composed with the others.
     """
     if any(ledger.not_private for ledger in ledgers):
         return math.inf

@@ -87,7 +87,6 @@ class Protocol(Section):
 
     Parameters
     ----------
-    name, title, citation : str
     question : str
         What the paper asked, in a sentence.
     dataset : str, optional
@@ -109,14 +108,10 @@ class Protocol(Section):
         Fits of each generator on one split, of which one is selected.
     sets : int
         Synthetic tables drawn from each fit.
-    baseline : Baseline, optional
     classifiers : tuple of str
         Of :data:`dpsynth.evaluation.utility.models.CLASSIFIERS`.
     studies : tuple of Study
         Regressions, declared before each private fit.
-    findings : tuple of Finding
-    aucs : tuple of ReportedAuc
-    coverage : Coverage, optional
 
     Raises
     ------

@@ -28,19 +28,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table.
-
-    Attributes
-    ----------
-    name : str
-        The stem of its file: letters, digits, dots and hyphens.
-    title : str
-    header : tuple of str
-    rows : tuple of tuple of Entry
-        As long as the header; the first cell names the row.
-    notes : tuple of str
-        Sentences.
-    """
+    """A table."""
 
     name: str
     title: str

@@ -78,16 +78,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one synthetic table.
-
-    Attributes
-    ----------
-    measures : dict
-        By the evaluators' names; None where one is not defined.
-    effects : tuple of dict
-        One for each regression, as :func:`~dpsynth.evaluation.replication.evaluator.replication` tells it:
-        real records, synthetic ones, and the private estimates.
-    """
+    """What was measured of one synthetic table."""
 
     measures: Mapping[str, float | None] = field(default_factory=dict)
     effects: tuple[Mapping[str, Any], ...] = ()
@@ -99,7 +90,6 @@ class Trial:
 
     Attributes
     ----------
-    task : Task
     sets : tuple of Measured
         One for each synthetic table.
     records, columns : int
@@ -110,7 +100,6 @@ class Trial:
         At which the fit's epsilon is told.
     architecture : dict
         Widths of the networks' layers, the batch, and the critic's steps; empty where none was trained.
-    seconds : dict
     problem : str
         Why there are no tables, in one sentence; empty otherwise.
     """
@@ -148,16 +137,6 @@ class Trial:
 
 def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     """Fit a generator, draw its tables and measure them.
-
-    Parameters
-    ----------
-    table : Table
-        All records.
-
-    Returns
-    -------
-    Trial
-        With a ``problem`` where the fit was refused.
 
     Notes
     -----

@@ -132,11 +132,6 @@ def write_results(results: Results, folder: Path) -> tuple[str, ...]:
     Each file is written wholly or not at all. Tables that an earlier call wrote, and this one does not, are
     removed.
 
-    Returns
-    -------
-    tuple of str
-        The files' names, relative to the folder.
-
     Notes
     -----
     Privacy: posts no event. What is written was mostly computed from real records: internal.
