@@ -216,7 +216,7 @@ class ScoringLedger(WatchingLedger):
 
 
 def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.random.Generator) -> Audited:
-    """Audit the releases before studies and critic's steps as one mechanism: so many fits of the base model."""
+    """Audit the releases before studies and the critic as one mechanism: so many fits of the base model."""
     if schema.n_public is None:
         raise InputError("schema has no n_public: the plan of a path depends on its first release")
     start = time.perf_counter()

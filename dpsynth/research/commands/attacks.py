@@ -1,14 +1,18 @@
-"""``dpsynth attack adversary``: the adversary of differential privacy against a training run."""
+"""``dpsynth attack adversary`` and ``attack ltu``: attackers of training runs and of classifiers."""
 
 from __future__ import annotations
 
+import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsynth.errors import InputError
+from dpsynth.files.rounds import OnRound
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
@@ -21,11 +25,19 @@ if TYPE_CHECKING:
 _LOG_SECONDS = 30.0
 _MODELS = ("critic", "dp-sgd")
 
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")]
+LevelOption = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
+]
+
 
 @reads_tables
 def attack_training(
-    dataset: Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")] = None,
-    data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")] = None,
+    dataset: DatasetOption = None,
+    data: DataOption = None,
     schema: Annotated[Path | None, typer.Option("--schema", help="YAML file; goes with --data.")] = None,
     model: Annotated[
         str, typer.Option("--model", help="critic (that of our own generator) or dp-sgd (a classifier).")
@@ -61,11 +73,8 @@ def attack_training(
     seed: Annotated[
         int, typer.Option("--seed", help="Of the experiment, which releases nothing.", min=0)
     ] = 0,
-    level: Annotated[float, typer.Option("--level", help="Of the confidence intervals.")] = 0.95,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
-    ] = None,
+    level: LevelOption = 0.95,
+    out: OutOption = None,
     as_json: console.JsonFlag = False,
     *,
     csv_format: CsvFormat,
@@ -78,6 +87,7 @@ def attack_training(
     that keeps the belief but for delta. Results are internal: they are about real records.
     """
     from dpsynth.checks import in_range, inside, one_of
+    from dpsynth.datasets import train_test
     from dpsynth.research.adversary.playing import play
 
     one_of("--model", model, _MODELS)
@@ -90,27 +100,11 @@ def attack_training(
     setting, rho_a = _setting(
         belief, delta, steps, sampling_prob, neighbour, worst_case=worst_case, local_noise=local_noise
     )
-    train, test = _halves(dataset, data, schema, csv_format, seed)
+    table = _table(dataset, data, schema, csv_format, "--data needs --schema, a YAML file")
+    train, test = train_test(table, seed=seed)
     subject = _subject(model, train, test, setting, hidden, learning_rate)
-    try:
-        with console.stage_bar() as stages:
-            last = time.monotonic()
-
-            def on_round(done: int, total: int, label: str, seconds: float) -> None:
-                nonlocal last
-                stages("the adversary's trainings", done / total)
-                if time.monotonic() - last >= _LOG_SECONDS:
-                    last = time.monotonic()
-                    console.say(f"attacking: {done:,} of {total:,} rounds of trainings")
-
-            played = play(
-                subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round
-            )
-    except KeyboardInterrupt:
-        kept = "nothing is kept; name a folder with --out"
-        if out is not None:
-            kept = f"finished rounds are kept in {out}; the same command goes on with the others"
-        raise console.Interrupted(f"interrupted: {kept}") from None
+    with _rounds("the adversary's trainings", "rounds of trainings", out) as on_round:
+        played = play(subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round)
     record = played.to_dict(level) | {
         "delta": delta,
         "rho_a": rho_a,
@@ -164,22 +158,6 @@ def _setting(
     return setting, rho_a
 
 
-def _halves(
-    dataset: str | None, data: Path | None, schema: Path | None, csv_format: CsvFormat, seed: int
-) -> tuple[Table, Table]:
-    from dpsynth.datasets import load, open_table, train_test
-
-    if (dataset is None) == (data is None):
-        raise InputError("give either --dataset, or --data with --schema")
-    if dataset is not None:
-        if schema is not None:
-            raise InputError("--schema goes with --data; a table of --dataset has its own")
-        return train_test(load(dataset), seed=seed)
-    if data is None or schema is None:
-        raise InputError("--data needs --schema, a YAML file")
-    return train_test(open_table(data, schema, csv_format=csv_format), seed=seed)
-
-
 def _subject(
     model: str, train: Table, test: Table, setting: Setting, hidden: int, learning_rate: float
 ) -> Subject:
@@ -224,12 +202,149 @@ def _written(out: Path, played: Played, record: dict[str, object], lines: list[s
     write_text(out / "adversary.json", dump_json(record) + "\n")
     write_text(out / "adversary.txt", "\n".join(lines) + "\n")
     with styled():
-        figure = draw_beliefs({_legend(played): played.game}, played.belief)
+        figure = draw_beliefs({"\n".join(textwrap.wrap(played.name, 70)): played.game}, played.belief)
     save(figure, out / "beliefs.svg", f"Beliefs of the adversary: {played.name}")
     return f"wrote adversary.json, adversary.txt and beliefs.svg to {out}"
 
 
-def _legend(played: Played) -> str:
-    import textwrap
+@reads_tables
+def attack_classifier(
+    dataset: DatasetOption = None,
+    data: DataOption = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="YAML file, with an outcome; goes with --data.")
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="logistic_regression, ridge, naive_bayes, svc, nearest_neighbours, sgd, perceptron, "
+            "linear_svc, mlp or random_forest.",
+        ),
+    ] = "logistic_regression",
+    records: Annotated[
+        int, typer.Option("--records", help="On each side: trained on, kept aside.", min=2)
+    ] = 400,
+    rounds: Annotated[int, typer.Option("--rounds", help="Pairs to show the attacker.", min=1)] = 100,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            help="original (the attacker knows order and seed), random (the seed), unseeded (neither).",
+        ),
+    ] = "original",
+    retrainings: Annotated[
+        int,
+        typer.Option(
+            "--retrainings",
+            help="How often the attacker trains with each of the two; 0 not at all, from 2 on also the Bayes "
+            "attack.",
+            min=0,
+        ),
+    ] = 1,
+    shadows: Annotated[
+        int,
+        typer.Option("--shadows", help="Shadow models on random halves, an even number; 0 none.", min=0),
+    ] = 0,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="The defender trains anew in each round, with a seed of its own.")
+    ] = False,
+    record: Annotated[
+        int | None,
+        typer.Option(
+            "--record", help="Show this one of the records that were trained on in every round.", min=0
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rounds at a time.", min=1)] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draws of records and pairs.", min=0)] = 0,
+    level: LevelOption = 0.95,
+    out: OutOption = None,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Tell which of two records a classifier was trained on, knowing everything else.
 
-    return "\n".join(textwrap.wrap(played.name, 70))
+    The leave-two-unlabeled attacker of Pedersen (2022), sections 4.2 and 5, with its strategies: scores of
+    the model, a bounded loss, retraining on both, Bayes. Results are internal: they are about real records.
+    """
+    from dpsynth.research.ltu.experiment import attack_trainer
+    from dpsynth.research.ltu.rounds import Design
+    from dpsynth.research.ltu.samples import sides_of_table
+    from dpsynth.research.ltu.telling import told
+    from dpsynth.research.ltu.trainers import classifier
+
+    if shadows % 2:
+        raise InputError(f"--shadows must be even, one on each half of the records, got {shadows}")
+    if shadows and anew:
+        raise InputError("--shadows does not go with --anew: shadow models are compared with one model")
+    trainer = classifier(model)
+    design = Design(
+        scenario=scenario,  # type: ignore[arg-type]  # checked by Design
+        defender="anew" if anew else "once",
+        retrainings=retrainings,
+        splits=shadows // 2,
+        record=record,
+        seed=seed,
+    )
+    needed = "--data needs --schema, a YAML file that names the outcome"
+    sides = sides_of_table(_table(dataset, data, schema, csv_format, needed), records, seed)
+    with _rounds(f"rounds of {model}", "rounds", out) as on_round:
+        result = attack_trainer(
+            trainer,
+            sides,
+            design,
+            rounds=rounds,
+            name=f"{model}: {trainer.description}",
+            folder=out,
+            jobs=jobs,
+            on_round=on_round,
+            level=level,
+        )
+    record_ = result.to_dict() | {"out": None if out is None else str(out)}
+    text = told(result)
+    if out is not None:
+        from dpsynth.files.atomic import dump_json, write_text
+
+        write_text(out / "ltu.json", dump_json(record_) + "\n")
+        write_text(out / "ltu.txt", text + "\n")
+        text += f"\nwrote ltu.json and ltu.txt to {out}"
+    console.emit(record_, text, as_json=as_json)
+
+
+def _table(
+    dataset: str | None, data: Path | None, schema: Path | None, csv_format: CsvFormat, needed: str
+) -> Table:
+    from dpsynth.datasets import load, open_table
+
+    if (dataset is None) == (data is None):
+        raise InputError("give either --dataset, or --data with --schema")
+    if dataset is not None:
+        if schema is not None:
+            raise InputError("--schema goes with --data; a table of --dataset has its own")
+        return load(dataset)
+    if data is None or schema is None:
+        raise InputError(needed)
+    return open_table(data, schema, csv_format=csv_format)
+
+
+@contextmanager
+def _rounds(stage: str, counted: str, out: Path | None) -> Iterator[OnRound]:
+    """Show how many rounds are done, and say what an interrupt leaves."""
+    try:
+        with console.stage_bar() as stages:
+            last = time.monotonic()
+
+            def on_round(done: int, total: int, label: str, seconds: float) -> None:
+                nonlocal last
+                stages(stage, done / total)
+                if time.monotonic() - last >= _LOG_SECONDS:
+                    last = time.monotonic()
+                    console.say(f"attacking: {done:,} of {total:,} {counted}")
+
+            yield on_round
+    except KeyboardInterrupt:
+        kept = "nothing is kept; name a folder with --out"
+        if out is not None:
+            kept = f"finished rounds are kept in {out}; the same command goes on with the others"
+        raise console.Interrupted(f"interrupted: {kept}") from None
