@@ -2,7 +2,7 @@
 
 Attacks read real records without payment: what they find is internal. None of them knows how a table or a
 model was made: a generator is a function ``fit_sample(frame, rng) -> frame``, a classifier a function of data
-and seed, a training run a :class:`~dpsynth.releases.transcript.Transcript`. The names below are loaded when
+and seed, a training run a :class:`~dpsynth.releases.critic.Transcript`. The names below are loaded when
 first used.
 
 ================  ====================================================================================

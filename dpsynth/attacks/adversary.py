@@ -30,7 +30,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import in_range, inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 
 Floats = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 from dpsynth.table.layout import Layout
 
 Floats = NDArray[np.float64]
@@ -196,8 +196,8 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     import tensorflow as tf
 
     from dpsynth.model.wgan.critic import critic_pass
+    from dpsynth.model.wgan.networks import unflatten
     from dpsynth.model.wgan.training import build_step, initial_state
-    from dpsynth.model.wgan.weights import unflatten
 
     step = build_step(
         layout,
@@ -205,7 +205,7 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
         plan,
         n_records=len(points),
         n_bank=0,
-        with_prior=False,
+        with_base_model=False,
         in_graph=False,
         n_steps=1,
     )
@@ -213,7 +213,7 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     centred = tf.constant((points - layout.center).astype(np.float32))
     found = []
     for number in range(_INITIAL):
-        state = initial_state(layout, training, with_prior=False, rng=np.random.default_rng(number))
+        state = initial_state(layout, training, with_base_model=False, rng=np.random.default_rng(number))
         initial = [tf.constant(a) for a in state.arrays["critic"]]
         weights = unflatten(step.constrain(initial), output_bias=False)
         centres, stds = step.noise_scales(weights)

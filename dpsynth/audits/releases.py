@@ -232,7 +232,7 @@ def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.rand
         release_statistics(records, plan, rng, ledger)
         scores[trial] = ledger.score
     return judge(
-        "prior's path",
+        "base model's path",
         scores,
         coins,
         Declared(Profile(plan.releases.fixed_events), plan.blueprint.delta),

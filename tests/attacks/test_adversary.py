@@ -18,7 +18,7 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game, largest_exceedance, log_odds, log_ratios, shifts
 from dpsynth.audits import run_at_the_bound
 from dpsynth.errors import InputError
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 
 
 def transcript(seed, q, replaced, steps=8, width=5, world=0):

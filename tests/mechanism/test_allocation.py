@@ -13,7 +13,7 @@ from dpsynth.mechanism.bounds.domain import Domain
 from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
 from dpsynth.mechanism.bounds.penalty import penalty_radii
 from dpsynth.mechanism.plan import NOISE_SHAPES
-from dpsynth.model.wgan.weights import flatten, glorot
+from dpsynth.model.wgan.networks import flatten, glorot
 from dpsynth.table.layout import Layout
 
 seeds = st.integers(0, 2**32 - 1)

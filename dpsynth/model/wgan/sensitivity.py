@@ -14,9 +14,9 @@ from dpsynth.mechanism.bounds.domain import Domain
 from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
 from dpsynth.mechanism.bounds.penalty import penalty_radii
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import Weights, flatten
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import NoiseScales
-from dpsynth.model.wgan.weights import Weights, flatten
 from dpsynth.table.layout import Layout
 
 
@@ -33,7 +33,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
 
     Examples
     --------
-    >>> from dpsynth.model.wgan.weights import glorot
+    >>> from dpsynth.model.wgan.networks import glorot
     >>> plan = Plan(sampling_prob=0.1, expected_batch=9, steps=2, noise_multiplier=1, noise_shape="spherical")
     >>> scales = noise_scales(Layout(2), TrainingSettings(clip_norm=0.5), plan)
     >>> centers, stds = scales(glorot(np.random.default_rng(0), (2, 4, 1), output_bias=False))
