@@ -36,24 +36,26 @@ if TYPE_CHECKING:
     from dpsynth.attacks.synthetic.shadow import shadow_attack
     from dpsynth.attacks.synthetic.suite import attack_tables
     from dpsynth.attacks.synthetic.words import in_words
+    from dpsynth.evaluation.tables import Tables
 
 _HOMES = {
-    "Attempt": "attempt",
-    "Errors": "lower_bounds",
-    "Game": "adversary",
-    "Proved": "synthetic.risk",
-    "Risk": "synthetic.risk",
-    "attack_tables": "synthetic.suite",
-    "audit_table": "synthetic.black_box",
-    "by_epsilon": "lower_bounds",
-    "epsilon_lower": "lower_bounds",
-    "errors_at": "lower_bounds",
-    "in_words": "synthetic.words",
-    "largest_exceedance": "adversary",
-    "log_odds": "adversary",
-    "right_guesses": "lower_bounds",
-    "shadow_attack": "synthetic.shadow",
-    "split": "lower_bounds",
+    "Attempt": "attacks.attempt",
+    "Errors": "attacks.lower_bounds",
+    "Game": "attacks.adversary",
+    "Proved": "attacks.synthetic.risk",
+    "Risk": "attacks.synthetic.risk",
+    "Tables": "evaluation.tables",
+    "attack_tables": "attacks.synthetic.suite",
+    "audit_table": "attacks.synthetic.black_box",
+    "by_epsilon": "attacks.lower_bounds",
+    "epsilon_lower": "attacks.lower_bounds",
+    "errors_at": "attacks.lower_bounds",
+    "in_words": "attacks.synthetic.words",
+    "largest_exceedance": "attacks.adversary",
+    "log_odds": "attacks.adversary",
+    "right_guesses": "attacks.lower_bounds",
+    "shadow_attack": "attacks.synthetic.shadow",
+    "split": "attacks.lower_bounds",
 }
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "Game",
     "Proved",
     "Risk",
+    "Tables",
     "attack_tables",
     "audit_table",
     "by_epsilon",
@@ -79,4 +82,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"dpsynth.{_HOMES[name]}"), name)
