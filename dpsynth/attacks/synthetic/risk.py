@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 
 Floats = NDArray[np.float64]
@@ -155,10 +154,6 @@ class Risk:
     level: float = 0.95
     about: str = ""
     more: tuple[Attempt, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.risk not in RISKS:
-            raise InputError(f"risk must be one of {', '.join(RISKS)}, got {self.risk!r}")
 
     @classmethod
     def of(

@@ -16,7 +16,7 @@ from typing import Literal, cast
 from dpsynth.evaluation.replication.contrasts import interval_overlap
 from dpsynth.report.details import Effect, Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
-from dpsynth.research.replications.protocol import Finding
+from dpsynth.research.replications.protocol import Finding, Reported
 from dpsynth.research.replications.results import NOT_PRIVATE, OverSeeds, Results
 from dpsynth.research.replications.sheets import (
     NOT_KNOWN,
@@ -26,6 +26,7 @@ from dpsynth.research.replications.sheets import (
     decimals,
     effect,
     effects_over_seeds,
+    measured,
     over_seeds,
 )
 from dpsynth.research.replications.trial import Draw, Trial
@@ -357,7 +358,9 @@ def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
         rows.append(
             (
                 Entry(_concluded(finding, each)),
-                _reported(finding),
+                _reported(number, f", {number.where}")
+                if (number := finding.reported)
+                else Entry("no number"),
                 Entry(kept) if real is None else effect(real, f", {kept}"),
                 *(_kept_in(results, each, finding, source) for source in compared),
             )
@@ -384,16 +387,11 @@ def _concluded(finding: Finding, each: Regression) -> str:
     return f"{finding.text} [{finding.term}: {where}]"
 
 
-def _reported(finding: Finding) -> Entry:
-    reported = finding.reported
-    if reported is None:
-        return Entry("no number")
-    numbers = {"value": reported.value}
-    text = f"{reported.value:g}"
-    if reported.lower is not None and reported.upper is not None:
-        text += f" ({reported.lower:g} to {reported.upper:g})"
-        numbers |= {"lower": reported.lower, "upper": reported.upper}
-    return Entry(f"{text}, {reported.where}", numbers)
+def _reported(told: Reported, where: str = "") -> Entry:
+    if told.lower is None or told.upper is None:
+        return Entry(f"{told.value:g}{where}", {"value": told.value})
+    numbers = {"value": told.value, "lower": told.lower, "upper": told.upper}
+    return Entry(f"{told.value:g} ({told.lower:g} to {told.upper:g}){where}", numbers)
 
 
 def _kept(each: Regression, finding: Finding, told: Effect | None) -> bool:
@@ -412,24 +410,17 @@ def _kept_in(results: Results, each: Regression, finding: Finding, source: Sourc
 def _aucs(results: Results) -> Sheet:
     """Reported by the paper, of real data here, and of synthetic tables."""
     classifiers = results.protocol.classifiers
-    blank = [Entry("")] * (len(classifiers) + 1)
+    names = [f"auc_{name}" for name in ("mean", *classifiers)]
     rows = [
-        (
-            Entry(f"paper: {reported.model}, {reported.where}"),
-            _reported_auc(reported.value, reported.lower, reported.upper),
-            *blank,
-        )
-        for reported in results.protocol.aucs
+        (Entry(f"paper: {told.model}, {told.where}"), _reported(told), *[Entry("")] * len(names))
+        for told in results.protocol.aucs
     ]
     for arm in results.arms:
         if arm.shared:
             continue
         chosen = results.first(arm.name)
         label = "real training records" if arm.name == REAL else arm.name
-        found = (
-            over_seeds(results.over_seeds(chosen, f"auc_{name}"), decimals, results.seeds)
-            for name in ("mean", *classifiers)
-        )
+        found = measured(results, chosen, names)
         rows.append(
             (Entry(f"{label} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else label), Entry(""), *found)
         )
@@ -443,9 +434,3 @@ def _aucs(results: Results) -> Sheet:
             "out.",
         ),
     )
-
-
-def _reported_auc(value: float, lower: float | None, upper: float | None) -> Entry:
-    if lower is None or upper is None:
-        return Entry(f"{value:g}", {"value": value})
-    return Entry(f"{value:g} ({lower:g} to {upper:g})", {"value": value, "lower": lower, "upper": upper})

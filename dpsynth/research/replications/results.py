@@ -48,14 +48,6 @@ class OverSeeds:
 
 
 @dataclass(frozen=True)
-class Selected:
-    """The synthetic table of one training part that was kept, and its trial."""
-
-    trial: Trial
-    set: Measured
-
-
-@dataclass(frozen=True)
 class Results:
     """A study that was run: all trials that are complete, of splits and of resamples.
 
@@ -92,22 +84,23 @@ class Results:
             found.setdefault(trial.task.seed, []).append(trial)
         return found
 
-    def first(self, arm: str) -> list[Selected]:
+    def first(self, arm: str) -> list[Measured]:
         """For each seed the first table of the first fit: what one fit gives."""
         found = (trials[0] for trials in self.of(arm).values())
-        return [Selected(trial, trial.sets[0]) for trial in found if trial.sets]
+        return [trial.sets[0] for trial in found if trial.sets]
 
-    def most_positive(self, arm: str) -> list[Selected]:
+    def most_positive(self, arm: str) -> list[Measured]:
         """For each seed the table with the most positive records of all fits, as the thesis selects.
 
         The selection looks at synthetic tables alone, so that it costs no more than all fits do.
         """
+        rate = "positive_rate_synthetic"
         found = []
         for trials in self.of(arm).values():
-            tables = [Selected(trial, each) for trial in trials for each in trial.sets]
-            rated = [each for each in tables if each.set.measures.get("positive_rate_synthetic") is not None]
+            tables = (each for trial in trials for each in trial.sets)
+            rated = [each for each in tables if each.measures.get(rate) is not None]
             if rated:
-                found.append(max(rated, key=lambda each: each.set.measures["positive_rate_synthetic"] or 0.0))
+                found.append(max(rated, key=lambda each: each.measures[rate] or 0.0))
         return found
 
     def cost(self, arm: str, *, restarts: bool) -> float | None:
@@ -122,9 +115,9 @@ class Results:
                 costs.append(composed([trial.read_ledger() for trial in chosen], delta))
         return max(costs, default=None)
 
-    def over_seeds(self, chosen: Iterable[Selected], measure: str) -> OverSeeds | None:
+    def over_seeds(self, chosen: Iterable[Measured], measure: str) -> OverSeeds | None:
         """A measure of the tables that were kept, over seeds."""
-        return OverSeeds.of(each.set.measures.get(measure) for each in chosen)
+        return OverSeeds.of(each.measures.get(measure) for each in chosen)
 
     def problems(self) -> list[str]:
         """Why fits were refused, each sentence once with the arm, in order."""
@@ -148,13 +141,13 @@ class Way:
 
     label: str
     arm: Arm
-    chosen: tuple[Selected, ...]
+    chosen: tuple[Measured, ...]
     stated: float
     spent: float | None
 
     def values(self, measure: str) -> list[float | None]:
         """A measure of each table."""
-        return [each.set.measures.get(measure) for each in self.chosen]
+        return [each.measures.get(measure) for each in self.chosen]
 
 
 def ways(results: Results) -> tuple[Way, ...]:

@@ -219,7 +219,11 @@ def run_study(
         wanted = tasks(protocol, compared)
         kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}
         missing = [task for task in wanted if task not in kept]
-        _carry_out(protocol, compared, missing, table, out, jobs, log)
+        work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
+        labelled = {task.label: task for task in missing}
+        done = side_by_side(work, labelled, rounds=out / TRIALS, jobs=jobs)
+        for number, (label, _, seconds) in enumerate(done, start=1):
+            log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
         trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
         unit = table.schema.unit or "one row"
         told = source.told(protocol, table)
@@ -228,22 +232,6 @@ def run_study(
         write_results(results, out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
     return Finished(out, files, results, len(kept), len(missing))
-
-
-def _carry_out(
-    protocol: Protocol,
-    compared: Sequence[Arm],
-    missing: Sequence[Task],
-    table: Table,
-    out: Path,
-    jobs: int,
-    log: Callable[[str], None],
-) -> None:
-    work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
-    tasks = {task.label: task for task in missing}
-    done = side_by_side(work, tasks, rounds=out / TRIALS, jobs=jobs)
-    for number, (label, _, seconds) in enumerate(done, start=1):
-        log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
 
 
 def _trial(protocol: Protocol, by_name: Mapping[str, Arm], table: Table, task: Task) -> dict[str, Any]:

@@ -13,18 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
-from dpsynth.research.replications.results import NOT_PRIVATE, Results, Selected, Way, ways
+from dpsynth.research.replications.results import NOT_PRIVATE, Results, Way, ways
 from dpsynth.research.replications.sheets import (
     NOT_KNOWN,
     Entry,
     Sheet,
     counted,
     decimals,
-    over_seeds,
+    measured,
     percent,
     plain,
     rates_over_seeds,
 )
+from dpsynth.research.replications.trial import Measured
 
 #: of one table, by the evaluator's names
 NEAREST = ("nn_accuracy_train", "nn_accuracy_test", "privacy_loss")
@@ -267,11 +268,11 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
 
 def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset | None) -> Sheet:
     first = results.first(REAL)
-    area, rate = _measures(results, first, ("auc_mean",)), _rates(results, first)
+    area, rate = measured(results, first, ("auc_mean",)), _rates(results, first)
     rows = [(Entry("real training records"), Entry(""), *area, rate, *[Entry("")] * 3)]
     for way in compared:
-        area, rate = _measures(results, way.chosen, ("auc_mean",)), _rates(results, way.chosen)
-        nearest = _measures(results, way.chosen, NEAREST)
+        area, rate = measured(results, way.chosen, ("auc_mean",)), _rates(results, way.chosen)
+        nearest = measured(results, way.chosen, NEAREST)
         rows.append((Entry(way.label), _epsilon(way.spent), *area, rate, *nearest))
     if thesis is not None:
         rows.append(_printed(f"thesis, HealthGAN ({NOT_PRIVATE})", _epsilon(math.inf), thesis.healthgan))
@@ -306,8 +307,8 @@ def _printed(label: str, spent: Entry, told: Compared) -> tuple[Entry, ...]:
 def _classifiers(results: Results, compared: Sequence[Way]) -> Sheet:
     classifiers = results.protocol.classifiers
     names = [f"auc_{name}" for name in classifiers]
-    rows = [(Entry("real training records"), *_measures(results, results.first(REAL), names))]
-    rows += [(Entry(way.label), *_measures(results, way.chosen, names)) for way in compared]
+    rows = [(Entry("real training records"), *measured(results, results.first(REAL), names))]
+    rows += [(Entry(way.label), *measured(results, way.chosen, names)) for way in compared]
     return Sheet(
         "table-3.4-classifiers",
         "Table 3.4, by classifier: area under the ROC curve on the test records",
@@ -320,10 +321,10 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
     """Return accuracies, privacy loss and p-values of each way's tables."""
     rows = []
     for way in compared:
-        row = [Entry(way.label), *_measures(results, way.chosen, NEAREST)]
+        row = [Entry(way.label), *measured(results, way.chosen, NEAREST)]
         for name in ("nn_copies_p", "nn_apart_p"):
             known = [value for value in way.values(name) if value is not None and not math.isnan(value)]
-            row += _measures(results, way.chosen, (name,))
+            row += measured(results, way.chosen, (name,))
             row.append(counted(sum(value < _LEVEL for value in known), len(known)))
         rows.append(tuple(row))
     return Sheet(
@@ -354,12 +355,7 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
     )
 
 
-def _measures(results: Results, chosen: Sequence[Selected], names: Sequence[str]) -> tuple[Entry, ...]:
-    """Measures of the tables that were kept, over seeds."""
-    return tuple(over_seeds(results.over_seeds(chosen, name), decimals, results.seeds) for name in names)
-
-
-def _rates(results: Results, chosen: Sequence[Selected], measure: str = _RATE) -> Entry:
+def _rates(results: Results, chosen: Sequence[Measured], measure: str = _RATE) -> Entry:
     """A share of the tables that were kept, over seeds, in per cent."""
     return rates_over_seeds(results.over_seeds(chosen, measure), results.seeds)
 

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.datasets.split import train_test
@@ -28,7 +27,6 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.protocol import Protocol
-from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.model_text import ModelText
 from dpsynth.synthesis.default_rules import batch_size, healthgan, training
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -145,9 +143,9 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     is that of the split or resample, which protects nobody.
     """
     train, test = _drawn(protocol, task, table)
+    held_out = None if test is None else test.frame
     start = time.perf_counter()
     if arm.options is None:
-        held_out = None if test is None else test.frame
         tables = (Tables.of(train.frame, train=table.frame, test=held_out, schema=table.schema),)
         (whole,) = _measure(protocol, tables, task, neighbours_too=False)
         # of all records, where everybody else's is of the training part
@@ -171,7 +169,11 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
         drawn = [model.sample(len(train.frame)) for _ in range(protocol.sets if test else 1)]
     seconds["sample"] = time.perf_counter() - start
     start = time.perf_counter()
-    sets = _measure(protocol, _tables(drawn, train, test, model.estimates_), task, neighbours_too=True)
+    made = [
+        Tables.of(frame, train=train.frame, test=held_out, schema=train.schema, declared=model.estimates_)
+        for frame in drawn
+    ]
+    sets = _measure(protocol, made, task, neighbours_too=True)
     seconds["evaluate"] = time.perf_counter() - start
     return Trial(
         task,
@@ -192,16 +194,6 @@ def _drawn(protocol: Protocol, task: Task, table: Table) -> tuple[Table, Table |
     rows = np.random.default_rng((task.seed, 1)).integers(0, len(table.frame), n)
     frame = table.frame.iloc[rows].reset_index(drop=True)
     return Table(frame, table.schema.with_n_public(n), table.name, table.card), None
-
-
-def _tables(
-    drawn: Sequence[pd.DataFrame], train: Table, test: Table | None, declared: tuple[Estimates, ...]
-) -> tuple[Tables, ...]:
-    held_out = None if test is None else test.frame
-    return tuple(
-        Tables.of(frame, train=train.frame, test=held_out, schema=train.schema, declared=declared)
-        for frame in drawn
-    )
 
 
 def _measure(

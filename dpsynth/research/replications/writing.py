@@ -69,12 +69,7 @@ def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
         private = effect_of(trial, each.number, term, "declared")
         declared: DeclaredEffect | None = None
         if private is not None:
-            declared = {
-                "estimate": private["estimate"],
-                "lower": private["lower"],
-                "upper": private["upper"],
-                **_UNCOMPARED,
-            }
+            declared = {**private, **_UNCOMPARED}
         naive = effect_of(trial, each.number, term, "synthetic")
         rows.append({"term": term, "real": real, "declared": declared, "synthetic": naive, **_UNCOMPARED})
     told = each.told

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting.events.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic.membership import _risk
-from dpsynth.attacks.synthetic.risk import Proved, Risk, mean_rate, normalised, rate_of, scaled
-from dpsynth.errors import InputError
+from dpsynth.attacks.synthetic.risk import Proved, mean_rate, normalised, rate_of, scaled
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 
 
@@ -74,13 +73,6 @@ def test_bounds_are_those_of_the_profile():
     assert exact.tpr(0.01) == pytest.approx(0.01 + 2 * profile.tv())
     nothing = Proved()
     assert (nothing.advantage, nothing.accuracy, nothing.pairs, nothing.tpr(0.1)) == (None,) * 4
-
-
-def test_a_risk_has_a_name():
-    """A misspelt risk, which no table would show."""
-    half = Estimate(0.5, 0.4, 0.6)
-    with pytest.raises(InputError, match="singling"):
-        Risk("singling", "x", "y", half, half, half, half, half, (1, 1))
 
 
 def test_the_tpr_bound_is_for_the_largest_false_positive_rate():
