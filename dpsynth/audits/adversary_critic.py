@@ -45,7 +45,7 @@ SIMULATED, WATCHED, WATCHED_STEPS = 1000, 8, 20
 PASSED = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CriticSubject:
     """A critic's training and the two tables, encoded in the unit cube.
 
@@ -65,7 +65,7 @@ class CriticSubject:
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
         """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
-        watched = _watched(_Key(self.digest(), self))
+        watched = _watched(self)
         numbers = range(start, stop)
         worlds, odds, moved = [number % 2 for number in numbers], [], []
         for number, world in zip(numbers, worlds, strict=True):
@@ -91,26 +91,17 @@ class CriticSubject:
                 digest.update(np.ascontiguousarray(records).tobytes())
         return digest.hexdigest()
 
-
-@dataclass(frozen=True)
-class _Key:
-    """A subject by its digest, so that its program is compiled once in a process."""
-
-    digest: str
-    subject: CriticSubject
-
     def __hash__(self) -> int:
-        return hash(self.digest)
+        return hash(self.digest())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.digest == other.digest
+        return isinstance(other, CriticSubject) and self.digest() == other.digest()
 
 
-@functools.lru_cache(maxsize=2)
-def _watched(key: _Key) -> Any:
+@functools.lru_cache(maxsize=2)  # by the subject's digest, so that its program is compiled once in a process
+def _watched(it: CriticSubject) -> Any:
     from dpsynth.model.wgan.recorded_training import Watched
 
-    it = key.subject
     return Watched(it.others, it.first, it.second, it.layout, it.training, it.plan)
 
 

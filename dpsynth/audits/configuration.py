@@ -136,22 +136,12 @@ def audit_one(
     return replace(audited, name=name)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A round: one release; everything else is made again from the schema, in any process."""
-
-    schema: dict[str, Any]
-    options: FitOptions
-    place: int
-    trials: int
-    steps: int
-    seed: int
-
-
-def _work(task: _Task) -> Mapping[str, Any]:
-    rng = np.random.default_rng(task.seed)
-    found = releases_of(Schema.from_dict(task.schema), task.options, rng)
-    return audit_one(found, task.place, trials=task.trials, steps=task.steps, rng=rng).to_record()
+def _work(task: tuple[dict[str, Any], FitOptions, int, int, int, int]) -> Mapping[str, Any]:
+    """Carry out a round: one release; everything else is made again from the schema, in any process."""
+    schema, options, place, trials, steps, seed = task
+    rng = np.random.default_rng(seed)
+    found = releases_of(Schema.from_dict(schema), options, rng)
+    return audit_one(found, place, trials=trials, steps=steps, rng=rng).to_record()
 
 
 def audit_fit(
@@ -207,9 +197,7 @@ def audit_fit(
     names = releases_of(schema, options, np.random.default_rng(first)).names
     record = schema.to_dict()
     tasks = {
-        f"{place + 1:02d}_{name.replace(' ', '_')}": _Task(
-            record, options, place, trials, steps, first + place
-        )
+        f"{place + 1:02d}_{name.replace(' ', '_')}": (record, options, place, trials, steps, first + place)
         for place, name in enumerate(names)
     }
     settings = {
