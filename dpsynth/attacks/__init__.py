@@ -2,17 +2,8 @@
 
 Attacks read real records without payment: what they find is internal. None of them knows how a table or a
 model was made: a generator is a function ``fit_sample(frame, rng) -> frame``, a classifier a function of data
-and seed, a training run a :class:`~dpsynth.releases.critic.Transcript`. The names below are loaded when
-first used.
-
-================  ====================================================================================
-`synthetic`       on a synthetic table: singling out, linkability, inference, membership, shadow models
-`adversary`       A_DI, who sees every noisy sum of a training run
-`lower_bounds`    of epsilon and total variation, from error rates and from guesses
-`trials`          the verdict on many runs of one mechanism
-`bayes`           on the outputs of a published model, by shadow models
-`attempt`         one number of an attack beside its bound, as a report shows it
-================  ====================================================================================
+and seed, a training run a :class:`~dpsynth.releases.critic.Transcript`. The names below are loaded when first
+used.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """The adversary of differential privacy, A_DI: knows both tables, sees every noisy sum, updates a belief.
 
-MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.), Algorithm 1, Experiment 2 and chapters
-3 to 5. Algorithm 1 (lines 10 and 11) multiplies beliefs by densities and divides by their sum, which
-underflows after a few steps of a few hundred numbers. The same belief is kept here as log-odds, to which each
-step adds the logarithm of a ratio of densities. Steps that take the differing record with probability q have
-mixtures for densities: ``(1 - q) N(others) + q N(others + record)``; the document has q = 1.
+MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.), Algorithm 1, Experiment 2, chapters 3
+to 5. Algorithm 1 multiplies beliefs by densities, which underflow. The same belief is kept here as log-odds,
+to which each step adds the logarithm of a ratio of densities. Steps that take the differing record with
+probability q have mixtures for densities: ``(1 - q) N(others) + q N(others + record)``; the document has q =
+1.
 
 Half of the runs of a game train on D, half on D'. The advantage is the share of D's runs in which D is named
 less that of the runs of D'. The exceedance is the share of runs in which the belief in the table that was
-used passes rho_beta. Two probabilities belong to an exceedance. A record that moves every step by the whole
-sensitivity passes rho_beta with exactly the probability that the privacy loss exceeds epsilon,
-``Profile.exceedance``, which is not delta. For an observer of anything less that number is no bound: a record
-that stops moving the sums once the belief is high, or an observer who sees only whether a threshold was
-passed, can have a belief above rho_beta more often than the one who sees all. :func:`largest_exceedance`
-bounds all of them.
+used passes rho_beta. A record that moves every step by the whole sensitivity passes it with exactly the
+probability that the privacy loss exceeds epsilon, ``Profile.exceedance``, which is not delta. For an observer
+of anything less that number is no bound (docs/attacks/adversary.md); :func:`largest_exceedance` bounds all of
+them.
 """
 
 from __future__ import annotations

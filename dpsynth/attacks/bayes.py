@@ -159,8 +159,6 @@ def tpr_at_fpr(members: ArrayLike, non_members: ArrayLike, fpr: float, level: fl
 
     The interval takes the scores for independent, and the threshold for fixed.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> found = tpr_at_fpr(np.arange(50, 150), np.arange(100), fpr=0.1)
     >>> found.fpr, found.tpr.value

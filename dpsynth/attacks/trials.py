@@ -46,28 +46,14 @@ MEANING: dict[str, str] = {
 class Audited:
     """One mechanism, audited: what its trials found, beside what is declared of it.
 
-    Attributes
-    ----------
-    declared : dict of str to float
-        ``epsilon`` at ``delta``, and ``tv``.
-    middle, far : Errors
-        Of the test at the two thresholds: for total variation, and for epsilon without assumptions.
-    guessed : float
-        Lower bound of epsilon from guesses about the trials (Steinke et al. 2023).
-    expected_tv : float
-        Lower bound of the total variation that a correct mechanism would be expected to show.
-    reachable_tv : float
-        The total variation that it has, on these tables.
-    contradicted : bool
-        Whether the trials disprove what is declared, at :data:`SURE`.
-    gaussian : bool
-        Whether the declared curve is Gaussian, so that the bound by a Gaussian curve is one of epsilon.
-    attained : float or None
-        How far the record moves the release, over the bound that is declared, where it is known.
-    power : bool
-        Whether so many trials would contradict half of the noise, nine times in ten.
-    own_noise : bool
-        Whether the release had the noise that the run gives it; what is declared is of what was audited.
+    ``declared`` is ``epsilon`` at ``delta``, and ``tv``. ``middle`` and ``far`` are the errors of the test at
+    two thresholds: for total variation, and for epsilon without assumptions. ``guessed`` is a lower bound of
+    epsilon from guesses about the trials (Steinke et al. 2023). A correct mechanism has the total variation
+    ``reachable_tv`` on these tables, and would be expected to show a lower bound of ``expected_tv``.
+    ``contradicted`` holds at :data:`SURE`. With a Gaussian declared curve the bound by a Gaussian curve is
+    one of epsilon. ``attained`` is how far the record moves the release, over the declared bound, where it is
+    known. With ``power`` so many trials would contradict half of the noise, nine times in ten. Without
+    ``own_noise`` the release had less noise than in the run; what is declared is of what was audited.
     """
 
     name: str
@@ -229,20 +215,9 @@ def judge(
 ) -> Audited:
     """Judge a mechanism by its trials.
 
-    Parameters
-    ----------
-    scores : array_like of shape (n,)
-        Log-likelihood ratios, higher for "with"; infinite ones allowed.
-    with_record : array_like of bool, shape (n,)
-        Which table each trial was of, by a fair coin of its own.
-    expected : (float, float), optional
-        Error rates at threshold 0 that a correct mechanism shows on these tables; by default the best that
-        is declared.
-
-    Raises
-    ------
-    InputError
-        If there is no trial of a kind, or what is declared is no privacy at all.
+    ``scores`` are log-likelihood ratios, higher for "with", infinite ones allowed; ``with_record`` says which
+    table each trial was of, by a fair coin of its own; ``expected`` are the error rates at threshold 0 that a
+    correct mechanism shows on these tables, by default the best that is declared.
     """
     values, coins = np.asarray(scores, dtype=np.float64), np.asarray(with_record, dtype=bool)
     profile, delta, level = declared.profile, declared.delta, 0.95

@@ -127,21 +127,9 @@ def critic_subject(
     setting: Setting,
     plan: Plan | None = None,
 ) -> CriticSubject:
-    """Choose the differing record.
+    """Choose the record of D, ``train`` (n, dim), that differs; a replacement comes from ``pool`` (m, dim).
 
-    Parameters
-    ----------
-    train : ndarray (n, dim)
-        D.
-    pool : ndarray (m, dim)
-        Not in D: where a replacement comes from.
-    plan : Plan, optional
-        Of which the noise's shape and centring are taken; the rest is the setting's.
-
-    Raises
-    ------
-    InputError
-        If the noise is local, or the steps are no whole generator iterations.
+    Of the plan the noise's shape and centring are taken; the rest is the setting's.
     """
     if setting.noise != "global":
         raise InputError("noise must be 'global' for the critic, whose noise follows its proved bounds")
@@ -272,19 +260,13 @@ def quick_attempts(
 ) -> tuple[Attempt, ...]:
     """A simulated record at the bound over the whole plan, and what a real one moves in its first steps.
 
-    ``points`` are encoded records of the table with this name, (n, dim).
+    ``points`` are encoded records of the table with this name, (n, dim). Returns advantage and exceedance of
+    the simulation, which reads no record and is not internal; then the advantage reckoned for the record that
+    lies furthest from all others. Empty where the plan adds no noise; without the last where the penalty
+    reads records, which cannot be watched.
 
-    Returns
-    -------
-    tuple of Attempt
-        Advantage and exceedance of the simulation, which reads no record and is not internal; then the
-        advantage reckoned for the record that lies furthest from all others. Empty where the plan adds no
-        noise; without the last where the penalty reads records, which cannot be watched.
-
-    Notes
-    -----
-    A few trainings cannot show an advantage of a tenth. They do show which part of the bound a record moves
-    a step by; the advantage is that of the plan with the noise divided by this part, as if later steps were
+    A few trainings cannot show an advantage of a tenth. They do show which part of the bound a record moves a
+    step by; the advantage is that of the plan with the noise divided by this part, as if later steps were
     like the first. Its interval is Student's, of the part over trainings.
     """
     if plan.noise_multiplier is None:

@@ -37,25 +37,14 @@ CHOSEN = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A game.
+    """A game of T noisy sums a run.
 
-    Attributes
-    ----------
-    steps : int
-        Noisy sums of one run, T.
-    noise_multiplier : float
-        That of the event of one step, in units of the sensitivity to one record more or less. Where a record
-        is replaced it is twice the noise over the sensitivity.
-    neighbour : {"removed", "replaced"}
-        Whether D' lacks the differing record or has another one in its place.
-    choice : {"dataset", "gradient", "worst-case"}
-        By the distance between records (Definition 6), by how far the candidates move the first step
-        (Definition 3 at the initial weights), or a record that is nobody's.
-    rank : int
-        0 for the furthest such record, 1 for the next, -1 for the nearest; with ``choice="dataset"``.
-    noise : {"global", "local"}
-        Whether the noise is in proportion to the bound or to the two records. The second is not private and
-        for DP-SGD alone.
+    ``noise_multiplier`` is that of the event of one step, in units of the sensitivity to one record more or
+    less; where a record is replaced it is twice the noise over the sensitivity. D' lacks the differing record
+    or has another one in its place. That record is chosen by the distance between records (Definition 6), by
+    how far the candidates move the first step (Definition 3 at the initial weights), or is nobody's. ``rank``
+    is 0 for the furthest such record, 1 for the next, -1 for the nearest. Noise is in proportion to the bound
+    or to the two records ("local"): the second is not private and for DP-SGD alone.
     """
 
     steps: int
@@ -99,11 +88,8 @@ class Subject(Protocol):
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
         """Carry out the runs with these numbers; even ones are on D, odd ones on D'.
 
-        Returns
-        -------
-        dict
-            ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,): the mean over runs of how far the
-            two tables' means are apart, as a part of the bound; and ``accuracy``, (runs,) or None.
+        Returns ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,): the mean over runs of how far
+        the two tables' means are apart, as a part of the bound; and ``accuracy``, (runs,) or None.
         """
 
     def told(self) -> str:

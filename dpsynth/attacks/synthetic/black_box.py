@@ -43,15 +43,8 @@ _CELLS, _NEAR = 20, 0.05
 
 @dataclass(frozen=True)
 class BlackBox:
-    """What was found by looking at tables alone. Internal.
-
-    Attributes
-    ----------
-    epsilon_lower : float
-        Lower bound of epsilon at delta.
-    epsilon, accuracy : float or None
-        Upper bounds by the ledger; None where nothing is proved.
-    """
+    """What was found by looking at tables alone, beside the ledger's bounds (None where nothing is proved).
+    Internal."""
 
     right: int
     guesses: int

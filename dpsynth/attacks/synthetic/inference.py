@@ -4,21 +4,12 @@ The attacker knows all other columns of a person. She looks for the synthetic re
 (Gower's distance over the public bounds) and guesses what most of the equally close ones say: the most
 frequent category, the median of a number. A guess is right where the category is the true one (missing counts
 as one), or the number lies within a tolerance: a twentieth of the distance from the 5th to the 95th
-percentile of the held-out records, half a declared step at least.
+percentile of the held-out records, half a declared step at least. The attacker without the table makes the
+best constant guess of whoever knows the population, for which held-out records stand.
 
 A mean over everybody hides the few whom a table gives away. The *worst-off* are the 5 % of the people whose
-known columns lie closest to a synthetic record: of those the attacker is surest, and copies are among them.
-As many per cent of the held-out records are chosen in the same way.
-
-Against anonymeter: the attacker without the table makes the best constant guess (the most common category,
-the number within whose tolerance most values lie) of whoever knows the population, for which held-out records
-stand. A draw from the synthetic column, which anonymeter calls naive, is right less often than "healthy"
-for everybody in an unbalanced column, and it does need the table. A tolerance of 5 % of the guess has no
-meaning around 0. All columns at once are judged by their mean, and each by intervals that hold for all
-columns together (Bonferroni).
-
-No differential privacy bounds how often such guesses are right: that smoking goes with lung cancer can be
-inferred about people who were never in the table.
+known columns lie closest to a synthetic record. As many per cent of the held-out records are chosen in the
+same way. What is done otherwise than in anonymeter, and why, is in docs/attacks/synthetic.md.
 """
 
 from __future__ import annotations
@@ -53,14 +44,8 @@ _HOLDS = "all other columns of a person"
 class Guessed:
     """Guesses of one column, shape (n + h,) each, training records first. Internal.
 
-    Attributes
-    ----------
-    constant : ndarray of bool
-        Whether the best constant guess is right.
-    distance : ndarray
-        Of the known columns to the closest synthetic record's.
-    tolerance : float
-        In the column's unit; 0 for categories.
+    ``constant`` says whether the best constant guess is right, ``distance`` how far the known columns lie
+    from the closest synthetic record's; ``tolerance`` is in the column's unit, 0 for categories.
     """
 
     column: str

@@ -1,14 +1,10 @@
 """Linkability: two sets of columns about one person, held apart, joined by way of the synthetic table.
 
-The attacker holds some columns of a person in one file and others in a second file, and wants to know whether
-both are the same person. With each part she looks for the closest synthetic record; where both parts lead to
-the same synthetic record, she links them. As in anonymeter an attack is right where the parts of one person
-are linked, and the attacker without the table picks both synthetic records blindly.
-
-Against anonymeter: parts of few discrete columns have many closest synthetic records at one and the same
-distance. Which of them is taken is drawn for each part by itself; taking the first of them in the table both
-times, as a sort does, links everybody. Distances are Gower's over the public bounds, and two missing values
-are equal.
+With each part of a person the attacker looks for the closest synthetic record, by Gower's distance over the
+public bounds. Where both parts lead to the same record, she links them. The attacker without the table picks
+both records blindly. Parts of few discrete columns have many closest records at one and the same distance.
+Which of them is taken is drawn for each part by itself: the first of them in the table both times would link
+everybody.
 """
 
 from __future__ import annotations

@@ -3,15 +3,10 @@
 The attacker holds a whole record and says "was used" where it looks like the synthetic table. By *distance*:
 minus the distance to the closest synthetic record. By *density ratio*: how much denser the synthetic table
 lies around the record than other records of the population do, which tells a copied record from one in a
-crowd (van Breugel et al. 2023, DOMIAS). DOMIAS estimates both densities by a network or by Gaussian kernels;
-here they are those of the nearest neighbour, whose width follows the crowd. On breast_cancer with noise of a
-tenth of a standard deviation on every value the area under the ROC curve is 1.00, against .84 with kernels of
-their best width. Half of the held-out records are the attacker's knowledge of the population, the other half
-the people who were not used.
-
-Distances, areas under ROC curves and true positive rates are those of :mod:`dpsynth.evaluation.disclosure`.
-An attacker who has to decide, and expects as many of one kind as of the other, says "was used" of the upper
-half.
+crowd (van Breugel et al. 2023, DOMIAS, which estimates both densities by a network or by kernels; here they
+are those of the nearest neighbour, whose width follows the crowd). Half of the held-out records are the
+attacker's knowledge of the population, the other half the people who were not used. An attacker who has to
+decide, and expects as many of one kind as of the other, says "was used" of the upper half.
 """
 
 from __future__ import annotations

@@ -1,30 +1,23 @@
 """What an attack on a synthetic table reached, and what differential privacy allows it.
 
-An attack is made on training records, on held-out records, and without the table. Training records and
-held-out ones are alike but for one thing: the synthetic table was made from the first. What an attack reaches
-on held-out records it learned about the population; only the excess on training records is memory of persons.
-Following anonymeter (Giomi et al. 2023, "A unified framework for quantifying privacy risk in synthetic
-data"), the excess is also given as a share of what was left to gain, ``(rate - held out) / (1 - held out)``,
-in [0, 1]. Two things are done otherwise: rates are the shares themselves, with Clopper and Pearson's
-intervals, where anonymeter's are the centres of Wilson's intervals, which are drawn towards 1/2; and the
-interval of the ratio is Donner and Zou's, not a first-order one, so that it excludes 0 exactly where the
+Training records and held-out ones are alike but for one thing: the synthetic table was made from the first.
+What an attack reaches on held-out records it learned about the population; only the excess on training
+records is memorisation of persons. As in anonymeter (Giomi et al. 2023) it is also given as a share of what
+was left to gain, ``(rate - held out) / (1 - held out)``. Rates are the shares themselves, with Clopper and
+Pearson's intervals. The interval of the ratio is Donner and Zou's, which excludes 0 exactly where the
 interval of the difference does.
 
 Bounds are about one record that is in the training table or not, all else being the same. A split that
 decides each record by a coin of its own puts an attacker before just that question; a split in exact numbers
 exchanges one record for another, which is two steps. They hold on average over the split and the noise, and
-the intervals of attacks on one table hold that table fixed: a mechanism that publishes every record with
-probability TV passes its bound in a share TV of its tables. So one table's number may pass a bound without
+the intervals of attacks on one table hold that table fixed. So one table's number may pass a bound without
 disproving it; attacks that fit many times (shadow models, the audit of tables) can disprove it.
 
 * membership: TPR - FPR is at most the total variation (Jia 2023), the accuracy from even odds at most half of
   one plus that, TPR at an FPR at most the trade-off curve;
 * linkability and inference: a success on a record is a test of its membership, so the *excess* over held-out
-  records is at most the total variation as well. The rate itself has no bound: what a table says of everybody
-  it says of people who were never in it;
-* singling out: predicates are made from the whole table, and whether one matches exactly one record depends
-  on all of them. Differential privacy bounds it for predicates of small weight w in the population only, by
-  ``n (e^epsilon w + delta)`` (Cohen and Nissim 2020); weights are unknown here, so nothing is claimed.
+  records is at most the total variation as well. The rate itself has no bound;
+* singling out: whether a description fits exactly one record depends on all of them, and nothing is claimed.
 
 References
 ----------

@@ -3,26 +3,23 @@
 Canaries are records unlike anybody, planted into a training table to see whether they leave a trace. Each
 round puts every canary into the table by a coin of its own, lets the generator make a synthetic table, and
 looks how it lies around each canary: how close the closest records come, and how many share one of its
-values, or two of them. A generator that copies brings records close. One that draws from counts shows a
-record where one or two of its values occur more often than they should: for a table without privacy this
-tells nine canaries of ten, where distances alone tell six (benchmarks/results/synthetic_attacks.md).
+values, or two of them (a generator that draws from counts shows a record there, and nowhere else). From half
+of the rounds (the shadow models) the attacker learns what a canary that was used looks like; in the other
+half (the targets) she guesses each coin. Differential privacy speaks of this attacker: she knows all other
+records.
 
-From half of the rounds (the shadow models) the attacker learns what a canary that was used looks like; in the
-other half (the targets) she guesses each coin. This is the strongest attacker here, whom differential privacy
-speaks of: she knows all other records.
-
-Against a generator that ignores its data the guesses are coins themselves: independent and right with
-probability 1/2, whatever was learned. Against an epsilon-DP one the number of right guesses is at most, in
-distribution, that of as many coins with probability ``e^epsilon / (1 + e^epsilon)`` (Steinke et al. 2023),
-although canaries of one round share a model. Clopper and Pearson's interval over all guesses therefore never
-claims too much of epsilon-DP; where the rounds differ by more than coins do, the interval over rounds is
-taken.
+Against a generator that ignores its data the guesses are coins themselves. Against an epsilon-DP one the
+number of right guesses is at most, in distribution, that of as many coins with probability ``e^epsilon / (1 +
+e^epsilon)`` (Steinke et al. 2023), although canaries of one round share a model. Clopper and Pearson's
+interval over all guesses therefore never claims too much; where the rounds differ by more than coins do, the
+interval over rounds is taken.
 
 References
 ----------
 Stadler, Oprisanu, Troncoso (2022), "Synthetic data: anonymisation groundhog day"; Steinke, Nasr, Jagielski
 (2023), "Privacy auditing with one (1) training run"; Houssiau et al. (2022), "TAPAS: a toolbox for
-adversarial privacy auditing of synthetic data", for counts of records that share values with a target.
+adversarial
+privacy auditing of synthetic data", for counts of records that share values with a target.
 """
 
 from __future__ import annotations
@@ -149,18 +146,10 @@ Look = Callable[[pd.DataFrame, pd.DataFrame, Schema], Floats]
 
 @dataclass(frozen=True)
 class Shadow:
-    """What the attacker with shadow models reached. Internal.
+    """What the attacker with shadow models reached: share of right guesses about canaries in target rounds.
+    Internal.
 
-    Attributes
-    ----------
-    accuracy : Estimate
-        Share of right guesses.
-    guesses, rounds, canaries : int
-        Guesses in all, target rounds, canaries in each.
-    proved : float or None
-        Upper bound on the expected accuracy.
-    level : float
-        Of the interval.
+    ``proved`` is an upper bound on the expected accuracy, None where nothing is proved.
     """
 
     accuracy: Estimate

@@ -6,16 +6,12 @@ values of a random synthetic record in random columns, numbers as "at least" abo
 below it. A guess is right where exactly one training record fits.
 
 Whoever knows a distribution singles people out with no table at all: a description of weight 1/n fits exactly
-one of n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess over held-out records
-says something about the table. Against anonymeter:
-
-* training and held-out records are compared in equal numbers k; a description that c of n records fit fits
-  exactly one of a random k of them with the hypergeometric probability, exactly, where anonymeter fits a
-  curve to subsamples;
-* one record can satisfy many descriptions, so that successes are not independent: the interval of the excess
-  comes from exchanges of training and held-out records (:mod:`dpsynth.evaluation.disclosure.exchange`);
-* two equal records are two persons, and nobody is singled out by what fits both;
-* the attacker without the table knows the public schema alone, not the values of the synthetic table.
+one of n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess over held-out records says
+something about the table. Training and held-out records are compared in equal numbers k: a description that c
+of n records fit fits exactly one of a random k of them with the hypergeometric probability. One record can
+satisfy many descriptions, so that the interval of the excess comes from exchanges of training and held-out
+records (:mod:`dpsynth.evaluation.disclosure.exchange`). Differences from anonymeter:
+docs/attacks/synthetic.md.
 """
 
 from __future__ import annotations

@@ -34,19 +34,11 @@ COLUMNS = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried.
+    """How much is tried: descriptions of each kind, records in which they are counted, records that are
+    attacked.
 
-    Parameters
-    ----------
-    descriptions : int
-        Of singling out, of each kind.
-    counted : int
-        Records of each table in which descriptions are counted.
-    targets : int
-        Real records of each kind that are attacked by distances.
-    work : float
-        Numbers that one attack by distances may compare: targets x synthetic records x columns, for
-        inference times the columns that are guessed.
+    ``work`` are numbers that one attack by distances may compare: targets x synthetic records x columns, for
+    inference times the columns that are guessed.
     """
 
     descriptions: int = 500

@@ -29,31 +29,13 @@ NOT_PRIVATE = "NOT PRIVATE (noise scaled to two records)"
 
 @dataclass(frozen=True)
 class DpSgd:
-    """How a classifier is trained.
+    """How a classifier is trained, by T plain gradient steps on the mean over the expected batch.
 
-    Parameters
-    ----------
-    steps : int
-        T.
-    noise_multiplier : float
-        Noise std over C, the sensitivity to one record more or less, as in the event of the run. For a
-        replaced record, which moves a sum by up to 2C, it is twice the noise over the sensitivity.
-    clip_norm : float
-        C.
-    sampling_prob : float
-        Of each record in each step, in (0, 1].
-    learning_rate : float
-        Of plain gradient steps on the mean over the expected batch.
-    hidden : int
-        Width of the hidden layer (tanh); 0 for softmax regression.
-    noise : {"global", "local"}
-        Noise in proportion to C, or to how far the two candidates' clipped gradients are apart in this very
-        step. The second is **not private**: it protects no record but these two (D5.3, Definition 3).
-
-    Raises
-    ------
-    InputError
-        If a field is out of range.
+    ``noise_multiplier`` is the noise std over the clipping norm C, the sensitivity to one record more or
+    less, as in the event of the run. For a replaced record, which moves a sum by up to 2C, it is twice the
+    noise over the sensitivity. ``hidden`` is the width of the hidden layer (tanh); 0 for softmax regression.
+    Noise is in proportion to C, or ("local") to how far the two candidates' clipped gradients are apart in
+    this very step: that is **not private**, it protects no record but these two (D5.3, Definition 3).
     """
 
     steps: int
@@ -183,19 +165,8 @@ def watch(
 ) -> tuple[list[Transcript], Network]:
     """Train once for each generator, on D (world 0) or D' (world 1), and write down what is released.
 
-    Parameters
-    ----------
-    others : Records
-        Those that both tables have.
-    first, second : Records
-        One record each: that of D, and the one that D' has in its place; None where D' lacks it.
-    rngs : sequence of numpy.random.Generator
-        One a run, for initial weights, samples and noise.
-
-    Raises
-    ------
-    InputError
-        If local noise is asked for and the two candidates' gradients agree, so that there would be none.
+    Both tables have ``others``; D has the record ``first``, D' the record ``second`` in its place, or
+    nothing. A run's generator is for initial weights, samples and noise.
     """
     runs, q, clip = len(rngs), settings.sampling_prob, settings.clip_norm
     network = Network.drawn(others.points.shape[1], settings.hidden, classes, rngs)

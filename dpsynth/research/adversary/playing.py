@@ -29,20 +29,10 @@ A_ROUND = 50
 class Played:
     """Outcome of a game of N runs of T steps.
 
-    Attributes
-    ----------
-    profile : Profile
-        Of one run.
-    worlds : ndarray (N,)
-        0 for D, 1 for D'.
-    log_odds : ndarray (N, T + 1)
-        Of D against D' before the first step and after each.
-    moved : ndarray (T,)
-        How far apart the two tables' means were in each step, as a part of the bound; mean over runs.
-    accuracy : ndarray (N,) or None
-        Of the trained classifiers, on records that are not in D.
-    belief : float
-        rho_beta.
+    ``log_odds`` (N, T + 1) are those of D against D' before the first step and after each. ``moved`` (T,) is
+    how far apart the two tables' means were in each step, as a part of the bound; mean over runs.
+    ``accuracy`` (N,) is that of the trained classifiers on records that are not in D, if any. ``belief`` is
+    rho_beta.
     """
 
     subject: Subject
@@ -152,29 +142,10 @@ def play(
     folder: str | Path | None = None,
     on_round: OnRound = silent,
 ) -> Played:
-    """Carry out what is missing of a game.
+    """Carry out what is missing of a game, half of whose runs are on D'; ``belief`` is rho_beta.
 
-    Parameters
-    ----------
-    subject : Subject
-        What is attacked: a classifier or our own critic.
-    belief : float
-        rho_beta, inside (1/2, 1).
-    runs : int
-        At least 2; half of them are on D'.
-    seed : int
-        Of the whole experiment, which releases nothing.
-    jobs : int
-        Rounds at a time.
-    folder : path, optional
-        Where rounds are kept; the same call, or one with more runs, goes on with what is there.
-    on_round : callable, optional
-        See :func:`~dpsynth.files.rounds.carry_out`.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or the folder holds another game.
+    The same call on the same folder, or one with more runs, goes on with what is there. The seed is that of
+    the whole experiment, which releases nothing.
     """
     inside("belief", belief, 0.5, 1.0)
     whole("runs", runs, 2)

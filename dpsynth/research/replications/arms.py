@@ -26,18 +26,10 @@ HEALTHGAN = "HealthGAN"
 
 @dataclass(frozen=True)
 class Arm:
-    """One generator, fitted several times to each training part.
+    """One generator, fitted several times to each training part; its name is unique in a study.
 
-    Attributes
-    ----------
-    name : str
-        Unique in a study.
-    options : ModelOptions or None
-        Of each fit; None for the records themselves.
-    epsilon : float or None
-        Of the whole arm where its restarts share it, of each fit otherwise.
-    shared : bool
-        Whether the restarts share epsilon.
+    ``options`` are those of each fit, None for the records themselves. ``epsilon`` is that of the whole arm
+    where its restarts share it, of each fit otherwise.
     """
 
     name: str

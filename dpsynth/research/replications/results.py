@@ -51,16 +51,8 @@ class OverSeeds:
 class Results:
     """A study that was run: all trials that are complete, of splits and of resamples.
 
-    Attributes
-    ----------
-    source : str
-        Where the records are from, in words.
-    unit : str
-        What one row is.
-    schema : Schema
-        Public; what the characteristics of the table are told from.
-    remarks : tuple of str
-        What was changed after the first trials, a sentence each.
+    ``source`` says where the records are from, ``unit`` what one row is, and ``remarks`` what was changed
+    after the first trials, a sentence each. The schema is public.
     """
 
     protocol: Protocol
@@ -127,16 +119,10 @@ class Results:
 
 @dataclass(frozen=True)
 class Way:
-    """One table a seed, and how it was come by.
+    """One table a seed, and how it was come by; the label is unique in a study.
 
-    Attributes
-    ----------
-    label : str
-        Unique in a study.
-    stated : float
-        The epsilon that one fit states; infinite for HealthGAN.
-    spent : float or None
-        The epsilon of all fits that were looked at; None if none ran.
+    ``stated`` is the epsilon that one fit states, infinite for HealthGAN; ``spent`` that of all fits that
+    were looked at, None if none ran.
     """
 
     label: str

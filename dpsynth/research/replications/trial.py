@@ -84,22 +84,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial that was carried out.
+    """A trial that was carried out, with one entry of ``sets`` for each synthetic table.
 
-    Attributes
-    ----------
-    sets : tuple of Measured
-        One for each synthetic table.
-    records, columns : int
-        Of the training part.
-    ledger : dict or None
-        None for the records themselves.
-    delta : float or None
-        At which the fit's epsilon is told.
-    architecture : dict
-        Widths of the networks' layers, the batch, and the critic's steps; empty where none was trained.
-    problem : str
-        Why there are no tables, in one sentence; empty otherwise.
+    ``records`` and ``columns`` are those of the training part. ``ledger`` is None for the records themselves;
+    at ``delta`` the fit's epsilon is told. ``architecture`` has the widths of the networks' layers, the batch
+    and the critic's steps; it is empty where none was trained. ``problem`` says in one sentence why there are
+    no tables.
     """
 
     task: Task
