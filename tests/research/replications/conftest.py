@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from few_columns import few_columns
 
-from dpsynth import datasets
 from dpsynth.evaluation.records import Findings
 from dpsynth.research.replications import trial
 from dpsynth.research.replications.protocol import Protocol
@@ -28,31 +27,11 @@ SMALL: dict[str, Any] = {
     "classifiers": ["logistic_regression"],
     "studies": ["diagnosis ~ mean_texture + mean_smoothness"],
 }
-COLUMNS = ("mean_texture", "mean_smoothness", "worst_area", "diagnosis")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _few_columns() -> Iterator[None]:
-    """Thirty columns take seconds a fit, and no test here is about them."""
-    card, load = datasets.card, datasets.load
-
-    def narrow_card(name: str) -> Any:
-        found = card(name)
-        return (
-            found.model_copy(update={"table": found.table.select(COLUMNS)})
-            if name == "breast_cancer"
-            else found
-        )
-
-    def narrow(name: str) -> datasets.Table:
-        table = load(name)
-        if name != "breast_cancer":
-            return table
-        return replace(table, frame=table.frame[list(COLUMNS)].copy(), schema=table.schema.select(COLUMNS))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "card", narrow_card)
-        patch.setattr(datasets, "load", narrow)
+def _narrow() -> Iterator[None]:
+    with few_columns():
         yield
 
 
@@ -69,7 +48,7 @@ def small() -> Protocol:
 
 
 @pytest.fixture(scope="module")
-def _finished(_few_columns: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _finished(_narrow: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("finished") / "study"
     run_study(Protocol.from_dict(SMALL), out)
     return out
