@@ -4,7 +4,7 @@ Geng and Viswanath 2014, "The optimal mechanism in differential privacy"; Ghazi 
 variation meets differential privacy", section VI-C and appendix K. The noise on one number has a symmetric
 density that falls by ``e^-epsilon`` at the distances ``gamma, 1 + gamma, 2 + gamma, ...`` (in units of the
 sensitivity). Its trade-off curve is that of the worst mechanism with this epsilon and TV (appendix K2), so
-that :func:`dpsynth.research.papers.ghazi_issa.approx_tv.compose` is exact for it. Arguments out of range or
+that :func:`dpsynth.research.papers.ghazi_issa.compose` is exact for it. Arguments out of range or
 NaN raise InputError by name.
 """
 

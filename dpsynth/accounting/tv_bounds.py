@@ -2,7 +2,7 @@
 
 Jia, Tan, Liu, Li, Liu, Lv and Dong 2023, "Total variation distance privacy: Accurately measuring inference
 attacks and improving utility", sections 2.4, 4.3 to 4.5 and 5.1; Theorem 18 is in
-:mod:`dpsynth.research.papers.jia.optimal`.
+:mod:`dpsynth.research.papers.jia`.
 
 The exact total variation (TV) of a composed mechanism is ``Profile.tv()``; the bounds here stand beside it.
 Show none of them without epsilon: releasing one random record has a TV of 1/n and gives one patient away

@@ -133,7 +133,7 @@ def _setting(
     one_of("--neighbour", neighbour, ("removed", "replaced"))
     adjacency = "add/remove" if neighbour == "removed" else "replace-one"
     if sampling_prob == 1.0:
-        from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp, rdp_guarantee
+        from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp, rdp_guarantee
 
         multiplier = noise_for_belief_rdp(belief, delta, steps)
         rho_a: float | None = rdp_guarantee(multiplier, delta, steps).advantage
@@ -269,10 +269,9 @@ def attack_classifier(
     the model, a bounded loss, retraining on both, Bayes. Results are internal: they are about real records.
     """
     from dpsynth.research.ltu.experiment import attack_trainer
+    from dpsynth.research.ltu.results import told
     from dpsynth.research.ltu.rounds import Design
-    from dpsynth.research.ltu.samples import sides_of_table
-    from dpsynth.research.ltu.telling import told
-    from dpsynth.research.ltu.trainers import classifier
+    from dpsynth.research.ltu.trainers import classifier, sides_of_table
 
     if shadows % 2:
         raise InputError(f"--shadows must be even, one on each half of the records, got {shadows}")
