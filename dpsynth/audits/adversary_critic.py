@@ -64,7 +64,11 @@ class CriticSubject:
     distance: float
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
-        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
+        """Carry out the runs with these numbers; even ones are on D, odd ones on D'.
+
+        Returns ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,): the mean over runs of how far
+        the two tables' means are apart, as a part of the bound; and ``accuracy``, (runs,) or None.
+        """
         watched = _watched(self)
         numbers = range(start, stop)
         worlds, odds, moved = [number % 2 for number in numbers], [], []
@@ -79,11 +83,11 @@ class CriticSubject:
         return {"worlds": worlds, "log_odds": odds, "moved": moves, "accuracy": None}
 
     def told(self) -> str:
-        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
+        """What is trained on what, in one sentence."""
         return f"the critic's training on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
-        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
+        """Changes with the records and with how they are trained on."""
         settings = (self.layout, self.training, self.plan, self.setting)
         digest = hashlib.sha256(repr(settings).encode())
         for records in (self.others, self.first, self.second):

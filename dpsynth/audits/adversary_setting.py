@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,27 +76,6 @@ class Setting:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
-
-
-class Subject(Protocol):
-    """Something that is trained on D or on D', and attacked. It is sent to other processes."""
-
-    @property
-    def setting(self) -> Setting:
-        """What is played."""
-
-    def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
-        """Carry out the runs with these numbers; even ones are on D, odd ones on D'.
-
-        Returns ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,): the mean over runs of how far
-        the two tables' means are apart, as a part of the bound; and ``accuracy``, (runs,) or None.
-        """
-
-    def told(self) -> str:
-        """What is trained on what, in one sentence."""
-
-    def digest(self) -> str:
-        """Changes with the records and with how they are trained on."""
 
 
 @dataclass(frozen=True)

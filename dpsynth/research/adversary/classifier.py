@@ -39,7 +39,7 @@ class ClassifierSubject:
     distance: float
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
-        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
+        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
         numbers = range(start, stop)
         worlds = [number % 2 for number in numbers]
         rngs = [np.random.default_rng([seed, number]) for number in numbers]
@@ -53,7 +53,7 @@ class ClassifierSubject:
         }
 
     def told(self) -> str:
-        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
+        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
         kind = (
             f"network of {self.training.hidden} hidden units"
             if self.training.hidden
@@ -62,7 +62,7 @@ class ClassifierSubject:
         return f"DP-SGD, {kind}, on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
-        """See :class:`~dpsynth.audits.adversary_setting.Subject`."""
+        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
         digest = hashlib.sha256(repr((self.training, self.setting, self.classes)).encode())
         for records in (self.others, self.first, self.second, self.test):
             if records is not None:

@@ -13,13 +13,16 @@ from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game, largest_exceedance
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.audits.adversary_setting import CHOSEN, Subject
+from dpsynth.audits.adversary_critic import CriticSubject
+from dpsynth.audits.adversary_setting import CHOSEN
 from dpsynth.checks import inside, whole
-from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.research.adversary.classifier import ClassifierSubject
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
 
 Floats = NDArray[np.float64]
+#: what is trained on D or on D', and attacked; sent to other processes
+Subject = CriticSubject | ClassifierSubject
 
 #: runs of a round, even, so that both tables have as many
 A_ROUND = 50
@@ -100,26 +103,27 @@ class Played:
 
     def lines(self, level: float = 0.95) -> list[str]:
         """Return what the game says to whoever answers for the records; each line has the label, if any."""
-        game, setting = self.game, self.subject.setting
-        epsilon = epsilon_of_belief(self.belief)
-        advantage, reckoned = game.advantage(level), game.reckoned_advantage(level)
-        passed, tv = game.exceedance(self.belief, level), self.profile.tv()
-        exact, most = self.profile.exceedance(epsilon), largest_exceedance(self.profile, epsilon)
+        record, setting = self.to_dict(level), self.subject.setting
+        found, exact = record["found"], record["exact"]
+        interval = "{value:.4f} ({lower:.4f} to {upper:.4f})"
+        said = {name: interval.format(**estimate) for name, estimate in found.items()}
+        tv = exact["tv"]
         most_told = "at most" if self.private else "for these two records alone"
         other = "lacks one record" if setting.neighbour == "removed" else "has another record in one's place"
         told = [
             f"{self.subject.told()}:",
-            f"{game.runs:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
+            f"{record['runs']:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
             f"The differing record is the one {CHOSEN[setting.choice]}.",
             "The adversary knows all other records, sees every noisy sum and starts undecided.",
             "",
-            f"Of 100 trainings it names the right table in {50 * (1 + advantage.value):.1f} "
+            f"Of 100 trainings it names the right table in {50 * (1 + found['advantage']['value']):.1f} "
             f"(by guessing 50; {most_told} {50 * (1 + tv):.1f}).",
-            f"advantage             {_between(advantage)}, {most_told} {tv:.4f} (exact total variation)",
-            f"  by its own beliefs  {_between(reckoned)}",
-            f"belief above {self.belief:<8g} {_between(passed)}, {most_told} {most:.4f}",
-            f"  for a record that moves every step by the whole bound exactly {exact:.4f}",
-            f"median belief         {_between(game.median_belief(level))}, in the table that was used",
+            f"advantage             {said['advantage']}, {most_told} {tv:.4f} (exact total variation)",
+            f"  by its own beliefs  {said['reckoned_advantage']}",
+            f"belief above {self.belief:<8g} {said['exceedance']}, {most_told} "
+            f"{exact['largest_exceedance']:.4f}",
+            f"  for a record that moves every step by the whole bound exactly {exact['exceedance']:.4f}",
+            f"median belief         {said['median_belief']}, in the table that was used",
             f"The record moves a step by {self.moved.mean():.0%} of the bound "
             f"(first step {self.moved[0]:.0%}, last {self.moved[-1]:.0%}).",
         ]
@@ -179,7 +183,3 @@ def _round(task: tuple[Subject, int, int, int]) -> dict[str, Any]:
     subject, start, stop, seed = task
     found = subject.play(start, stop, seed)
     return found if subject.setting.noise == "global" else {"label": NOT_PRIVATE, **found}
-
-
-def _between(estimate: Estimate) -> str:
-    return f"{estimate.value:.4f} ({estimate.lower:.4f} to {estimate.upper:.4f})"

@@ -17,9 +17,9 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.audits.adversary_setting import Setting, Subject
+    from dpsynth.audits.adversary_setting import Setting
     from dpsynth.datasets.table import Table
-    from dpsynth.research.adversary.playing import Played
+    from dpsynth.research.adversary.playing import Played, Subject
 
 #: a log gets a line on the rounds this often
 _LOG_SECONDS = 30.0
