@@ -40,21 +40,13 @@ _RECORD_MOVES_LESS = (
 def log_ratios(seen: Transcript) -> Floats:
     """Logarithm of the density of each step's numbers under D over that under D', shape (T,).
 
-    The sum is the realised privacy loss of the run.
-
-    Notes
-    -----
-    With r the released numbers without the others', and a the record, all in units of the noise, the ratio
-    of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2 / 2)``. Both tables are compared with the one
-    that has neither record, so that no density is evaluated.
-
-    Examples
-    --------
-    One number is released, 1 for D and 0 for D', with standard deviation 2: 0.9 speaks for D, a little.
+    The sum is the realised privacy loss of the run. With r the released numbers without the others', and a
+    the record, all in units of the noise, the ratio of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2
+    / 2)``. Both tables are compared with the one that has neither record, so that no density is evaluated.
 
     >>> zero = np.zeros((1, 1))
     >>> seen = Transcript(zero + 0.9, zero, np.stack([zero + 1, zero]), zero + 2.0, 1.0)
-    >>> log_ratios(seen).round(3).tolist()
+    >>> log_ratios(seen).round(3).tolist()  # one number, 1 for D and 0 for D', with standard deviation 2
     [0.1]
     """
     released = (seen.released - seen.others) / seen.stds

@@ -102,22 +102,16 @@ class Proved:
 
 @dataclass(frozen=True)
 class Risk:
-    """One attack on a synthetic table. Internal.
+    """One attack on a synthetic table, with shares of right tries. Internal.
 
-    Parameters
+    Attributes
     ----------
-    risk : str
-        One of :data:`RISKS`.
-    attack : str
-        How, in a few words.
+    risk, attack : str
+        One of :data:`RISKS`, and how it was tried, in a few words.
     holds : str
         What the attacker holds beside the synthetic table.
-    rate : Estimate
-        Share of the attacks on training records that were right.
-    without : Estimate
-        The same for an attacker without the synthetic table.
-    held_out : Estimate
-        The same, with the table, on held-out records.
+    rate, without, held_out : Estimate
+        On training records; without the synthetic table; with the table, on held-out records.
     excess : Estimate
         ``rate - held_out``.
     normalised : Estimate
@@ -128,10 +122,8 @@ class Risk:
         Upper bound on the expected excess; None where none is proved.
     level : float
         Confidence level of the intervals.
-    about : str
-        What else has to be said.
-    more : tuple of Attempt
-        Further numbers of the same attack.
+    about, more
+        What else has to be said, and further numbers of the same attack.
     """
 
     risk: str

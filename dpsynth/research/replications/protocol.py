@@ -191,17 +191,8 @@ class Protocol(Section):
         return self
 
     def check(self, schema: Schema) -> None:
-        """Refuse columns, regressions and findings that do not fit the table's schema.
-
-        Parameters
-        ----------
-        schema : Schema
-            As the card or the cohort has it.
-
-        Raises
-        ------
-        ConfigError
-        """
+        """Raise ConfigError if columns, regressions or findings do not fit the table's schema, as card or
+        cohort has it."""
         from dpsynth.studies.terms import model_terms
 
         if schema.outcome is None:
@@ -234,12 +225,7 @@ class Protocol(Section):
         coverage: int | None = None,
         baseline_steps: int | None = None,
     ) -> Protocol:
-        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out.
-
-        Raises
-        ------
-        ConfigError
-        """
+        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out."""
         plain = self.to_dict()
         if seeds is not None:
             plain["seeds"] = seeds
@@ -252,13 +238,7 @@ class Protocol(Section):
         return Protocol.from_dict(plain)
 
     def wider(self, schema: Schema) -> Schema:
-        """Return the table's schema with the study's own columns at its end; those that it has stay.
-
-        Raises
-        ------
-        ConfigError
-            If a formula does not fit the schema, or a column is another one of that name.
-        """
+        """Return the table's schema with the study's own columns at its end; those that it has stay."""
         new = tuple(column for column in self.columns if column not in schema.columns)
         fields = {field: getattr(schema, field) for field in type(schema).model_fields}
         try:
@@ -267,12 +247,7 @@ class Protocol(Section):
             raise ConfigError(f"study {self.name!r}: {problem}") from None
 
     def table(self, table: Table) -> Table:
-        """Return the table with the study's own columns, computed.
-
-        Raises
-        ------
-        ConfigError, DataError
-        """
+        """Return the table with the study's own columns, computed."""
         schema = self.wider(table.schema)
         if schema is table.schema:
             return table
@@ -310,12 +285,6 @@ def find_protocol(name: str) -> Protocol:
     ------
     ConfigError
         If there is none of that name, or the file is not a protocol; the message starts with the file's name.
-
-    Examples
-    --------
-    >>> find_protocol("no-such-study")
-    Traceback (most recent call last):
-    dpsynth.errors.ConfigError: there is no study 'no-such-study' (studies: ...)
     """
     if name.endswith(".yaml"):
         return read_yaml(name, Protocol.from_dict, error=ConfigError)
