@@ -190,7 +190,7 @@ def audit_release(
     )
 
 
-class ScoringLedger(WatchingLedger):
+class ScoringLedger(Ledger):
     """A ledger that adds up the log-likelihood ratios of the Gaussian releases that it runs.
 
     A fit reads one of the two tables.
