@@ -17,8 +17,7 @@ from dpsynth.audits.adversary_critic import CriticSubject
 from dpsynth.audits.adversary_setting import CHOSEN
 from dpsynth.checks import inside, whole
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.research.adversary.classifier import ClassifierSubject
-from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
+from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
 
 Floats = NDArray[np.float64]
 #: what is trained on D or on D', and attacked; sent to other processes

@@ -167,11 +167,10 @@ def _subject(
 
         points, pool, layout = critic.encoded(train, test)
         return critic.critic_subject(train.name, points, pool, layout, TrainingSettings(), setting)
-    from dpsynth.research.adversary import classifier
-    from dpsynth.research.adversary.dp_sgd import DpSgd
+    from dpsynth.research.adversary import dp_sgd
 
-    records, held_out, classes = classifier.encoded(train, test)
-    training = DpSgd(
+    records, held_out, classes = dp_sgd.encoded(train, test)
+    training = dp_sgd.DpSgd(
         steps=setting.steps,
         noise_multiplier=setting.noise_multiplier,
         sampling_prob=setting.sampling_prob,
@@ -179,7 +178,7 @@ def _subject(
         hidden=hidden,
         noise=setting.noise,
     )
-    return classifier.classifier_subject(train.name, records, held_out, classes, training, setting)
+    return dp_sgd.classifier_subject(train.name, records, held_out, classes, training, setting)
 
 
 def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
