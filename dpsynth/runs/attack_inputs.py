@@ -17,7 +17,7 @@ import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
 from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.datasets.split import training_schema
+from dpsynth.datasets.table import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
 from dpsynth.report.folder import LEDGER

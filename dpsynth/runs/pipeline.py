@@ -19,10 +19,10 @@ import pandas as pd
 from dpsynth.accounting.ledger.guarantee import WARNING
 from dpsynth.accounting.ledger.journal import give_up, journalled
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.datasets.split import training_schema
+from dpsynth.datasets.table import training_schema
 from dpsynth.errors import ConfigError, InputError, of_records
 from dpsynth.files import storage
-from dpsynth.files.targets import claimed
+from dpsynth.files.storage import claimed
 from dpsynth.model.rejection import Acceptance
 from dpsynth.report.folder import LEDGER, REPORT_JSON
 from dpsynth.runs import checkpoints

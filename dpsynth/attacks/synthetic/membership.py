@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.attacks.synthetic.risk import Risk, compared
-from dpsynth.evaluation.disclosure.distances import record_distance
-from dpsynth.evaluation.disclosure.membership_distance import Membership, density_ratio, membership
+from dpsynth.evaluation.disclosure.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.evaluation.tables import Tables

@@ -13,7 +13,7 @@ says something about the table. Against anonymeter:
   exactly one of a random k of them with the hypergeometric probability, exactly, where anonymeter fits a
   curve to subsamples;
 * one record can satisfy many descriptions, so that successes are not independent: the interval of the excess
-  comes from exchanges of training and held-out records (:mod:`dpsynth.evaluation.disclosure.exchange`);
+  comes from exchanges of training and held-out records (:mod:`dpsynth.evaluation.disclosure.copies`);
 * two equal records are two persons, and nobody is singled out by what fits both;
 * the attacker without the table knows the public schema alone, not the values of the synthetic table.
 """
@@ -29,9 +29,9 @@ from scipy import sparse
 from scipy.stats import hypergeom
 
 from dpsynth.attacks.synthetic.risk import Risk, scaled
-from dpsynth.evaluation.disclosure.exchange import exchanged, reach
+from dpsynth.evaluation.disclosure.copies import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
-from dpsynth.evaluation.neighbours.metrics import hamming_points
+from dpsynth.evaluation.neighbours.search import hamming_points
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 

@@ -14,7 +14,7 @@ from dpsynth.accounting.explain import points_more_probable, right_at_most
 from dpsynth.accounting.ledger.guarantee import UNIT, round_up
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.evaluation.subsample import sampled
+from dpsynth.evaluation.tables import sampled
 from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from dpsynth.evaluation.replication.contrasts import interval_overlap
+from dpsynth.evaluation.replication.two_fits import interval_overlap
 from dpsynth.report.details import Effect, Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import Results

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.datasets.split import train_test
-from dpsynth.datasets.table import Table
+from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Findings

@@ -164,7 +164,7 @@ def end_of(done: Finished) -> None:
 
 def judgement(evaluation: Evaluation) -> list[str]:
     """What an evaluation found, as lines: the verdicts, how many records, and which parts of them."""
-    from dpsynth.evaluation.subsample import sampled
+    from dpsynth.evaluation.tables import sampled
     from dpsynth.files.markdown import inert
     from dpsynth.report.verdicts.rules import judge
 

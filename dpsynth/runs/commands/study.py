@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.errors import InputError
-from dpsynth.files.targets import claimed
+from dpsynth.files.storage import claimed
 from dpsynth.runs.commands import console, models
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 

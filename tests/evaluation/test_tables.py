@@ -9,7 +9,7 @@ import pytest
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.records import Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import COMPARED, LEARNED, Most, on_part, random_rows, sampled
+from dpsynth.evaluation.tables import COMPARED, LEARNED, Most, on_part, random_rows, sampled
 from dpsynth.table.schema import Column, Schema
 
 

@@ -1,42 +1,194 @@
-"""Maximum likelihood fits of the three kinds of regression, with the likelihoods of statsmodels.
+"""One regression fitted to one table: the same terms for every table, and maximum likelihood.
 
-Predictors are standardised first, which keeps Newton's method in range whatever their units are, and the
-slopes are brought back exactly: a slope per standard deviation ``s`` is ``s`` times the slope per unit.
-Whatever cannot be estimated (separation, a singular design, no event, too few records, no convergence) is
-said in one sentence.
+The terms are those of :mod:`dpsynth.studies.terms`. Records with a value missing among the columns of the
+model take no part (complete cases). What one table cannot tell is left out in that table only, each time with
+its reason: a column without any value, a constant column, a category that does not occur, and a category in
+which the outcome is always the same. In the last case (quasi-complete separation, Albert and Anderson 1984,
+"On the existence of maximum likelihood estimates in logistic regression models") the category's estimate is
+infinite, and at infinity its records have nothing to say about the other coefficients, so these are fitted
+without them.
 
-Intervals are Wald's: normal for logistic and Cox models, Student's t for linear ones. Ties among event times
-are treated by Efron's method; without ties it is Breslow's, which is then quicker.
+The likelihoods are those of statsmodels. Predictors are standardised first, which keeps Newton's method in
+range whatever their units are, and the slopes are brought back exactly. Whatever cannot be estimated
+(separation, a singular design, no event, too few records, no convergence) is said in one sentence. Intervals
+are Wald's: normal for logistic and Cox models, Student's t for linear ones. Ties among event times are
+treated by Efron's method; without ties it is Breslow's, which is then quicker.
 
-Where the outcomes of a logistic regression separate: how that is found, and what is fitted instead.
-
-Under separation the likelihood grows without end and no maximum exists (Albert and Anderson 1984). A normal
+Under separation of a logistic regression the likelihood grows without end and no maximum exists. A normal
 prior on every slope then gives estimates in its place: ridge regression (le Cessie and van Houwelingen 1992,
 "Ridge estimators in logistic regression", Applied Statistics 41), with a scale that says little, 2.5 log odds
 a standard deviation (Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior distribution
 for logistic and other regression models", Annals of Applied Statistics 2, with a Cauchy of that scale). The
-intercept is free.
-
-Why not Firth's penalised likelihood: it is not concave. With the 30 terms of breast_cancer and its first 285
-records, fits of it ended in twelve different maxima from twelve starts. With a normal prior there is one.
+intercept is free. Firth's penalised likelihood is not concave: with the 30 terms of breast_cancer and its
+first 285 records, fits of it ended in twelve different maxima from twelve starts.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
-from dpsynth.evaluation.replication.design_matrix import Design
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import random_rows
+from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.model_text import Kind
+from dpsynth.studies.terms import MAX_TERMS, Term, column_values, model_terms
+from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Design:
+    """One table, ready to be fitted.
+
+    ``names`` holds the term of each column of ``x``; empty for a contrast that adjusts but is not reported,
+    because the reference category does not occur.
+    """
+
+    names: tuple[str, ...]
+    x: Floats  # shape (n, p); without an intercept
+    y: Floats  # shape (n,); 0 and 1, or the numbers of a linear model
+    duration: Floats | None
+    n_table: int  # records of the table
+    n_incomplete: int  # those left out because a value is missing
+    n_settled: int  # those left out because their category settles the outcome
+    dropped: tuple[tuple[str, str], ...]  # terms that this table cannot tell, and why
+    problem: str = ""  # why nothing can be fitted, in one sentence; empty otherwise
+
+
+def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
+    """Turn a conformed frame into the arrays of a regression that fits its schema."""
+
+    def of(name: str) -> Floats:
+        return column_values(schema, name, frame, log=name in model.logs)
+
+    y = of(model.outcome)
+    duration = None if model.duration is None else of(model.duration)
+    known = ~np.isnan(y) if duration is None else ~np.isnan(y) & ~np.isnan(duration)
+    values: dict[str, Floats] = {}
+    absent: dict[tuple[str, int | None], str] = {}
+    for column in model.columns(schema):
+        numbers = of(column.name)
+        if np.isnan(numbers[known]).all():
+            absent[column.name, None] = "no value is present"
+        else:
+            values[column.name] = numbers
+    complete = known & ~np.any([np.isnan(numbers) for numbers in values.values()] or [~known], axis=0)
+    kept = complete
+    reasons: dict[tuple[str, int | None], str] = {}
+    if model.kind != "linear":
+        kept, reasons = _unsettled(values, y, complete, schema, model)
+
+    plan, dropped = _plan(model_terms(schema, model), schema, values, kept, {**absent, **reasons})
+    problem = ""
+    if not complete.any():
+        problem = "no record has all values of the model" if known.any() else "no record has a known outcome"
+        # each of the columns is then constant or absent, which says nothing more
+        plan, dropped = [], []
+    elif not kept.any():
+        settling = few(dict.fromkeys(name for name, _ in reasons))
+        problem = f"the outcome is perfectly separated: {settling} tells it for every record"
+        plan, dropped = [], []
+    elif len(plan) > MAX_TERMS:
+        problem = f"the model has {len(plan):,} terms, and at most {MAX_TERMS} are fitted"
+        plan = []
+    x = np.empty((int(kept.sum()), len(plan)))
+    for position, (_, term) in enumerate(plan):
+        x[:, position] = term.values(values[term.column][kept])
+    return Design(
+        names=tuple(name for name, _ in plan),
+        x=x,
+        y=y[kept],
+        duration=None if duration is None else duration[kept],
+        n_table=len(frame),
+        n_incomplete=int(len(frame) - complete.sum()),
+        n_settled=int(complete.sum() - kept.sum()),
+        dropped=tuple(dropped),
+        problem=problem,
+    )
+
+
+def _plan(
+    every: Sequence[Term],
+    schema: Schema,
+    values: Mapping[str, Floats],
+    kept: Flags,
+    reasons: Mapping[tuple[str, int | None], str],
+) -> tuple[list[tuple[str, Term]], list[tuple[str, str]]]:
+    """Choose the terms that are fitted, each with the name it is reported under, and those that are dropped.
+
+    ``reasons`` to drop are by column and category; those of a whole column have None for the category.
+    """
+    plan: list[tuple[str, Term]] = []
+    dropped: list[tuple[str, str]] = []
+    for term in every:
+        if term.column not in values:
+            dropped.append((term.name, reasons[term.column, None]))
+            continue
+        numbers = values[term.column][kept]
+        reason = reasons.get((term.column, term.category))
+        if term.category is None:
+            reason = "constant" if _constant(numbers) else None
+        elif reason is None and not (numbers == term.category).any():
+            reason = "the category does not occur"
+        elif reason is None and not (numbers == 0).any():
+            # The column still adjusts the others; its contrasts against the reference are unknown.
+            reference = schema.column(term.column).categories[0]
+            settled = reasons.get((term.column, 0))
+            reason = f"of the reference {reference}: {settled}" if settled else f"no record has {reference}"
+            if term.category != numbers.min():
+                plan.append(("", term))
+        if reason is None:
+            plan.append((term.name, term))
+        else:
+            dropped.append((term.name, reason))
+    return plan, dropped
+
+
+def _unsettled(
+    values: dict[str, Floats], y: Floats, complete: Flags, schema: Schema, model: EffectsModel
+) -> tuple[Flags, dict[tuple[str, int | None], str]]:
+    """Leave out the records of categories in which the outcome is always the same; say which and why.
+
+    A Cox coefficient is infinite only without any event: a category of events alone still has its times.
+    """
+    kept = complete.copy()
+    reasons: dict[tuple[str, int | None], str] = {}
+    shown = schema.column(model.outcome).categories
+    again = True
+    # Leaving records out can empty the other outcome of another category.
+    while again:
+        again = False
+        for name, numbers in values.items():
+            if not schema.column(name).is_categorical or len(np.unique(y[kept])) < 2:
+                continue
+            size = len(schema.column(name).categories)
+            codes = numbers[kept].astype(np.int64)
+            count = np.bincount(codes, minlength=size)
+            events = np.bincount(codes, weights=y[kept], minlength=size)
+            for code in np.flatnonzero(count):
+                always = events[code] == count[code] and model.kind == "logistic"
+                if count[code] == count.sum() or not (events[code] == 0 or always):
+                    continue
+                every = f"every one of its {count[code]:,}" if count[code] > 1 else "its only"
+                outcome = shown[1 if always else 0]
+                record = "records" if count[code] > 1 else "record"
+                reasons[name, int(code)] = f"{every} {record} has {model.outcome} = {outcome}"
+                kept &= numbers != code
+                again = True
+    return kept, reasons
+
+
+def _constant(numbers: Floats) -> bool:
+    return not len(numbers) or float(np.ptp(numbers)) <= 1e-12 * float(np.abs(numbers).max())
 
 
 #: distinct event times that a Cox model is fitted to: statsmodels takes time in proportion to them
@@ -54,46 +206,26 @@ _SEPARATION_RECORDS = 100_000
 
 @dataclass(frozen=True)
 class Coefficient:
-    """An estimate on the additive scale: log odds, log hazard, or the outcome's own unit.
-
-    Attributes
-    ----------
-    value, std_error : float
-    lower, upper : float
-        Ends of the confidence interval.
-    p_value : float
-        Of the two-sided Wald test that it is 0.
-    """
+    """An estimate on the additive scale: log odds, log hazard, or the outcome's own unit."""
 
     value: float
     std_error: float
     lower: float
     upper: float
-    p_value: float
+    p_value: float  # of the two-sided Wald test that it is 0
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What one table says about each term.
+    """What one table says about each term; nothing about terms that the design dropped.
 
-    Attributes
-    ----------
-    coefficients : dict of str to Coefficient
-        By the term's name; empty if there is a problem. Terms that the design dropped are not in it.
-    n : int
-        Records that the model was fitted to.
-    problem : str
-        Why there are no coefficients, in one sentence; empty otherwise.
-    remark : str
-        What was done to fit them, if anything unusual.
-    separated : bool
-        Whether the problem is that no maximum of the likelihood of a logistic model was found.
+    ``separated`` says whether the problem is that no maximum of the likelihood of a logistic model was found.
     """
 
     coefficients: dict[str, Coefficient] = field(default_factory=dict)
-    n: int = 0
-    problem: str = ""
-    remark: str = ""
+    n: int = 0  # records that the model was fitted to
+    problem: str = ""  # why there are no coefficients, in one sentence; empty otherwise
+    remark: str = ""  # what was done to fit them, if anything unusual
     separated: bool = False
 
 
@@ -107,19 +239,10 @@ def fit(
 ) -> Fit:
     """Fit one regression to one table.
 
-    Parameters
-    ----------
-    kind : {"logistic", "linear", "cox"}
-    level : float
-        Of the intervals, in (0, 1). They hold the predictors fixed and take the outcomes of the records as
-        independent.
-    rng : numpy.random.Generator
-        Chooses the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times; not used
-        otherwise.
-    priors : mapping of str to float, optional
-        For a logistic model, standard deviations of normal priors of the slopes by term: see
-        :mod:`~dpsynth.evaluation.replication.likelihood`. Errors and intervals are then those of the
-        curvature at the maximum, the prior's included.
+    Intervals hold the predictors fixed and take the outcomes of the records as independent. ``rng`` chooses
+    the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times. ``priors`` are
+    standard deviations of normal priors of the slopes of a logistic model by term; errors and intervals are
+    then those of the curvature at the maximum, the prior's included.
     """
     remark = ""
     if kind == "cox" and not data.problem:
@@ -158,8 +281,7 @@ def fit(
 
 
 def _fewer_event_times(data: Design, rng: np.random.Generator) -> tuple[Design, str]:
-    if data.duration is None:  # a Cox model has one
-        raise ValueError("a Cox design needs durations")
+    assert data.duration is not None  # a Cox model has one
     distinct = len(np.unique(data.duration[data.y > 0]))
     if distinct <= MAX_EVENT_TIMES:
         return data, ""
@@ -218,14 +340,14 @@ def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # overflow and singularity are found out by their results
         model = _logistic(z, data.y) if first else _cox(z, data)
-        model = model if precision is None else Ridge(model, precision)
+        model = model if precision is None else _Ridge(model, precision)
         found, errors = _newton(model, start)
     if errors is None:
         return _no_maximum(z, data, found[first:], kind)
     return found[first:], errors[first:]
 
 
-def _newton(model: Likelihood, start: Floats) -> tuple[Floats, Floats | None]:
+def _newton(model: Any, start: Floats) -> tuple[Floats, Floats | None]:
     """Maximise a likelihood of statsmodels; return the last point, and standard errors if it is a maximum.
 
     Newton's method with halved steps, as Cox regression in other packages has it: plain steps, which are
@@ -252,13 +374,13 @@ def _newton(model: Likelihood, start: Floats) -> tuple[Floats, Floats | None]:
     return point, None
 
 
-def _logistic(z: Floats, y: Floats) -> Likelihood:
+def _logistic(z: Floats, y: Floats) -> Any:
     from statsmodels.discrete.discrete_model import Logit
 
     return Logit(y, _with_intercept(z), check_rank=False)
 
 
-def _cox(z: Floats, data: Design) -> Likelihood:
+def _cox(z: Floats, data: Design) -> Any:
     from statsmodels.duration.hazard_regression import PHReg
 
     events = np.asarray(data.duration)[data.y > 0]
@@ -319,41 +441,18 @@ def precisions(names: tuple[str, ...], scale: Floats, priors: Mapping[str, float
     return np.array([1.0 / std**2 for std in known])
 
 
-class Likelihood(Protocol):
-    """A log likelihood with its derivatives at a point of shape (p,), as statsmodels' models have them."""
-
-    def loglike(self, params: Floats, /) -> float:
-        """Logarithm of the likelihood."""
-
-    def score(self, params: Floats, /) -> Floats:
-        """Its gradient."""
-
-    def hessian(self, params: Floats, /) -> Floats:
-        """Its second derivatives."""
-
-
 @dataclass(frozen=True)
-class Ridge:
-    """A likelihood of statsmodels times the normal priors of the slopes; the first coefficient is free.
+class _Ridge:
+    """A likelihood of statsmodels times normal priors of the slopes; the first coefficient is free."""
 
-    Parameters
-    ----------
-    model : a model with ``loglike``, ``score`` and ``hessian``
-    precision : ndarray of shape (p,)
-        Of each slope.
-    """
-
-    model: Likelihood
+    model: Any
     precision: Floats
 
     def loglike(self, point: Floats) -> float:
-        """Logarithm of the likelihood times the priors, without their constant."""
         return float(self.model.loglike(point)) - 0.5 * float(self.precision @ point[1:] ** 2)
 
     def score(self, point: Floats) -> Floats:
-        """Its gradient."""
         return np.asarray(self.model.score(point)) - np.append(0.0, self.precision * point[1:])
 
     def hessian(self, point: Floats) -> Floats:
-        """Its second derivatives."""
         return np.asarray(self.model.hessian(point)) - np.diag(np.append(0.0, self.precision))

@@ -1,4 +1,4 @@
-"""One writer at a time, against real processes that live, end and are killed."""
+"""Files replaced whole."""
 
 from __future__ import annotations
 
@@ -17,12 +17,37 @@ from typing import Any
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.files import locks, storage
-from dpsynth.files.targets import claimed
+from dpsynth.files import atomic, storage
+from dpsynth.files.atomic import replaced
+from dpsynth.files.storage import claimed
+
+
+def test_replaces(tmp_path: Path) -> None:
+    """The new text must be there, and no temporary file beside it."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with replaced(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("trouble", [ValueError("x"), KeyboardInterrupt()])
+def test_keeps_the_old_file(tmp_path: Path, trouble: BaseException) -> None:
+    """A failed or interrupted write must not touch what was there."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(type(trouble)), replaced(path) as temporary:
+        temporary.write_text("half")
+        raise trouble
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
 
 HOLD = """
 import sys
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import locked
 with locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
@@ -49,7 +74,7 @@ def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
             storage.write_folder(out, lambda folder: None)
         with pytest.raises(InputError, match="in use"), claimed(out, force=True, mark="report.json"):
             pass
-        with locks.locked(tmp_path / "other"):
+        with atomic.locked(tmp_path / "other"):
             pass
         process.communicate("")
     storage.write_folder(out, lambda folder: (folder / "a").write_text("1") and None)
@@ -78,7 +103,7 @@ def test_a_holder_may_write_what_it_holds_and_another_thread_may_not(tmp_path: P
         except InputError as problem:
             refused.append(str(problem))
 
-    with locks.locked(out):
+    with atomic.locked(out):
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
@@ -93,13 +118,13 @@ def test_without_flock_the_file_is_the_lock(
 ) -> None:
     """Would catch systems without flock on which nothing is locked, or nothing can be written."""
     if missing == "module":
-        monkeypatch.setattr(locks, "fcntl", None)
+        monkeypatch.setattr(atomic, "fcntl", None)
     else:
 
         def flock(*args: Any) -> None:
             raise OSError(errno.ENOLCK, "no locks available")
 
-        monkeypatch.setattr(locks.fcntl, "flock", flock)
+        monkeypatch.setattr(atomic.fcntl, "flock", flock)
     out = tmp_path / "out"
     storage.write_folder(out, lambda folder: None)
     assert list(tmp_path.iterdir()) == [out]
@@ -111,7 +136,7 @@ def test_without_flock_the_file_is_the_lock(
 def test_a_lock_removed_by_its_holder_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch two holders: one of the file that is there, one of a file that was removed before it."""
     out, path = tmp_path / "out", tmp_path / ".out.lock"
-    opened = locks._open
+    opened = atomic._open
 
     def late(file: Path, folder: Path) -> tuple[int, bool]:
         found = opened(file, folder)
@@ -121,6 +146,6 @@ def test_a_lock_removed_by_its_holder_is_not_held(tmp_path: Path, monkeypatch: p
         return found
 
     replaced: list[int] = []
-    monkeypatch.setattr(locks, "_open", late)
-    with locks.locked(out):
+    monkeypatch.setattr(atomic, "_open", late)
+    with atomic.locked(out):
         assert json.loads(path.read_text())["pid"] == os.getpid()
