@@ -16,8 +16,9 @@ Only what a run needs is here; theory, figures and golden values of the papers a
 made.
 """
 
-from dpsynth.accounting.calibration.search import calibrate, calibrate_training
-from dpsynth.accounting.events.events import (
+from dpsynth.accounting.calibration import calibrate, calibrate_training
+from dpsynth.accounting.contents import Entry
+from dpsynth.accounting.events import (
     approx_tv_event,
     epsilon_delta_event,
     exponential_mechanism_event,
@@ -26,10 +27,9 @@ from dpsynth.accounting.events.events import (
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, REPLACE_ONE
-from dpsynth.accounting.ledger.entries import Entry
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.measures import from_parameters, measures_of
+from dpsynth.accounting.normal_form import ADD_REMOVE, REPLACE_ONE
 from dpsynth.accounting.profile import Profile
 
 __all__ = [

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from dpsynth.accounting.conversions import posterior_belief
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, check_adjacency, normalised
-from dpsynth.accounting.loss.gaussian import GaussianLoss
-from dpsynth.accounting.loss.pld import NoPrivacy, NumericLoss, loss_of
-from dpsynth.accounting.loss.promise import PromisedLoss, promised_loss
-from dpsynth.accounting.loss.tradeoff import TradeOff, from_deltas
+from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.normal_form import ADD_REMOVE, check_adjacency, normalised
+from dpsynth.accounting.pld import NoPrivacy, NumericLoss, loss_of
+from dpsynth.accounting.promise import PromisedLoss, promised_loss
+from dpsynth.accounting.tradeoff import TradeOff, from_deltas
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
 
@@ -40,7 +40,7 @@ class Profile:
         its noise (its event) may not: for that there are stages, see :class:`~dpsynth.accounting.Ledger`.
     adjacency : {"add/remove", "replace-one"}
         The numbers in events are those under add/remove one record;
-        :mod:`dpsynth.accounting.events.normal_form` tells how they are read under replace-one.
+        :mod:`dpsynth.accounting.normal_form` tells how they are read under replace-one.
     coarseness : float
         1 for results to report; larger for quicker, more pessimistic ones.
 
@@ -59,7 +59,7 @@ class Profile:
 
     Examples
     --------
-    >>> from dpsynth.accounting.events.events import gaussian_event
+    >>> from dpsynth.accounting.events import gaussian_event
     >>> profile = Profile([gaussian_event(1.0)])
     >>> round(profile.tv(), 5), round(profile.attack_accuracy(), 5)
     (0.38292, 0.69146)

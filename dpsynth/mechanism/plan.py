@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dpsynth.accounting.events.events import non_private_event, training_event
+from dpsynth.accounting.events import non_private_event, training_event
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import ConfigError, InputError
 

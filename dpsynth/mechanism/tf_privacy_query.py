@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.events import gaussian_event
 from dpsynth.checks import tf_privacy_module
 from dpsynth.errors import InputError, RunError
 from dpsynth.mechanism.allocation import allocate

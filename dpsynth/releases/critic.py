@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.records import Records
 

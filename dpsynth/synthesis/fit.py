@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
-from dpsynth.accounting.ledger.entries import Stage
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.model.base_model.network import Prior
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel

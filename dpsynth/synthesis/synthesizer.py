@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.guarantee import WARNING, Guarantee
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage

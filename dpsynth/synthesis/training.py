@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
 from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.generator import GeneratorModel, independent_points

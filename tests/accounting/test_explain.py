@@ -6,9 +6,9 @@ import re
 import pytest
 
 from dpsynth.accounting import Profile, measures_of
-from dpsynth.accounting.events.events import gaussian_event, non_private_event
-from dpsynth.accounting.explain import meanings
-from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.events import gaussian_event, non_private_event
+from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.measures import meanings
 
 
 @pytest.mark.parametrize(

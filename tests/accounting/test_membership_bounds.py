@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.events import gaussian_event
 from dpsynth.accounting.membership_bounds import (
     accuracy,
     advantage,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events.events import gaussian_event, training_event
+from dpsynth.accounting.events import gaussian_event, training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import (
     bretagnolle_huber,

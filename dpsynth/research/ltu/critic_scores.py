@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.generator import GeneratorModel

@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import event_class
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.events import event_class
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
 
 Curve = NDArray[np.float64]

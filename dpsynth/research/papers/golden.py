@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting import membership_bounds, tv_bounds
 from dpsynth.accounting.conversions import epsilon_of_belief, largest_tv
 from dpsynth.accounting.measures import from_parameters
-from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.research.papers.ghazi_issa import approx_tv
 from dpsynth.research.papers.jia import optimal
 from dpsynth.research.papers.lowy.exponential import exponential_pmp

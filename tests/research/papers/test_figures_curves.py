@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.tv_bounds import laplace_tv
 from dpsynth.research.papers.curves import composed_laplace_fnr, gaussian_fnr, laplace_fnr
 from dpsynth.research.papers.ghazi_issa.regions import fnr

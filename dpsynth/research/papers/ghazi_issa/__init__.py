@@ -10,5 +10,5 @@
 =============  =======================================================================================
 
 Remark 1, the largest total variation, is :func:`dpsynth.accounting.conversions.largest_tv`. The
-staircase mechanism (section VI-C, appendix K) is :mod:`dpsynth.accounting.staircase`.
+staircase mechanism (section VI-C, appendix K) is :mod:`dpsynth.accounting.tv_bounds`.
 """

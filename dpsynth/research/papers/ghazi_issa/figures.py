@@ -2,7 +2,7 @@
 
 The text from which this was written lost the parameters of most figures; each caption says which were chosen
 here. The data come from :mod:`dpsynth.research.papers.ghazi_issa.approx_tv`,
-:mod:`~dpsynth.accounting.staircase`, :mod:`dpsynth.research.papers.ghazi_issa.training` and, for exact
+:mod:`~dpsynth.accounting.tv_bounds`, :mod:`dpsynth.research.papers.ghazi_issa.training` and, for exact
 references, :class:`~dpsynth.accounting.profile.Profile`.
 """
 
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.staircase import staircase_density, staircase_tv
-from dpsynth.accounting.tv_bounds import laplace_tv
+from dpsynth.accounting.tv_bounds import laplace_tv, staircase_density, staircase_tv
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
 from dpsynth.research.papers.curves import composed_laplace_fnr, laplace_fnr
 from dpsynth.research.papers.ghazi_issa.approx_tv import compose, kairouz

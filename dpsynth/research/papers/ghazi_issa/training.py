@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting import membership_bounds
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import gaussian_tv, sampled_gaussian_tv
 from dpsynth.report.drawing.style import Drawing, legend_below, line, panels

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth.accounting.loss.gaussian import GaussianLoss, gaussian_deltas
+from dpsynth.accounting.gaussian import GaussianLoss, gaussian_deltas
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError
 from dpsynth.research.papers.lowy.halves import blocks

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import posterior_belief
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
 from dpsynth.research.papers.mosaicrown.identifiability import (
     OutOfRangeWarning,

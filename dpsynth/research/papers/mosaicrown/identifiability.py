@@ -7,13 +7,13 @@ the right guess, by the noise (Theorem 3). Any number of Gaussian releases is on
 ``mu**2 = steps / noise_multiplier**2``, so the advantage ``2 Phi(mu / 2) - 1`` is exact under composition.
 
 Renyi bounds on both are in :mod:`dpsynth.research.papers.mosaicrown.rdp`, the noise that an epsilon and a
-delta ask for in :mod:`dpsynth.accounting.calibration.gaussian_noise`. Arguments out of range or NaN raise
+delta ask for in :mod:`dpsynth.accounting.gaussian`. Arguments out of range or NaN raise
 InputError by name.
 
 The classical formula for Gaussian noise, (2.1) of MOSAICrOWN deliverable D5.3, "Identifiability bounds".
 
 Dwork and Roth 2014, Theorem A.1. It adds too much noise for small epsilon and too little for large ones
-(beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.calibration.gaussian_noise` has the least noise.
+(beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.gaussian` has the least noise.
 Arguments out of range or NaN raise InputError by name.
 """
 
@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 import warnings
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.conversions import tv_of_mu
+from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.checks import in_range, inside
 
 
@@ -48,11 +48,11 @@ def classical_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> f
     -----
     OutOfRangeWarning
         If epsilon is 1 or more: too little noise for large epsilon, see
-        :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma`.
+        :func:`~dpsynth.accounting.gaussian.analytic_sigma`.
 
     Examples
     --------
-    >>> from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+    >>> from dpsynth.accounting.gaussian import analytic_sigma
     >>> round(classical_sigma(0.5, 1e-5), 4), round(analytic_sigma(0.5, 1e-5), 4)
     (9.6896, 7.0318)
     """
@@ -105,7 +105,7 @@ def epsilon_of_advantage(advantage: float, delta: float) -> float:
 def exact_advantage(epsilon: float, delta: float) -> float:
     """Advantage of A_DI against one Gaussian release with the least noise that is (epsilon, delta)-DP.
 
-    It is what Theorem 3 would say with :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma`
+    It is what Theorem 3 would say with :func:`~dpsynth.accounting.gaussian.analytic_sigma`
     in place of formula (2.1): the largest advantage that (epsilon, delta)-DP allows a Gaussian release.
 
     ``epsilon`` may be infinite; ``delta`` lies inside (0, 1).

@@ -2,7 +2,7 @@
 
 MOSAICrOWN deliverable D5.3, "Identifiability bounds", sections 2.1 and 4.3 (Bernau et al.); the adversary is
 that of :mod:`dpsynth.research.papers.mosaicrown.identifiability`. Renyi composition is looser than the exact
-curve of :class:`~dpsynth.accounting.loss.gaussian.GaussianLoss`. Arguments out of range or NaN raise
+curve of :class:`~dpsynth.accounting.gaussian.GaussianLoss`. Arguments out of range or NaN raise
 InputError by name.
 """
 

@@ -11,9 +11,9 @@ from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from dpsynth.accounting import Profile
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.loss.gaussian import GaussianLoss
-from dpsynth.accounting.staircase import staircase_density, staircase_tv
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.tv_bounds import staircase_density, staircase_tv
 from dpsynth.errors import InputError
 from dpsynth.research.papers.ghazi_issa.approx_tv import (
     compose,

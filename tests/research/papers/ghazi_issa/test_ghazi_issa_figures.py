@@ -6,7 +6,7 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.research.papers.ghazi_issa.figures import (
     DRAWINGS,
     PAIR,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import InputError
 from dpsynth.research.papers.mosaicrown.identifiability import (
     OutOfRangeWarning,

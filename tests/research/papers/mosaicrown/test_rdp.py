@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.errors import InputError
 from dpsynth.research.papers.mosaicrown.rdp import (
     advantage_rdp,

@@ -1,0 +1,146 @@
+"""Calibration to every measure: on the private side, close, and with bad targets refused by name."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from dpsynth.accounting import REPLACE_ONE, Profile, calibrate
+from dpsynth.accounting.calibration import (
+    AdvantageTarget,
+    AttackAccuracyTarget,
+    BeliefTarget,
+    EpsilonTarget,
+    PromiseTarget,
+    TvTarget,
+    calibrate_training,
+    parse_target,
+)
+from dpsynth.accounting.events import epsilon_delta_event, gaussian_event, training_event
+from dpsynth.errors import InputError, PrivacyError
+
+TARGETS = [
+    EpsilonTarget(1.0, 1e-5),
+    TvTarget(0.1),
+    AttackAccuracyTarget(0.6),
+    AttackAccuracyTarget(0.85, prior=0.8),
+    AdvantageTarget(0.02, fpr=0.01),
+    AdvantageTarget(0.2, fpr=0.3),
+    BeliefTarget(0.9, 1e-5),
+    BeliefTarget(0.3, 1e-3, prior=0.1),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.describe())
+def test_training_runs_meet_the_target_and_hardly_more(target):
+    """A root on the wrong side, or noise more than 1e-3 above the smallest."""
+    q, steps = 0.01, 500
+    z = calibrate_training(target, q, steps)
+    assert target.cost(Profile([training_event(z, q, steps)])) <= target.goal
+    assert target.cost(Profile([training_event(z / 1.0015, q, steps)])) > target.goal
+
+
+def test_gaussians_by_their_closed_forms():
+    """A measure calibrated to another one's formula."""
+
+    def solve(target):
+        return 1 / calibrate(lambda z: [gaussian_event(z)], target)
+
+    assert solve(TvTarget(0.1)) == pytest.approx(2 * norm.ppf(0.55), rel=1e-3)
+    assert solve(AttackAccuracyTarget(0.6)) == pytest.approx(2 * norm.ppf(0.6), rel=1e-3)
+    mu = norm.isf(0.01) - norm.isf(0.01 + 0.1)
+    assert solve(AdvantageTarget(0.1, 0.01)) == pytest.approx(mu, rel=1e-3)
+    # loss N(mu^2 / 2, mu^2) exceeds log 9 with probability 1e-4
+    t = norm.isf(1e-4)
+    mu = -t + math.sqrt(t**2 + 2 * math.log(9))
+    assert solve(BeliefTarget(0.9, 1e-4)) == pytest.approx(mu, rel=1e-3)
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(z=st.floats(0.8, 3.0), q=st.floats(0.005, 0.05), steps=st.integers(2, 100))
+def test_round_trip(z, q, steps):
+    """A cost that does not come back to its multiplier: z to each measure and back to z."""
+    profile = Profile([training_event(z, q, steps)])
+    for target in (
+        EpsilonTarget(profile.epsilon(1e-6), 1e-6),
+        TvTarget(profile.tv()),
+        AdvantageTarget(profile.advantage(0.05), 0.05),
+        BeliefTarget(profile.belief_quantile(1e-4), 1e-4),
+    ):
+        if target.goal > 1e-3:
+            assert calibrate_training(target, q, steps) == pytest.approx(z, rel=3e-3)
+
+
+def test_earlier_releases_and_adjacency_count():
+    """A target met by the run alone, although something was released before; adjacency lost."""
+    target = TvTarget(0.2)
+    alone = calibrate_training(target, 0.02, 300)
+    before = [gaussian_event(10.0), epsilon_delta_event(0.05)]
+    after = calibrate_training(target, 0.02, 300, earlier=before)
+    assert after > alone
+    assert Profile([*before, training_event(after, 0.02, 300)]).tv() <= 0.2
+    replaced = calibrate_training(target, 0.02, 300, adjacency=REPLACE_ONE)
+    assert Profile([training_event(replaced, 0.02, 300)], adjacency=REPLACE_ONE).tv() <= 0.2
+    assert replaced > 1.2 * alone
+    with pytest.raises(PrivacyError, match=r"total variation 0\.001"):
+        calibrate_training(TvTarget(0.001), 0.02, 300, earlier=before)
+
+
+def test_targets_in_words():
+    """A target read as another, or a suffix ignored."""
+    assert parse_target("epsilon=3", delta=1e-6) == EpsilonTarget(3.0, 1e-6)
+    assert parse_target("tv=0.1", delta=1e-6) == TvTarget(0.1)
+    assert parse_target("advantage=0.1", delta=1e-6) == TvTarget(0.1)
+    assert parse_target("advantage=0.1@fpr=0.01", delta=1e-6) == AdvantageTarget(0.1, 0.01)
+    assert parse_target("attack-accuracy=0.7@prior=0.4", delta=0) == AttackAccuracyTarget(0.7, 0.4)
+    assert parse_target("belief=0.9@prior=0.2", delta=1e-6) == BeliefTarget(0.9, 1e-6, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tv", "must look like"),
+        ("tv=x", "must look like"),
+        ("recall=0.1", "must be one of"),
+        ("tv=0", "tv must lie"),
+        ("tv=1", "tv must lie"),
+        ("tv=nan", "tv must be a number"),
+        ("epsilon=-1", "epsilon must lie"),
+        ("epsilon=inf", "epsilon must lie"),
+        ("attack-accuracy=0.5", "attack-accuracy must exceed 0.5"),
+        ("attack-accuracy=0.7@prior=0.2", "must exceed 0.8"),
+        ("attack-accuracy=1", "attack-accuracy must lie"),
+        ("advantage=0.995@fpr=0.01", "less than 1 - fpr"),
+        ("advantage=0.1@fpr=0", "fpr must lie"),
+        ("advantage=0.1@prior=0.2", "'prior' does not go with advantage"),
+        ("tv=0.1@fpr=0.2", "'fpr' does not go with tv"),
+        ("belief=0.5", "belief must exceed the prior"),
+        ("belief=1", "belief must lie"),
+        ("belief=0.9@prior=2", "prior must lie"),
+    ],
+)
+def test_bad_targets_are_named(text, words):
+    """A target out of range that starts a search."""
+    with pytest.raises(InputError, match=words):
+        parse_target(text, delta=1e-5)
+
+
+def test_arguments_that_exclude_each_other():
+    """A target and an epsilon, of which one would be ignored."""
+    for arguments in ({}, {"target": TvTarget(0.1), "epsilon": 1.0, "delta": 0.0}, {"epsilon": 1.0}):
+        with pytest.raises(InputError, match="either a target, or epsilon and delta"):
+            calibrate(lambda z: [gaussian_event(z)], **arguments)
+    with pytest.raises(InputError, match="sampling_prob"):
+        calibrate_training(TvTarget(0.1), 1.5, 10)
+
+
+@pytest.mark.parametrize(("tv", "binding"), [(0.05, "tv"), (0.9, "epsilon")])
+def test_a_promise_is_kept_in_both_its_parts(tv, binding):
+    """Would catch a stage whose total variation goes beyond what was promised because epsilon does not."""
+    target = PromiseTarget(1.0, 1e-6, tv)
+    profile = Profile([gaussian_event(calibrate(lambda z: [gaussian_event(z)], target))])
+    used = {"epsilon": profile.epsilon(1e-6) / 1.0, "tv": profile.tv() / tv}
+    assert max(used.values()) <= 1.0 and used[binding] > 0.99
