@@ -24,8 +24,8 @@ import tensorflow as tf
 
 from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.mechanism.bounds.combine import LayerBounds
-from dpsynth.mechanism.bounds.rounding import UNIT
+from dpsynth.mechanism.bounds import LayerBounds
+from dpsynth.mechanism.gradient_boxes import UNIT
 from dpsynth.mechanism.plan import NOISE_SHAPES
 
 # Keeps every std positive, also squared in float32, where a component is constant or underflows.
@@ -93,7 +93,7 @@ def allocate(
         Subtract the middle of each box that is used; False keeps every centre at 0.
     extra_radii : sequence of scalars, optional
         For each layer, the norm bound of what is added to a record's gradient beside the critic's term:
-        lambda times `dpsynth.mechanism.bounds.penalty.penalty_radii`. The bounds add, since both move
+        lambda times `dpsynth.mechanism.bounds.penalty_radii`. The bounds add, since both move
         together.
 
     Returns

@@ -21,7 +21,7 @@ from dpsynth.accounting.events import gaussian_event
 from dpsynth.checks import tf_privacy_module
 from dpsynth.errors import InputError, RunError
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds.combine import LayerBounds
+from dpsynth.mechanism.bounds import LayerBounds
 from dpsynth.mechanism.plan import Plan
 
 _ABSENT = (

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.domain import Domain
 from dpsynth.table.layout import Layout
 
 

@@ -9,8 +9,8 @@ from scipy import stats
 from dpsynth.errors import InputError, RunError
 from dpsynth.mechanism import tf_privacy_query as bounded_sum
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
-from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds
+from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import Plan
 from dpsynth.mechanism.tf_privacy_query import BoundedSumQuery
 from dpsynth.model.wgan.weights import flatten, glorot, unflatten

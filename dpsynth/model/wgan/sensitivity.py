@@ -9,10 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds.combine import gradient_bounds
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
-from dpsynth.mechanism.bounds.penalty import penalty_radii
+from dpsynth.mechanism.bounds import gradient_bounds, penalty_radii, spectral_norm_bound
+from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import NoiseScales

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
+from dpsynth.mechanism.domain import Domain
+from dpsynth.mechanism.gradient_boxes import gradient_box
 from dpsynth.table.layout import Layout
 
 

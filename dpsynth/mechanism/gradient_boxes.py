@@ -1,25 +1,162 @@
-"""Componentwise bounds of the critic's gradient (Pedersen 2022, Theorem 3.1.1), by interval propagation.
+"""How far a float32 result may lie from the exact one, so that bounds can be widened by that much.
+
+For a dot product of n terms, in any order and with or without fused multiply-add,
+``|fl(x.w) - x.w| <= gamma_n sum |x_i||w_i|`` with ``gamma_n = n u / (1 - n u)``, ``u = 2^-24`` (Higham 2002,
+*Accuracy and Stability of Numerical Algorithms*, section 3.1). The critic that sees the records and the
+bound itself both round, so every bound here is widened by ``4 (n + 8) u`` times that sum: n for the critic,
+up to 2n for the bound's own two dot products, the rest for sums over one-hot groups, the bias, halving,
+and second-order terms (n < 2^16).
+
+Two things lie outside: products in TF32 or bfloat16 (switch them off on a GPU:
+``tf.config.experimental.enable_tensor_float_32_execution(False)``), and the rounding of the *sum* over a
+batch, which is not linear in its records; floating-point attacks (Mironov 2012) are not covered.
+
+Interval forms of the critic's activations and of their derivatives (Pedersen 2022, section 3.1.2).
+
+MaxMin is not in the thesis (sorted pairs; Anil, Lucas and Grosse 2019). It has slope 1 in every direction
+and permutes its inputs, so its derivative is exact wherever the order of a pair is certain. A critic must
+route a tie by *one* comparison for both outputs; TensorFlow's own gradients of ``maximum`` and ``minimum``
+send both to the same input, which no permutation does.
+
+Componentwise bounds of the critic's gradient (Pedersen 2022, Theorem 3.1.1), by interval propagation.
 
 Corrections to the printed theorem: (3.9) and (3.10) omit the bias; (3.14), (3.23) and (3.24) print the
 gradient with respect to the activation where the activation itself belongs; (3.21) and (3.22) sum over the
 wrong index. The product with a matrix is written by midpoint and half range, ``W m -+ |W| r``, which is the
 same interval as W's positive and negative parts give. One-hot groups enter the first layer by the largest
 and smallest weight of the group instead of the sums of the signs. Every interval is widened outward so
-that gradients computed in float32 lie inside (`dpsynth.mechanism.bounds.rounding`).
+that gradients computed in float32 lie inside (`dpsynth.mechanism.gradient_boxes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
+from dpsynth.checks import in_range
 from dpsynth.errors import InputError
-from dpsynth.mechanism.bounds.activations import Interval, interval_activation, product
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.rounding import TINY, UNIT, gamma
+from dpsynth.mechanism.domain import Domain
+
+#: Unit roundoff of float32.
+UNIT = 2.0**-24
+#: Added to magnitudes so that products which underflow (and are flushed to zero) stay covered.
+TINY = 2.0**-50
+
+
+def gamma(terms: int) -> float:
+    """Relative widening of a bound that goes through dot products of ``terms`` terms."""
+    return 4.0 * (terms + 8) * UNIT
+
+
+class Interval(NamedTuple):
+    """Componentwise bounds ``lo <= value <= hi``, tensors of one shape."""
+
+    lo: Any
+    hi: Any
+
+    @property
+    def magnitude(self) -> Any:
+        """Largest absolute value of each component."""
+        return tf.maximum(tf.abs(self.lo), tf.abs(self.hi))
+
+
+def product(y: Interval, z: Interval) -> Interval:
+    """Interval of the elementwise product, with broadcasting, (3.15)-(3.18).
+
+    Rounding is monotone, so the products of the rounded ends also bound the rounded product: no widening.
+
+    Examples
+    --------
+    >>> y, z = Interval(tf.constant(-1.0), tf.constant(2.0)), Interval(tf.constant(3.0), tf.constant(4.0))
+    >>> [float(end) for end in product(y, z)]
+    [-4.0, 8.0]
+    """
+    corners = (y.lo * z.lo, y.lo * z.hi, y.hi * z.lo, y.hi * z.hi)
+    low = tf.minimum(tf.minimum(corners[0], corners[1]), tf.minimum(corners[2], corners[3]))
+    high = tf.maximum(tf.maximum(corners[0], corners[1]), tf.maximum(corners[2], corners[3]))
+    return Interval(low, high)
+
+
+class IntervalActivation(Protocol):
+    """Bounds of an activation that is 1-Lipschitz and maps 0 to 0."""
+
+    def forward(self, s: Interval) -> Interval:
+        """Bounds of ``phi(s)``, vectors."""
+
+    def backward(self, s: Interval, upstream: Interval) -> Interval:
+        """Bounds of ``phi'(s)^T upstream``, vectors."""
+
+
+@dataclass(frozen=True)
+class LeakyReLU:
+    """``s`` where s > 0, ``slope * s`` elsewhere (3.5); slope 0 is ReLU.
+
+    ``slope`` is in [0, 1].
+    """
+
+    slope: float = 0.2
+
+    def __post_init__(self) -> None:
+        in_range("slope", self.slope, 0.0, 1.0)
+
+    def forward(self, s: Interval) -> Interval:
+        """Bounds of the outputs (3.11): the function is nondecreasing."""
+        return Interval(*(tf.where(end > 0, end, self.slope * end) for end in s))
+
+    def backward(self, s: Interval, upstream: Interval) -> Interval:
+        """Bounds of the gradient with respect to ``s``, (3.19) and (3.20)."""
+        derivative = Interval(*(tf.where(end > 0, tf.ones_like(end), self.slope) for end in s))
+        return product(derivative, upstream)
+
+
+@dataclass(frozen=True)
+class MaxMin:
+    """Maxima of neighbouring pairs, then their minima; the width must be even."""
+
+    def forward(self, s: Interval) -> Interval:
+        """Bounds of the outputs, ``[max(s_0, s_1), max(s_2, s_3), ..., min(s_0, s_1), ...]``."""
+        return Interval(
+            *(
+                tf.concat([tf.maximum(end[0::2], end[1::2]), tf.minimum(end[0::2], end[1::2])], axis=0)
+                for end in s
+            )
+        )
+
+    def backward(self, s: Interval, upstream: Interval) -> Interval:
+        """The gradients swapped back where the order of a pair is certain, else the hull of both."""
+        half = s.lo.shape[0] // 2
+        first_above = s.lo[0::2] > s.hi[1::2]
+        second_above = s.lo[1::2] > s.hi[0::2]
+        ends = []
+        for end, widest in zip(upstream, (tf.minimum, tf.maximum), strict=True):
+            high, low = end[:half], end[half:]
+            hull = widest(high, low)
+            first = tf.where(first_above, high, tf.where(second_above, low, hull))
+            second = tf.where(first_above, low, tf.where(second_above, high, hull))
+            ends.append(tf.reshape(tf.stack([first, second], axis=1), [2 * half]))
+        return Interval(*ends)
+
+
+def interval_activation(kind: str, slope: float = 0.2) -> IntervalActivation:
+    """The interval form of the activation called ``kind``.
+
+    Raises
+    ------
+    InputError
+        For another name, or a slope outside [0, 1].
+    """
+    if kind == "relu":
+        return LeakyReLU(0.0)
+    if kind == "leaky_relu":
+        return LeakyReLU(slope)
+    if kind == "maxmin":
+        return MaxMin()
+    raise InputError(f"activation must be 'relu', 'leaky_relu' or 'maxmin', got {kind!r}")
+
 
 Weights = Sequence[tuple[Any, Any]]
 

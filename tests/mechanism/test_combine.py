@@ -4,9 +4,8 @@ import tensorflow as tf
 from critics import cube, glorot
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
-from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
-from dpsynth.mechanism.bounds.lipschitz import layer_radii
+from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds, layer_radii
+from dpsynth.mechanism.gradient_boxes import gradient_box
 
 
 def test_layers_carry_their_arrays_in_order():

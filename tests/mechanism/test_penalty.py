@@ -4,8 +4,7 @@ import tensorflow as tf
 from critics import critics, flat, glorot, records, score
 from hypothesis import given, settings
 
-from dpsynth.mechanism.bounds.lipschitz import project, spectral_norm_bound
-from dpsynth.mechanism.bounds.penalty import penalty_radii, published_penalty_radii
+from dpsynth.mechanism.bounds import penalty_radii, project, published_penalty_radii, spectral_norm_bound
 
 
 def penalty_gradient(weights, x, activation, slope):

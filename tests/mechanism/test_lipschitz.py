@@ -5,9 +5,9 @@ from critics import critics, glorot, record_gradient, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
-from dpsynth.mechanism.bounds.lipschitz import bjorck, layer_radii, project, spectral_norm_bound
+from dpsynth.mechanism.bounds import bjorck, layer_radii, project, spectral_norm_bound
+from dpsynth.mechanism.domain import Domain
+from dpsynth.mechanism.gradient_boxes import gradient_box
 
 shapes = st.sampled_from([(1, 1), (1, 7), (7, 1), (2, 2), (5, 33), (64, 16), (40, 40)])
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.domain import Domain
 from dpsynth.table.layout import Layout
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.bounds.activations import Interval, LeakyReLU, interval_activation, product
+from dpsynth.mechanism.gradient_boxes import Interval, LeakyReLU, interval_activation, product
 
 seeds = st.integers(0, 2**32 - 1)
 
