@@ -43,8 +43,9 @@ from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
 from dpsynth.synthesis.studies import check_studies, planned_widening
 from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.io import write_table
-from dpsynth.table.rules import Rule, Where, combinations, parse_where
+from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.where import Where, combinations, parse_where
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"

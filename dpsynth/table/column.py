@@ -26,7 +26,7 @@ from pydantic import (
 
 from dpsynth.errors import SchemaError
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.table.formula import escape
+from dpsynth.table.cells import escape
 
 # no control characters, line separators or halves of surrogate pairs; no blanks at either end
 _PLAIN_TEXT = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+(?<!\s)\Z")

@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.errors import ConfigError, DataError, of_records
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.grid import Grid
-from dpsynth.table.intervals import interval_ends, locate, put, put_gaussian
-from dpsynth.table.layout import Layout
+from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
 from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
 

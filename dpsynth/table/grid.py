@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.conform import cast, step_numbers, step_values
+from dpsynth.table.values import cast, step_numbers, step_values
 
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
 _FINEST = 1e-5

@@ -23,9 +23,9 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import add_derived, formulas
-from dpsynth.table.formula import Formula
-from dpsynth.table.rules import Rule, combinations, parse_rule
+from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.where import combinations
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.table.column import Column
-from dpsynth.table.values import category_codes, numeric_values
+from dpsynth.table.values import amounts, numeric_values
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -174,7 +174,11 @@ def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:
     def truth(frame: pd.DataFrame) -> Truth:
         total, size = np.zeros(len(frame)), np.zeros(len(frame))
         for operand, minus in terms:
-            values = np.float64(operand.number) if operand.column is None else _amounts(operand.column, frame)
+            values = (
+                np.float64(operand.number)
+                if operand.column is None
+                else amounts(operand.column, frame[operand.column.name])
+            )
             total, size = total - values if minus else total + values, size + np.abs(values)
         total[np.abs(total) <= _ROUNDING * size] = 0.0
         return _where_known(_COMPARE[sign](total, 0.0), total)
@@ -191,14 +195,6 @@ def _as_written(column: Column, series: pd.Series) -> Floats:
     if column.is_numeric:
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return numeric_values(column, series)
-
-
-def _amounts(column: Column, frame: pd.DataFrame) -> Floats:
-    """Numbers of a column of numbers, or of categories that are numbers; NaN where missing."""
-    series = frame[column.name]
-    if column.is_numeric:
-        return numeric_values(column, series)
-    return np.array([*map(float, column.categories), np.nan])[category_codes(column, series)]
 
 
 def _side(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.table.codes import codes_of_categories, likely_codes
+from dpsynth.table.cells import codes_of_categories, likely_codes
 
 AGES = np.repeat(np.arange(18, 90), 5)
 RNG = np.random.default_rng(3)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError, DataError, SchemaError
 from dpsynth.table.column import Column
-from dpsynth.table.conform import cast
 from dpsynth.table.grid import Grid
+from dpsynth.table.values import cast
 
 
 @st.composite

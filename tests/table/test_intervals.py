@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsynth.table.intervals import interval_ends, locate, put, put_gaussian
+from dpsynth.table.layout import interval_ends, locate, put, put_gaussian
 
 
 @settings(max_examples=80, deadline=None)

@@ -14,8 +14,7 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
-from dpsynth.table.conform import csv_line
-from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.csv_format import CsvFormat, csv_line
 
 SCHEMA = Schema(
     columns=(
