@@ -1,45 +1,8 @@
 """Atoms: the mechanisms whose composed privacy loss is computed on a grid.
 
 Each atom knows its privacy-loss distribution (PLD) and the size of its privacy loss, from which the grid is
-chosen. Which events become which atoms, under which adjacency, is told in
-:mod:`dpsynth.accounting.normal_form`.
-
-The privacy loss of an exponential mechanism, of which nothing is known but that its range is bounded.
-
-For two neighbours let the losses of all outputs lie in [t - epsilon, t]. The worst such pair has both ends
-only, and its divergence at x in between is
-
-    (1 - e^{t - epsilon}) (e^t - e^x) / (e^t - e^{t - epsilon}),
-
-largest where t = (epsilon + x) / 2 (Dong, Durfee and Rogers 2020, "Optimal differential privacy composition
-for exponential mechanisms"). No t is the worst at every x, and which one an adversary
-has is not known before, so that the composition uses the largest at each x:
-
-    (1 - e^{(x - epsilon) / 2})^2 / (1 - e^{-epsilon})    for -epsilon <= x <= epsilon.
-
-It is convex and decreasing in e^x, 1 at e^x = 0 and at least 1 - e^x, hence the divergence of a pair of
-distributions, and that pair dominates every such mechanism, also where they are chosen adaptively (Zhu, Dong
-and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Lemma 9 and Theorem
-10). Its loss has the density e^{(x - epsilon) / 2} / (2 (1 - e^{-epsilon})), so a variance of about
-epsilon^2 / 3 where an (epsilon, 0)-differentially private mechanism may have epsilon^2.
-
-Gaussian noise on a Poisson sample, when one record is replaced by another.
-
-Let a record join a batch with probability q, and let noise of std z cover sums in which one record moves by a
-vector of norm at most 1. If the record is replaced, the two outputs are the mixtures
-
-    P = (1 - q) N(0, z^2 I) + q N(g, z^2 I)   and   Q = (1 - q) N(0, z^2 I) + q N(g', z^2 I)
-
-with g and g' in the unit ball. The worst case is one-dimensional with g = 1 and g' = -1. Proof, for every
-order gamma >= 1 of the hockey-stick divergence H: by advanced joint convexity (Balle, Barthe and Gaboardi
-2018, Theorem 2), H_{1 + q (gamma - 1)}(P, Q) = q H_gamma(N(g), (1 - b) N(0) + b N(g')) for a weight b that
-does not depend on g and g'. Under N(g) the two likelihood ratios U = N(0) / N(g) and U' = N(g') / N(g) are
-lognormal with mean 1 and log-variances |g|^2 / z^2 and |g - g'|^2 / z^2, and H is the expectation of a convex
-function of (1 - b) U + b U'. Such an expectation is largest when U and U' are comonotone, and for comonotone
-summands it grows with each summand in convex order, that is with the log-variances; g' = -g with |g| = 1
-makes them comonotone and both variances largest. Orders below 1 follow by exchanging P and Q, which the worst
-pair allows by symmetry. A pair that is worst at every order dominates, also under adaptive composition (Zhu,
-Dong and Wang 2022, Theorem 10).
+chosen. :mod:`dpsynth.accounting.normal_form` says which events become which atoms, under which adjacency.
+dp_accounting makes such distributions one point at a time in Python; here that is an array operation.
 """
 
 from __future__ import annotations
@@ -91,9 +54,7 @@ def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Pmf:
 
     Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "Connect the dots: tighter discrete approximations
     of privacy loss distributions", Algorithm 1, on the points ``(lower + i) interval``: the result's
-    divergence is at least ``deltas`` at every point and at least the true one between them.
-
-    ``lower`` is the first point in units of ``interval``; ``deltas`` has shape (n,), n at least 2.
+    divergence is at least ``deltas``, shape (n,), at every point and at least the true one between them.
     """
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 
@@ -153,14 +114,11 @@ class GaussianAtom:
 
     @property
     def tv(self) -> float:
-        """See :class:`Atom`: q (2 Phi(1 / (2 z)) - 1)."""
+        """q (2 Phi(1 / (2 z)) - 1)."""
         return self.sampling_prob * tv_of_mu(1 / self.noise_multiplier)
 
     def size(self) -> LossSize:
-        """Moments by quadrature of the loss that a record's presence causes (Mironov, Talwar and Zhang 2019).
-
-        It is log(1 - q + q exp((2x - 1) / (2 z^2))) under (1 - q) N(0, z^2) + q N(1, z^2).
-        """
+        """Moments of the loss of presence, by quadrature (Mironov, Talwar and Zhang 2019)."""
         z, q = self.noise_multiplier, self.sampling_prob
         if q == 1.0:
             return LossSize(mean=0.5 / z**2, std=1 / z, width=20 / z)
@@ -174,7 +132,7 @@ class GaussianAtom:
         return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
 
     def pld(self, interval: float) -> Pld:
-        """See :class:`Atom`; built from the divergences of both directions."""
+        """Built from the divergences of both directions."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
         z, q = self.noise_multiplier, self.sampling_prob
@@ -223,21 +181,21 @@ class LaplaceAtom:
 
     @property
     def pure_epsilon(self) -> float:
-        """See :class:`Atom`."""
+        """The loss is bounded."""
         return amplified(1 / self.noise_multiplier, self.sampling_prob)
 
     @property
     def tv(self) -> float:
-        """See :class:`Atom`: q (1 - e^{-1 / (2 b)})."""
+        """q (1 - e^{-1 / (2 b)})."""
         return self.sampling_prob * -math.expm1(-0.5 / self.noise_multiplier)
 
     def size(self) -> LossSize:
-        """See :class:`Atom`."""
+        """Bounds of the moments."""
         largest = self.pure_epsilon
         return LossSize(largest * math.tanh(largest / 2), min(largest, self.sampling_prob), 2 * largest)
 
     def pld(self, interval: float) -> Pld:
-        """See :class:`Atom`."""
+        """Built by dp_accounting."""
         from dp_accounting.pld import privacy_loss_distribution
 
         return privacy_loss_distribution.from_laplace_mechanism(
@@ -251,10 +209,10 @@ class LaplaceAtom:
 class ApproxTvAtom:
     """The worst mechanism with a largest loss, a probability of an infinite one, and a total variation.
 
-    With probability ``pure_delta`` it gives the record away; else it says nothing with the erasure
-    probability, or answers by randomised response (Ghazi and Issa 2024, section III-C and appendix F). Where
-    the total variation is the largest that (epsilon, delta) allows, nothing is erased: Kairouz, Oh and
-    Viswanath 2015, section 3.
+    With probability ``pure_delta`` it gives the record away. Otherwise it says nothing with the erasure
+    probability, or answers by randomised response (Ghazi and Issa 2024, section III-C and appendix F).
+    Nothing is erased where the total variation is the largest that (epsilon, delta) allows (Kairouz, Oh and
+    Viswanath 2015, section 3).
     """
 
     pure_epsilon: float
@@ -262,7 +220,7 @@ class ApproxTvAtom:
     tv: float
 
     def size(self) -> LossSize:
-        """See :class:`Atom`."""
+        """Moments where delta is 0."""
         largest = self.pure_epsilon
         # The probability of a loss other than 0 is tv / tanh(epsilon / 2) where delta is 0.
         share = min(1.0, self.tv / math.tanh(largest / 2)) if largest > 0.0 else 0.0
@@ -314,23 +272,41 @@ def _unsampled(epsilons: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, order=True)
 class BoundedRangeAtom:
-    """The worst mechanism whose losses lie within an interval of length ``pure_epsilon``."""
+    """An exponential mechanism: known is only that its losses lie within an interval of length epsilon.
+
+    For two neighbours let the losses of all outputs lie in [t - epsilon, t]. The worst such pair has both
+    ends only, and its divergence at x in between is
+
+        (1 - e^{t - epsilon}) (e^t - e^x) / (e^t - e^{t - epsilon}),
+
+    largest where t = (epsilon + x) / 2 (Dong, Durfee and Rogers 2020, "Optimal differential privacy
+    composition for exponential mechanisms"). No t is the worst at every x, and which one an adversary has is
+    not known before. So the composition uses the largest at each x:
+
+        (1 - e^{(x - epsilon) / 2})^2 / (1 - e^{-epsilon})    for -epsilon <= x <= epsilon.
+
+    It is convex and decreasing in e^x, 1 at e^x = 0 and at least 1 - e^x, hence the divergence of a pair of
+    distributions, and that pair dominates every such mechanism, also where they are chosen adaptively (Zhu,
+    Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Lemma 9 and
+    Theorem 10). Its loss has the density e^{(x - epsilon) / 2} / (2 (1 - e^{-epsilon})), so a variance of
+    about epsilon^2 / 3 where an (epsilon, 0)-differentially private mechanism may have epsilon^2.
+    """
 
     pure_epsilon: float
     pure_delta = 0.0
 
     @property
     def tv(self) -> float:
-        """See `dpsynth.accounting.atoms.Atom`: the divergence at 0, tanh(epsilon / 4)."""
+        """The divergence at 0, tanh(epsilon / 4)."""
         return math.tanh(self.pure_epsilon / 4)
 
     def size(self) -> LossSize:
-        """See `dpsynth.accounting.atoms.Atom`; both moments are exact where epsilon is small."""
+        """Both moments are exact where epsilon is small."""
         largest = self.pure_epsilon
         return LossSize(min(largest**2 / 6, largest), min(largest / math.sqrt(3), 2.0), 2 * largest)
 
     def pld(self, interval: float) -> Pld:
-        """See `dpsynth.accounting.atoms.Atom`; the loss of presence and that of absence are the same."""
+        """The loss of presence and that of absence are the same."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
         reach = math.ceil(self.pure_epsilon / interval)
@@ -347,10 +323,24 @@ class BoundedRangeAtom:
 
 @dataclass(frozen=True, order=True)
 class ReplacedGaussianAtom:
-    """Gaussian noise on a Poisson sample under replace-one adjacency.
+    """Gaussian noise on a Poisson sample, when one record is replaced by another.
 
-    ``noise_multiplier`` is in units of the add/remove sensitivity, as in the event, and ``sampling_prob`` is
-    less than 1.
+    ``noise_multiplier`` z is in units of the add/remove sensitivity, as in the event; ``sampling_prob`` q is
+    less than 1. A record joins a batch with probability q, and noise of std z covers sums in which one record
+    moves by a vector of norm at most 1. If the record is replaced, the two outputs are the mixtures
+
+        P = (1 - q) N(0, z^2 I) + q N(g, z^2 I)   and   Q = (1 - q) N(0, z^2 I) + q N(g', z^2 I)
+
+    with g and g' in the unit ball. The worst case is one-dimensional with g = 1 and g' = -1. Proof, for every
+    order gamma >= 1 of the hockey-stick divergence H: by advanced joint convexity (Balle, Barthe and Gaboardi
+    2018, Theorem 2), H_{1 + q (gamma - 1)}(P, Q) = q H_gamma(N(g), (1 - b) N(0) + b N(g')) for a weight b
+    that does not depend on g and g'. Under N(g) the two likelihood ratios U = N(0) / N(g) and U' = N(g') /
+    N(g) are lognormal with mean 1 and log-variances |g|^2 / z^2 and |g - g'|^2 / z^2, and H is the
+    expectation of a convex function of (1 - b) U + b U'. Such an expectation is largest when U and U' are
+    comonotone, and for comonotone summands it grows with each summand in convex order, that is with the
+    log-variances; g' = -g with |g| = 1 makes them comonotone and both variances largest. Orders below 1
+    follow by exchanging P and Q, which the worst pair allows by symmetry. A pair that is worst at every order
+    dominates, also under adaptive composition (Zhu, Dong and Wang 2022, Theorem 10).
     """
 
     noise_multiplier: float
@@ -406,7 +396,7 @@ class ReplacedGaussianAtom:
         return np.where(epsilons < 0.0, -np.expm1(-size) + np.exp(-size) * delta, delta)
 
     def pld(self, interval: float) -> Pld:
-        """See :class:`~dpsynth.accounting.atoms.Atom`."""
+        """Built from the divergence, which is the same in both directions."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
         largest = float(self.loss(np.asarray(1 + REACH * self.noise_multiplier)))

@@ -1,14 +1,10 @@
-"""What noise can be calibrated to: one number of a profile and the largest value that it may take.
+"""The least noise whose events meet a target: one number of a profile, and the largest value it may take.
 
-Smallest noise multiplier that keeps a list of events within a target.
-
-Epsilon, total variation and the other costs fall almost like a power of the noise multiplier z, so a secant
-in (log z, log cost) inside a bracket finds the root in a few evaluations, first on a coarse grid of the
-privacy-loss distribution, then on the full one. As in dp_accounting's calibration, the root returned lies on
-the private side: its cost was evaluated at full resolution and does not exceed the target.
-
-dp_accounting's own search is not used: it knows no target but (epsilon, delta), and took 46 s where this took
-0.7 s (q = 0.002, 10,000 steps).
+Epsilon, total variation and the other costs fall almost like a power of the noise multiplier z. A secant in
+(log z, log cost) inside a bracket finds the root in a few evaluations, first on a coarse grid of the
+privacy-loss distribution, then on the full one. The root returned lies on the private side: its cost was
+evaluated at full resolution and does not exceed the target. dp_accounting's own search knows no target but
+(epsilon, delta), and took 46 s where this took 0.7 s (q = 0.002, 10,000 steps).
 """
 
 from __future__ import annotations
@@ -30,14 +26,16 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """A bound on a measure of privacy that falls as noise grows."""
+    """A bound on a measure of privacy that falls as noise grows: ``cost(profile)`` may be at most ``goal`` >
+    0.
+    """
 
     @property
     def goal(self) -> float:
-        """Largest cost that meets the target, greater than 0."""
+        """Largest cost that meets the target."""
 
     def cost(self, profile: Profile) -> float:
-        """The profile's cost, from 0 to infinity; the smaller, the more private."""
+        """The profile's cost, from 0 to infinity."""
 
     def describe(self) -> str:
         """The target in words."""
@@ -93,7 +91,7 @@ class TvTarget:
 
 @dataclass(frozen=True)
 class PromiseTarget:
-    """Epsilon at delta, and total variation, both at once: what a stage promises before it begins."""
+    """Epsilon at delta and total variation at once: what a stage promises before it begins."""
 
     epsilon: float
     delta: float
@@ -121,10 +119,7 @@ class PromiseTarget:
 class AttackAccuracyTarget:
     """Accuracy of the best membership attack whose target is a member with probability ``prior``.
 
-    Raises
-    ------
-    InputError
-        If guessing by the prior alone is already as accurate.
+    Costs count beyond the accuracy of guessing without data, which must not already reach the target.
     """
 
     accuracy: float
@@ -219,13 +214,6 @@ class TargetAfter:
     ``epsilon``, ``delta`` and ``tv`` are those of everything before; ``total_delta`` is that of everything,
     and the new stage has what ``delta`` leaves of it. No sum bounds how often a belief goes beyond its bound,
     so ``target`` is no BeliefTarget.
-
-    Raises
-    ------
-    InputError
-        If the target is a belief.
-    PrivacyError
-        If nothing is left of delta.
     """
 
     target: Target
@@ -348,15 +336,14 @@ def calibrate(
     ----------
     events_of : callable
         ``events_of(z)`` is the list of all events of the run when the calibrated part has multiplier ``z``;
-        the cost must fall as ``z`` grows. It is also called with ``z = inf`` (the calibrated part costs
-        nothing) to see whether the rest alone exceeds the target.
+        the cost must fall as ``z`` grows. It is also called with ``z = inf`` to see whether the rest alone
+        exceeds the target.
     target : Target, optional
-        See :mod:`dpsynth.accounting.calibration`; ``epsilon`` and ``delta`` are short for an
-        EpsilonTarget.
+        Such as :class:`TvTarget`; ``epsilon`` and ``delta`` are short for an EpsilonTarget.
     epsilon, delta : float, optional
         Epsilon greater than 0 and finite, delta in [0, 1), where there is no ``target``.
     adjacency : {"add/remove", "replace-one"}
-        See :class:`~dpsynth.accounting.profile.Profile`.
+        See :class:`Profile`.
     start : float
         First guess of the multiplier; a good one saves an evaluation or two.
     rtol : float
@@ -376,11 +363,10 @@ def calibrate(
 
     Examples
     --------
-    >>> from dpsynth.accounting.events import gaussian_event
+    >>> from dpsynth.accounting import TvTarget, gaussian_event
     >>> z = calibrate(lambda z: [gaussian_event(z, count=4)], epsilon=1.0, delta=1e-5)
     >>> round(z, 1), Profile([gaussian_event(z, count=4)]).epsilon(1e-5) <= 1.0
     (7.5, True)
-    >>> from dpsynth.accounting.calibration import TvTarget
     >>> round(calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1)), 2)
     3.98
     """
@@ -421,7 +407,7 @@ def calibrate_training(
     target : Target
         For the run and ``earlier`` together.
     sampling_prob, steps
-        See :func:`~dpsynth.accounting.events.training_event`.
+        See :func:`~dpsynth.accounting.training_event`.
     earlier : sequence of DpEvent
         What else read the table.
     adjacency, rtol
@@ -429,7 +415,7 @@ def calibrate_training(
 
     Examples
     --------
-    >>> from dpsynth.accounting.calibration import TvTarget
+    >>> from dpsynth.accounting import TvTarget
     >>> round(calibrate_training(TvTarget(0.1), 0.002, 10_000), 3)
     1.025
     """

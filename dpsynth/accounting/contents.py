@@ -1,13 +1,10 @@
-"""The lines of a ledger: readings of the private table, and the stages they belong to.
-
-What stands in a ledger, and what all of it costs.
+"""What stands in a ledger: readings of the private table, their stages, and what all of it costs.
 
 Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Several
 stages, each with its own (epsilon, delta) and total variation, add up: that holds whatever a later stage's
-noise owes to the outputs of an earlier one (:mod:`dpsynth.accounting.promise` has the proofs), and
-nothing else is claimed.
-
-Two ledgers of one table become one: what is in both, because one went on from the other, counts once.
+noise owes to the outputs of an earlier one (:mod:`dpsynth.accounting.promise` has the proofs), and nothing
+else is claimed. Two ledgers of one table can be joined: what is in both, because one went on from the other,
+counts once.
 """
 
 from __future__ import annotations
@@ -73,14 +70,8 @@ class Entry:
         return last if same and last.keys[: len(first.keys)] == first.keys else None
 
     def checked(self) -> Entry:
-        """The entry with an event of its own, which nobody else can change.
-
-        Raises
-        ------
-        PrivacyError
-            If the event is unknown or cannot be accounted for under the adjacency.
-        InputError
-            If a text is missing, or a number in the event is out of range or infinite.
+        """The entry with an event of its own, which nobody else can change; raise for what cannot be
+        accounted for.
         """
         text("name", self.name)
         text("sensitivity", self.sensitivity)
@@ -98,14 +89,9 @@ class Stage:
     Within a stage noise depends on nothing that was released in it, so its entries compose on one
     privacy-loss distribution. A later stage's noise may depend on the outputs of an earlier one.
 
-    Parameters
-    ----------
-    key : str
-        Made at random when the stage begins: a stage that came into two ledgers is counted once.
-    delta : float, optional
-        The stage's part of the ledger's delta.
-    epsilon, tv : float, optional
-        What the stage costs at most, whatever was released before; where None, what its entries cost.
+    ``key`` is made at random when the stage begins: a stage that came into two ledgers is counted once.
+    ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` are what the stage costs at
+    most, whatever was released before; where None, what its entries cost.
     """
 
     key: str
@@ -121,13 +107,7 @@ class Stage:
         return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
 
     def checked(self) -> Stage:
-        """The stage, its numbers as floats.
-
-        Raises
-        ------
-        InputError
-            If one is out of range or NaN, or the key is no text.
-        """
+        """The stage, its numbers as floats; raise InputError if one is out of range or NaN."""
         numbers = (
             ("delta", self.delta, 1.0, True),
             ("epsilon", self.epsilon, math.inf, True),
@@ -146,20 +126,9 @@ class Stage:
 class Contents:
     """A ledger as it is at one moment.
 
-    Parameters
-    ----------
-    stages : tuple of Stage
-        Those in which something was read; an entry's ``stage`` is the place here, from 1.
-    entries : tuple of Entry
-        In the order of their stages.
-    excluded : tuple of str
-        What the guarantee does not cover.
-    generators : tuple of str
-        What drew the noise, in words.
-    seeded : bool
-        Whether noise was drawn from a caller's seed.
-    unit : str
-        What neighbouring tables differ in.
+    An entry's ``stage`` is the place in ``stages``, from 1, and entries are in the order of their stages.
+    ``excluded`` is what the guarantee does not cover, ``generators`` what drew the noise, ``seeded`` whether
+    noise was drawn from a caller's seed, and ``unit`` what neighbouring tables differ in.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -194,13 +163,7 @@ class Contents:
         return [entry for entry in self.entries if entry.stage == number]
 
     def adding(self, entry: Entry, stage: Stage) -> Contents:
-        """With one more entry, in a stage that is the last or a new one.
-
-        Raises
-        ------
-        PrivacyError
-            If the entry's adjacency is not that of the entries before.
-        """
+        """With one more entry, in a stage that is the last or a new one; adjacencies may not differ."""
         if self.entries and entry.adjacency != self.adjacency:
             raise PrivacyError(
                 f"{entry.name!r} is posted under {entry.adjacency} adjacency, but this ledger is "
@@ -211,13 +174,7 @@ class Contents:
 
     @cached_property
     def profile(self) -> Profile:
-        """The composed cost of all entries.
-
-        Raises
-        ------
-        PrivacyError
-            If there are several stages and one names no delta.
-        """
+        """The composed cost of all entries."""
         if len(self.stages) <= 1:
             return self._alone(1)
         # basic composition and its like for total variation; see dpsynth.accounting.promise
@@ -229,12 +186,8 @@ class Contents:
         return [self.cost(number) for number in range(1, len(self.stages) + 1)]
 
     def cost(self, number: int) -> tuple[float, float, float]:
-        """Epsilon, delta and total variation of one stage, counted from 1.
-
-        Raises
-        ------
-        PrivacyError
-            If the stage names no delta.
+        """Epsilon, delta and total variation of one stage, counted from 1; raise PrivacyError if it names no
+        delta.
         """
         stage, profile = self.stages[number - 1], self._alone(number)
         if stage.delta is None:
@@ -279,13 +232,7 @@ class Contents:
 
 
 def join(ours: Contents, others: Contents) -> Contents:
-    """Everything that two ledgers hold; see :meth:`Ledger.join`.
-
-    Raises
-    ------
-    PrivacyError
-        If the two ledgers are about different neighbouring tables.
-    """
+    """Everything that two ledgers hold; see :meth:`Ledger.join`."""
     if ours.entries and others.entries and ours.adjacency != others.adjacency:
         raise PrivacyError(
             f"one ledger is {ours.adjacency}, the other {others.adjacency}: they cannot be summed"

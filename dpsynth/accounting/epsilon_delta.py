@@ -1,11 +1,7 @@
 """Events of mechanisms of which only a bound is known: ``(epsilon, delta)``, total variation, or the range.
 
-dp_accounting (0.4.3 to 0.6.0) has no such events, so this module adds them in the same manner. The worst case
-of the first is Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy", section 3.
-The second describes, for example, the staircase mechanism; its worst case is Ghazi and Issa 2024, "Total
-variation meets differential privacy", section III-C. The third describes exponential mechanisms; its worst
-case is told in :class:`dpsynth.accounting.atoms.BoundedRangeAtom`.
-The module imports dp_accounting; :mod:`dpsynth.accounting` does not import it until an event is needed.
+dp_accounting (0.4.3 to 0.6.0) has no such events. Their worst cases are atoms of
+:mod:`dpsynth.accounting.atoms`. The module imports dp_accounting, so it is imported when an event is made.
 """
 
 from __future__ import annotations
@@ -16,10 +12,7 @@ from dp_accounting import dp_event
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class EpsilonDeltaDpEvent(dp_event.DpEvent):
-    """A mechanism that is ``(epsilon, delta)``-differentially private under add/remove one record.
-
-    ``epsilon`` is at least 0, ``delta`` in [0, 1].
-    """
+    """A mechanism that is ``(epsilon, delta)``-differentially private under add/remove one record."""
 
     epsilon: float
     delta: float = 0.0
@@ -27,11 +20,8 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ApproxTvDpEvent(dp_event.DpEvent):
-    """An ``(epsilon, delta)``-differentially private mechanism whose total variation is at most ``tv``.
-
-    All three under add/remove one record.
-
-    ``epsilon`` is at least 0, ``delta`` and ``tv`` are in [0, 1].
+    """An ``(epsilon, delta)``-DP mechanism with total variation at most ``tv``, all under add/remove one
+    record.
     """
 
     epsilon: float
@@ -43,9 +33,9 @@ class ApproxTvDpEvent(dp_event.DpEvent):
 class BoundedRangeDpEvent(dp_event.DpEvent):
     """A mechanism whose privacy losses under add/remove one record lie within an interval of this length.
 
-    For every two neighbours, the largest and the smallest loss of an output differ by at most ``epsilon``, at
-    least 0 (Durfee and Rogers 2019, "Practical differentially private top-k selection with pay-what-you-get
-    composition"). Such a mechanism is (epsilon, 0)-differentially private, and costs less.
+    For every two neighbours, the largest and the smallest loss of an output differ by at most ``epsilon``
+    (Durfee and Rogers 2019, "Practical differentially private top-k selection with pay-what-you-get
+    composition").
     """
 
     epsilon: float

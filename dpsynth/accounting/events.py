@@ -1,10 +1,8 @@
-"""Events: frozen descriptions of what read private records, made, checked, told and serialised.
+"""Events: frozen descriptions of what read private records.
 
-An event is one of dp_accounting's ``DpEvent`` classes or of those of
-:mod:`dpsynth.accounting.epsilon_delta`. The table ``_FIELDS`` is the whole list of
-events that this package accounts for: whatever is not in it is refused by name, never guessed. Noise
-multipliers, epsilons and deltas of an event are always those **under add/remove one record**, as in
-dp_accounting.
+An event is one of dp_accounting's ``DpEvent`` classes or of :mod:`dpsynth.accounting.epsilon_delta`. The
+table ``_FIELDS`` lists all events that this package accounts for. Any other is refused by name, never
+guessed. Noise multipliers, epsilons and deltas of an event are always those **under add/remove one record**.
 
 dp_accounting is imported inside the functions, because it takes most of a second to load.
 """
@@ -36,13 +34,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 
 def event_class(name: str) -> type[DpEvent]:
-    """Return the event class called ``name``.
-
-    Raises
-    ------
-    PrivacyError
-        If ``name`` is not an event that this package can account for.
-    """
+    """Return the event class called ``name``; raise PrivacyError if it cannot be accounted for."""
     if name not in _FIELDS:
         raise PrivacyError(f"cannot account for {name}: this package knows {', '.join(_FIELDS)}")
     if name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent", "BoundedRangeDpEvent"):
@@ -55,13 +47,7 @@ def event_class(name: str) -> type[DpEvent]:
 
 
 def kind_of(event: DpEvent) -> str:
-    """Return the class name of an event after checking that it can be accounted for.
-
-    Raises
-    ------
-    PrivacyError
-        For an unknown event, naming its class; a subclass of a known event is unknown too.
-    """
+    """Return the class name of an event that can be accounted for; a subclass of a known event is unknown."""
     name = type(event).__name__
     if type(event) is not event_class(name):
         raise PrivacyError(f"cannot account for {type(event).__module__}.{name}: only its namesake is known")
@@ -110,8 +96,7 @@ def epsilon_delta_event(epsilon: float, delta: float = 0.0, count: int = 1) -> D
 def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 1) -> DpEvent:
     """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP with total variation at most ``tv``.
 
-    Use it where the total variation is known and smaller than epsilon alone implies, as for the staircase
-    mechanism, which it describes exactly (Ghazi and Issa 2024, appendix K-2).
+    It describes the staircase mechanism exactly (Ghazi and Issa 2024, appendix K-2).
 
     Raises
     ------
@@ -199,16 +184,9 @@ def _repeated(event: DpEvent, count: int) -> DpEvent:
 
 
 def check_event(event: DpEvent) -> None:
-    """Check that an event is known and that all its numbers are in range.
+    """Refuse an event that is unknown (PrivacyError) or has a number out of range or NaN (InputError).
 
     Noise multipliers may be 0 (no privacy) or infinite (no cost).
-
-    Raises
-    ------
-    PrivacyError
-        If the event, or one inside it, is unknown.
-    InputError
-        If a number is out of range or NaN.
     """
     name = kind_of(event)
     if "noise_multiplier" in _FIELDS[name]:
@@ -232,15 +210,7 @@ def check_event(event: DpEvent) -> None:
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
-    """Return an event as a dictionary that JSON can hold; :func:`event_from_dict` is its inverse.
-
-    Raises
-    ------
-    PrivacyError
-        If the event is unknown.
-    InputError
-        If a number is out of range, or infinite (JSON has no infinity, and a ledger records finite noise).
-    """
+    """Return an event as a dictionary that JSON can hold; infinite noise is refused with InputError."""
     check_event(event)
     name = kind_of(event)
     record: dict[str, Any] = {"type": name}
@@ -260,15 +230,7 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
 
 
 def event_from_dict(record: Mapping[str, Any]) -> DpEvent:
-    """Rebuild an event from :func:`event_to_dict`.
-
-    Raises
-    ------
-    PrivacyError
-        If the event is unknown.
-    DataError
-        If the record lacks a field, has a field too many, or holds a value that cannot be.
-    """
+    """Inverse of :func:`event_to_dict`; raise DataError for a record that is no event."""
     if not isinstance(record, Mapping) or not isinstance(record.get("type"), str):
         raise DataError(f"an event must be a mapping with a text 'type', not {record!r}")
     name = record["type"]

@@ -1,15 +1,9 @@
-"""The exact privacy curve of Gaussian releases, in closed form.
-
-Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy", Theorem 8; any number of
-Gaussian releases with multipliers z_i is one release with ``mu**2 = sum(1 / z_i**2)`` (Dong, Roth and Su
-2019, "Gaussian differential privacy", Corollary 3.3), whether or not a later one depends on an earlier one.
-
-The least Gaussian noise that is (epsilon, delta)-DP.
+"""Gaussian releases in closed form: their exact privacy curve, and the least noise that meets a target.
 
 Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy: Analytical calibration and
-optimal denoising", Theorem 8 and Algorithm 1. dp_accounting's ``get_smallest_gaussian_noise`` is not used: it
-is right to 1e-4 of the noise, this to 1e-10, and on the private side. Arguments out of range or NaN raise
-InputError by name.
+optimal denoising", Theorem 8 and Algorithm 1. Any number of Gaussian releases with multipliers z_i is one
+release with ``mu**2 = sum(1 / z_i**2)`` (Dong, Roth and Su 2019, "Gaussian differential privacy", Corollary
+3.3), whether or not a later one depends on an earlier one.
 """
 
 from __future__ import annotations
@@ -135,6 +129,9 @@ class GaussianLoss:
 def analytic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Least Gaussian noise std that is (epsilon, delta)-DP (Balle and Wang 2018, Theorem 8).
 
+    Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15; infinite where
+    no finite noise suffices. (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
+
     Parameters
     ----------
     epsilon : float
@@ -143,12 +140,6 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
         In [0, 1); at 0 no finite noise suffices.
     sensitivity : float
         L2 sensitivity, greater than 0 and finite.
-
-    Returns
-    -------
-    float
-        Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15; infinite
-        where no finite noise suffices.
     """
     from scipy.special import erfinv, ndtri
 

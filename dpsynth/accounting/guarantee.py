@@ -36,6 +36,7 @@ class Guarantee:
     epsilon, delta, tv : float
         The cost of all entries at ``delta``; ``tv`` is their total variation. Epsilon may be infinite.
     adjacency : {"add/remove", "replace-one"}
+        Which tables are neighbours.
     unit : str
         What neighbouring tables differ in: one row, and what a row is where that is known.
     entries, stages : int
@@ -52,9 +53,6 @@ class Guarantee:
     >>> kept = Guarantee(epsilon=3.0, delta=1e-5, tv=0.5, entries=2)
     >>> kept.status, kept.private, str(kept)[:60]
     ('private', True, '(3, 1e-05)-differentially private for adding or removing one')
-    >>> void = Guarantee(epsilon=3.0, delta=1e-5, tv=0.5, entries=2, seeded=True)
-    >>> void.status, str(void)[:52]
-    ('void', "NOT PRIVATE: the noise was drawn from a caller's see")
     """
 
     epsilon: float
@@ -145,17 +143,6 @@ class Guarantee:
         if not same:
             raise DataError(f"the guarantee says {record['sentence']!r}, but its numbers say {guarantee}")
         return guarantee
-
-
-def unit_of(row: str | None) -> str:
-    """The unit of a guarantee about tables of which one row is ``row``.
-
-    Examples
-    --------
-    >>> unit_of(None), unit_of("one patient: the first encounter")
-    ('one row', 'one row = one patient: the first encounter')
-    """
-    return UNIT if row is None else f"{UNIT} = {row}"
 
 
 def round_up(value: float, figures: int = 4) -> str:

@@ -2,9 +2,9 @@
 
 A folder that is replaced may have been shared, and a run that was given up, failed or was killed may have
 read the table. So the ledger of a run is kept in a *journal* beside its folder from before the first reading
-until the folder with the final ledger is complete, and a new run of that folder goes on from what is in the
-journal, in the folder that it replaces and in a checkpoint that it gives up. A stage that is in several of
-them counts once. Whether two runs of one folder read the same table is not asked: to add up is always right.
+until the folder with the final ledger is complete. A new run of that folder goes on from the journal, from
+the folder that it replaces and from a checkpoint that it gives up. A stage that is in several of them counts
+once. Whether two runs of one folder read the same table is not asked: to add up is always right.
 """
 
 from __future__ import annotations
@@ -39,25 +39,9 @@ def journalled(
 ) -> Iterator[Ledger]:
     """Give the ledger that a run or fit of ``out`` goes on from; its journal ends with the block.
 
-    Where the block raises, the journal stays, and ``say`` is told where.
-
-    Parameters
-    ----------
-    out : Path
-        The folder that the block completes.
-    named : Ledger, optional
-        What the user says was released before.
-    forget : bool
-        Begin from ``named`` alone although there is more, and let the ledger say so.
-    say : callable
-        Receives a line on what was taken over.
-
-    Raises
-    ------
-    DataError
-        If an earlier ledger cannot be read, naming it.
-    PrivacyError
-        If the ledgers cannot be summed.
+    ``named`` is what the user says was released before. With ``forget`` the ledger begins from ``named``
+    alone although there is more, and says so. Where the block raises, the journal stays, and ``say`` is told
+    where.
     """
     ledger, journal = Ledger(), journal_file(out)
     if named is not None:
@@ -78,13 +62,7 @@ def journalled(
 
 
 def take_over(out: Path, ledger: Ledger, say: Callable[[str], None]) -> None:
-    """Add to a ledger what was released about the table of ``out`` before.
-
-    Raises
-    ------
-    DataError, PrivacyError
-        See `journalled`.
-    """
+    """Add to a ledger what was released about the table of ``out`` before."""
     for path in _places(out):
         try:
             earlier = _read(path)
@@ -103,13 +81,7 @@ def give_up(checkpoint: Path) -> None:
 
 
 def checkpoint_ledger(checkpoint: Path) -> Ledger:
-    """The ledger in a checkpoint.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, naming it.
-    """
+    """The ledger in a checkpoint."""
     return _read(next(checkpoint / name for name in _CHECKPOINTS if (checkpoint / name).is_file()))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from dpsynth.accounting.contents import Contents, Entry, Stage, join
-from dpsynth.accounting.guarantee import Guarantee, unit_of
+from dpsynth.accounting.guarantee import UNIT, Guarantee
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
@@ -83,7 +83,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from dpsynth.accounting.events import gaussian_event, training_event
+    >>> from dpsynth.accounting import gaussian_event, training_event
     >>> ledger = Ledger()
     >>> ledger.post("histograms", gaussian_event(10.0), sensitivity="sqrt(number of columns)")
     >>> ledger.post("critic", training_event(1.0, 0.01, 1000), sensitivity="proved each step")
@@ -108,11 +108,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({', '.join(entry.name for entry in self.entries)})"
-
-    @property
-    def contents(self) -> Contents:
-        """What stands in the ledger now."""
-        return self._contents
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -165,19 +160,14 @@ class Ledger:
         return self._contents.unit
 
     def about(self, row: str | None) -> None:
-        """Record what one row of the table is, in words; say so before anything is posted.
+        """Record what one row of the table is, in words, before anything is posted.
 
         Where entries stand that another unit was said of, or none, what is left is one row.
-
-        Examples
-        --------
-        >>> ledger = Ledger()
-        >>> ledger.about("one patient")
-        >>> ledger.unit
-        'one row = one patient'
         """
         with self._lock:
-            self._contents = replace(self._contents, unit=self._contents.shared_unit(unit_of(row)))
+            self._contents = replace(
+                self._contents, unit=self._contents.shared_unit(UNIT if row is None else f"{UNIT} = {row}")
+            )
 
     def drawn_by(self, generator: str) -> None:
         """Record what draws the noise, in words; given twice it is kept once."""
@@ -198,7 +188,7 @@ class Ledger:
         ----------
         delta : float
             The stage's part of the whole delta, in [0, 1), fixed before the stage. Stages before it that
-            name none are told at the same.
+            name none get the same.
         epsilon, tv : float, optional
             What the stage costs at most, fixed before it. Name them where an earlier output decides about
             noise: the entries then show one of the costs that were possible. Where None, and where they cost
@@ -211,7 +201,7 @@ class Ledger:
 
         Examples
         --------
-        >>> from dpsynth.accounting.events import gaussian_event
+        >>> from dpsynth.accounting import gaussian_event
         >>> ledger = Ledger()
         >>> for _ in range(2):
         ...     ledger.begin_stage(1e-6, epsilon=0.5)
@@ -231,13 +221,7 @@ class Ledger:
     ) -> Released:
         """Post a release, then run it: the only way in which private records are read.
 
-        Parameters
-        ----------
-        release : Release
-        records : Records
-            Opened for this release alone.
-        rng : numpy.random.Generator
-            Source of the noise; secret.
+        ``records`` are opened for this release alone; ``rng``, the source of the noise, is secret.
 
         Raises
         ------
@@ -260,15 +244,10 @@ class Ledger:
     def resume(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
-        """Go on with a release that was posted as a whole and interrupted.
+        """Go on with an interrupted release; raise PrivacyError if it was not posted as a whole.
 
-        Its entry gets one more random key. If a copy of the interrupted run is resumed as well, both count in
+        Its entry gets one more random key: if a copy of the interrupted run is resumed as well, both count in
         a join.
-
-        Raises
-        ------
-        PrivacyError
-            If it does not stand in the ledger.
         """
         with self._lock:
             entries = list(self.entries)
@@ -286,10 +265,7 @@ class Ledger:
     ) -> None:
         """Enter a reading of the private table; do so before the reading, never after seeing its result.
 
-        Parameters
-        ----------
-        name, event, sensitivity, adjacency, detail
-            See :class:`Entry`. A name may be posted again, as a second fit does.
+        The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does.
 
         Raises
         ------
@@ -311,7 +287,7 @@ class Ledger:
 
         A stage that is in both, because one ledger went on from the other, counts once. Where both went on,
         what they share counts once, and the rest of the other's entries becomes a stage of its own. All
-        stages are closed then, as they are after :meth:`load`: what is posted next begins a new one.
+        stages are closed then: what is posted next begins a new one.
 
         Raises
         ------
@@ -320,13 +296,13 @@ class Ledger:
         """
         with self._lock:
             before = len(self.entries)
-            self._contents = join(self._contents, other.contents)
+            self._contents = join(self._contents, other._contents)
             self.end_stage()
             return len(self.entries) - before
 
     def holds(self, other: Ledger) -> bool:
         """Whether everything that another ledger says is in this one."""
-        both = join(self._contents, other.contents)
+        both = join(self._contents, other._contents)
         return (both.entries, both.seeded, both.excluded, both.unit) == (
             self.entries,
             self.seeded,
@@ -335,43 +311,27 @@ class Ledger:
         )
 
     def profile(self) -> Profile:
-        """Return the composed cost of all entries."""
+        """Return the composed cost of all entries; raise PrivacyError if a stage that must be summed names no
+        delta.
+        """
         return self._contents.profile
 
-    def cost(self, number: int) -> tuple[float, float, float]:
-        """Epsilon, delta and total variation of one stage, counted from 1, as they are summed.
-
-        Raises
-        ------
-        PrivacyError
-            If the stage names no delta.
-        """
-        return self._contents.cost(number)
-
     def epsilon(self, delta: float) -> float:
-        """Epsilon of all entries at ``delta``; see :meth:`Profile.epsilon`.
-
-        A ledger of several stages has none below its own :attr:`delta`.
-        """
+        """Return epsilon of all entries at ``delta``."""
         return self.profile().epsilon(delta)
 
     def summary(self, delta: float | None = None) -> Summary:
-        """Cost of the whole and of each entry.
-
-        Parameters
-        ----------
-        delta : float, optional
-            In [0, 1]; by default the ledger's own.
+        """Cost of the whole and of each entry at ``delta`` in [0, 1], by default the ledger's own.
 
         Returns
         -------
         dict
             ``epsilon``, ``delta``, ``tv``, ``advantage``, ``attack_accuracy_bound``, ``adjacency``, ``unit``,
-            ``not_private``, ``seeded``, ``excluded``, ``guarantee`` (a sentence), ``stages``: a list of each
-            stage's ``epsilon``, ``delta`` and ``tv`` (empty for a single stage), and ``entries``: a list in
-            the order of posting, each with ``name``, ``stage``, ``event`` (words), ``sensitivity``,
-            ``detail``, ``epsilon_alone`` and ``epsilon_cumulative`` (with all entries before it, so that the
-            last equals ``epsilon``). Epsilons may be infinite.
+            ``not_private``, ``seeded``, ``excluded``, ``guarantee`` (a sentence), ``stages`` (each stage's
+            ``epsilon``, ``delta`` and ``tv``; empty for a single stage), and ``entries`` in the order of
+            posting, each with ``name``, ``stage``, ``event`` (words), ``sensitivity``, ``detail``,
+            ``epsilon_alone`` and ``epsilon_cumulative`` (with all entries before it). Epsilons may be
+            infinite.
 
         Raises
         ------
@@ -385,7 +345,7 @@ class Ledger:
 
         Examples
         --------
-        >>> from dpsynth.accounting.events import non_private_event
+        >>> from dpsynth.accounting import non_private_event
         >>> ledger = Ledger()
         >>> ledger.post("raw means", non_private_event(), sensitivity="unbounded")
         >>> print(ledger.guarantee(1e-5))
@@ -396,11 +356,8 @@ class Ledger:
     def to_dict(self, *, total: bool = True) -> dict[str, Any]:
         """Return the ledger as a dictionary that JSON can hold; :meth:`from_dict` is its inverse.
 
-        Parameters
-        ----------
-        total : bool
-            Whether the composed cost is told as well: ``epsilon`` (null where it is infinite, or where the
-            ledger names no delta) and ``tv`` (null where stages without a delta cannot be summed).
+        With ``total``, the composed ``epsilon`` (null where it is infinite, or without a delta) and ``tv`` as
+        well.
         """
         return to_record(self._contents, total=total)
 
@@ -411,8 +368,8 @@ class Ledger:
         Raises
         ------
         DataError
-            If the record is not a ledger, a field is missing or wrong, or the totals that it tells are not
-            those of its entries.
+            If the record is not a ledger, a field is missing or wrong, or its totals are not those of its
+            entries.
         PrivacyError
             If it holds an event that cannot be accounted for.
         """
@@ -421,26 +378,13 @@ class Ledger:
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part.
-
-        Raises
-        ------
-        OSError
-            If the folder does not exist or cannot be written to.
-        """
+        """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part."""
         self._write(path, total=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Read a ledger written by :meth:`save`.
-
-        Raises
-        ------
-        DataError
-            If the file cannot be read, is not JSON, is not a ledger, or is one without an entry; the message
-            names the file.
-        PrivacyError
-            If it holds an event that cannot be accounted for.
+        """Read a ledger written by :meth:`save`; raise DataError, naming the file, if it is none or has no
+        entry.
         """
         record = read_json(path, "the ledger")
         try:

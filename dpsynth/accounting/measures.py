@@ -1,7 +1,4 @@
-"""Every measure of what a profile gives away, as one record of plain numbers.
-
-What each measure means for one patient, in one sentence of plain words.
-"""
+"""Every measure of what a profile gives away: as one record of numbers, and in words for one patient."""
 
 from __future__ import annotations
 
@@ -104,11 +101,11 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
     profile : Profile
         What was composed.
     delta : float
-        At which epsilon and the belief are told, in [0, 1).
+        For epsilon and the belief, in [0, 1).
     prior : float
         Share of members among those whom an attacker tests, or an observer's belief beforehand, in (0, 1).
     fpr : float
-        False positive rate at which a membership test is told, in [0, 1].
+        False positive rate of a membership test, in [0, 1].
 
     Returns
     -------
@@ -143,13 +140,10 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
 
 
 def meanings(cost: Measures) -> list[tuple[str, str, str]]:
-    """Name, value and meaning of each number of :func:`~dpsynth.accounting.measures.measures_of`.
-
-    Values are rounded up: a bound is not rounded in its own favour.
+    """Name, value and meaning of each number of :func:`measures_of`, rounded up: never in the bound's favour.
 
     Examples
     --------
-    >>> from dpsynth.accounting import from_parameters
     >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
     ...     print(f"{name}: {value}. {meaning}")
     epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
@@ -265,19 +259,13 @@ def points_more_probable(tv: float, whom: str, cause: str, where: str) -> str:
 
 
 def right_at_most(accuracy: float) -> str:
-    """How often a guess is right, after its subject.
-
-    Examples
-    --------
-    >>> right_at_most(0.6), right_at_most(0.9996)
-    ('is right at most 60 times in 100', 'may be right every time')
-    """
+    """How often a guess is right, after its subject."""
     rounded = percent(accuracy)
     return "may be right every time" if rounded == "100" else f"is right at most {rounded} times in 100"
 
 
 def percent(share: float) -> str:
-    """A share in hundredths, rounded up to three figures; ``100`` where nothing is left to be said.
+    """A share in hundredths, rounded up to three figures.
 
     Examples
     --------

@@ -1,23 +1,21 @@
 """Normal form of a list of events: joint Gaussian noise, and counts of the mechanisms that are left.
 
 Composition does not depend on order, so a tree of events is a bag of atoms, each with a count. Unsampled
-Gaussians merge into one (see :mod:`dpsynth.accounting.gaussian`).
+Gaussians merge into one (:mod:`dpsynth.accounting.gaussian`).
 
 Events hold numbers under add/remove one record. Under replace-one adjacency (one record removed and another
 added) they are read as follows.
 
 - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier.
-- Gaussian noise on a Poisson sample: the pair of mixtures of :mod:`dpsynth.accounting.atoms`,
-which
-  is the worst case. It is neither twice the sensitivity inside the sampling against nothing, nor the
-  add/remove figure, which dp_accounting 0.4.3 returns under REPLACE_ONE without a word; its switch is not
-  used.
+- Gaussian noise on a Poisson sample: the pair of mixtures of
+  :class:`~dpsynth.accounting.atoms.ReplacedGaussianAtom`, the worst case. dp_accounting 0.4.3 returns the
+  add/remove figure under REPLACE_ONE without a word; its switch is not used.
 - Exponential mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total
   variation are used, under either adjacency.
 - Mechanisms of which (epsilon, delta), and perhaps the total variation, are known, and Laplace noise on a
   Poisson sample: the two tables are neighbours of one that lacks both records, so the sampled mechanism is
   (2 epsilon, (1 + e^epsilon) delta)-DP (Dwork and Roth 2014, Theorem 2.2 with delta) with twice the total
-  variation: right, though not the smallest.
+  variation. That is valid, though not the smallest.
 """
 
 from __future__ import annotations
@@ -68,14 +66,7 @@ class NormalForm:
 
 
 def normalised(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> NormalForm:
-    """Collect events into a :class:`NormalForm`.
-
-    Raises
-    ------
-    PrivacyError
-        If an event is unknown, or is not accounted for under this adjacency.
-    InputError
-        If a number in an event is out of range or NaN.
+    """Collect events into a :class:`NormalForm`; raise PrivacyError for one that cannot be accounted for.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 """Numerical composition by privacy-loss distributions (PLDs).
 
-Koskela, Jälkö and Honkela 2020, "Computing tight differential privacy guarantees using FFT"; the grid is
-made pessimistic by connecting the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "Connect the
-dots: tighter discrete approximations of privacy loss distributions"). dp_accounting's PLD library does the
-work; its ``PLDAccountant`` is not used because it has no (epsilon, delta) events, and a fixed grid.
+Koskela, Jälkö and Honkela 2020, "Computing tight differential privacy guarantees using FFT". dp_accounting's
+PLD library composes; the results are read in one pass over the grid. Its ``PLDAccountant`` is not used
+because it has no (epsilon, delta) events, and a fixed grid.
 """
 
 from __future__ import annotations

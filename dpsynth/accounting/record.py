@@ -1,9 +1,7 @@
-"""A ledger as a dictionary that JSON can hold, for people to read and for others to recompute.
+"""A ledger as a dictionary that JSON can hold, and its costs as plain numbers and words.
 
-It tells what neighbouring tables differ in, the ledger's own delta and the composed totals at it; who reads
-it back computes them again and refuses a record whose totals are not those of its entries.
-
-The cost of a ledger as a whole, stage by stage and entry by entry, as plain numbers and words.
+The record has what neighbouring tables differ in, the ledger's own delta and the composed totals at it. Who
+reads it back computes them again and refuses a record whose totals are not those of its entries.
 """
 
 from __future__ import annotations
@@ -87,10 +85,7 @@ def from_record(record: Mapping[str, Any]) -> Contents:
 
 
 def _totals(contents: Contents) -> dict[str, float | None]:
-    """Delta, epsilon (null if infinite or without a delta) and total variation of everything.
-
-    All of them are null where stages are to be summed and one names no delta.
-    """
+    """Delta, epsilon and total variation; null where infinite or where stages cannot be summed."""
     delta = contents.delta
     if len(contents.stages) > 1 and delta is None:
         return {"delta": None, "epsilon": None, "tv": None}

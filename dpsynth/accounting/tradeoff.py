@@ -4,9 +4,9 @@ Dong, Roth and Su 2019, "Gaussian differential privacy", Proposition 2.12: a cur
 lines ``fnr = 1 - delta(epsilon) - e^epsilon fpr``. Kulynych, Gomez, Kaissis, du Pin Calmon and Troncoso 2024,
 "Attack-aware noise calibration for differential privacy", section 3, read it off privacy-loss distributions.
 
-``delta`` is a convex function of ``y = e^epsilon``. Whatever upper bounds of it are known at some points, it
-lies below their lower convex hull, so a curve built from that hull is never above the true one: it errs on
-the private side however few the points.
+``delta`` is a convex function of ``y = e^epsilon``, so it lies below the lower convex hull of any upper
+bounds of it. A curve built from that hull is never above the true one: it errs on the private side however
+few the points.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TradeOff:
-    """A convex, decreasing trade-off curve through vertices.
-
-    ``fpr`` holds false positive rates ascending from 0 to 1, shape (n,), ``fnr`` the smallest false negative
-    rates there.
+    """A convex, decreasing trade-off curve through vertices: rates ascending in ``fpr``, the smallest ``fnr``
+    there.
     """
 
     fpr: np.ndarray
@@ -51,16 +49,10 @@ class TradeOff:
 
 
 def from_deltas(epsilons: np.ndarray, deltas: np.ndarray, *, symmetric: bool) -> TradeOff:
-    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons``.
+    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons`` below 700, both of shape (n,).
 
-    Parameters
-    ----------
-    epsilons, deltas : ndarray, shape (n,)
-        Pairs of which each holds; epsilons below 700. If ``symmetric``, they are at least 0 and each pair
-        holds with the two tables exchanged as well; the result is then its own inverse.
-    symmetric : bool
-        Otherwise the pairs describe P against Q alone: a positive test claims P, and the false positive rate
-        is Q's.
+    If ``symmetric``, epsilons are at least 0 and each pair holds with the two tables exchanged as well; the
+    result is then its own inverse. Otherwise a positive test claims P, and the false positive rate is Q's.
     """
     y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
     apart = np.append(True, np.diff(y) > 0)  # epsilons may differ by less than the numbers next to 1

@@ -87,8 +87,6 @@ def allocate(
 
     Parameters
     ----------
-    bounds : sequence of LayerBounds
-    shape : {"spherical", "layerwise", "proportional", "optimal"}
     centred : bool
         Subtract the middle of each box that is used; False keeps every centre at 0.
     extra_radii : sequence of scalars, optional
@@ -102,13 +100,6 @@ def allocate(
         In the order W1, b1, W2, ..., each shaped like its array; 0 where a layer's ball is the smaller bound.
     unit_stds : list of tensors
         Likewise; scalars where a whole array has one std.
-
-    Raises
-    ------
-    InputError
-        For an unknown shape, or ``proportional`` without boxes.
-    PrivacyError
-        For ``extra_radii`` with a componentwise shape: the penalty has no componentwise bound.
 
     References
     ----------

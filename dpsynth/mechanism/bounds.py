@@ -97,7 +97,6 @@ def project(matrix: Any, *, iterations: int = 5, bjorck_steps: int = 0) -> Any:
 
     Parameters
     ----------
-    matrix : tensor (n_in, n_out), float32
     iterations : int
         Of `spectral_norm_bound`.
     bjorck_steps : int
@@ -137,10 +136,8 @@ def layer_radii(
 
     Parameters
     ----------
-    weights : sequence of (W, b or None)
     norms : sequence of scalars
         Upper bounds of every ``||W||_2``: 1 after `project`, else `spectral_norm_bound`.
-    domain : Domain
     box : GradientBox, optional
         Componentwise bounds of the same critic on the same domain.
 
@@ -196,7 +193,6 @@ def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> lis
 
     Parameters
     ----------
-    weights : sequence of (W, b or None)
     input_gradient_norm : float
         An upper bound of ``||grad_x D(x)||``; for values up to 2 the maximum is 1.
 
@@ -225,7 +221,6 @@ def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
 
     Parameters
     ----------
-    weights : sequence of (W, b or None)
     norms : sequence of scalars
         Upper bounds of every ``||W||_2``.
 
@@ -300,13 +295,9 @@ def gradient_bounds(
 
     Parameters
     ----------
-    weights : sequence of (W (n_in, n_out), b (n_out,) or None)
-    domain : Domain
     norms : sequence of scalars, optional
         Upper bounds of every ``||W||_2`` (1 after `dpsynth.mechanism.bounds.project`); without them
         there are no balls.
-    activation : {"relu", "leaky_relu", "maxmin"}
-    slope : float
     box : bool
         False leaves the boxes out, which saves their time where only balls are used.
 

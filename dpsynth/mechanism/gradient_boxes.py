@@ -142,13 +142,7 @@ class MaxMin:
 
 
 def interval_activation(kind: str, slope: float = 0.2) -> IntervalActivation:
-    """The interval form of the activation called ``kind``.
-
-    Raises
-    ------
-    InputError
-        For another name, or a slope outside [0, 1].
-    """
+    """The interval form of the activation called ``kind``."""
     if kind == "relu":
         return LeakyReLU(0.0)
     if kind == "leaky_relu":
@@ -176,13 +170,7 @@ class GradientBox(NamedTuple):
 
 
 def check_weights(weights: Weights, dim: int) -> None:
-    """Check that layers fit each other, ``dim`` inputs and one output.
-
-    Raises
-    ------
-    InputError
-        Naming the layer and its shape.
-    """
+    """Check that layers fit each other, ``dim`` inputs and one output."""
     width = dim
     if not weights:
         raise InputError("weights must hold at least one layer")
@@ -267,15 +255,8 @@ def gradient_box(
     ----------
     weights : sequence of (W (n_in, n_out), b (n_out,) or None)
         Of the critic, float32, released; the last layer has one output.
-    domain : Domain
-    activation : {"relu", "leaky_relu", "maxmin"}
     slope : float
         Negative slope of ``leaky_relu``, in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If the layers do not fit each other or the domain, or the activation is unknown.
 
     References
     ----------

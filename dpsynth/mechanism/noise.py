@@ -130,13 +130,7 @@ class NoiseStream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """The next chunk, waiting for it if need be.
-
-        Raises
-        ------
-        RunError
-            If the stream is not open. What ``draw`` raised is raised here as it was.
-        """
+        """The next chunk, waiting for it if need be."""
         if self._failure is not None:
             raise self._failure.error
         if self._thread is None or self._stop.is_set():

@@ -43,7 +43,6 @@ class Plan:
     noise_multiplier : float or None
         z > 0: noise std over the sensitivity to adding or removing one record. None adds no noise, and the
         event then says that nothing is private.
-    noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
     centred : bool
         Whether boxes are centred, which halves their sensitivity.
 

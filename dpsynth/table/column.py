@@ -56,8 +56,6 @@ class Column(BaseModel):
 
     Parameters
     ----------
-    name : str
-    kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
     lower, upper : float
         Public bounds, in the column's unit; required for continuous and integer columns and only there.
         Values outside are clipped.
@@ -74,7 +72,6 @@ class Column(BaseModel):
     categories : tuple of str, int, bool or float
         Every value that can occur, one type throughout; for ordinal columns in ascending order; two for
         binary columns.
-    unit, description : str, optional
     missing : bool
         Whether a value may be absent.
     special : tuple of float

@@ -49,7 +49,6 @@ class CsvFormat:
     ----------
     sep : str, optional
         One character between cells, or ``tab``.
-    decimal : {".", ","}, optional
     encoding : str, optional
         Such as ``utf-8`` or ``cp1252``.
 
@@ -139,13 +138,7 @@ def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
 
 
 def with_points(cells: list[str]) -> list[str]:
-    """Write numbers with decimal commas with points; other cells stay.
-
-    Raises
-    ------
-    ValueError
-        If a number has a decimal point: it could be a sign between thousands.
-    """
+    """Write numbers with decimal commas with points; other cells stay."""
     if any("." in cell and _POINT.fullmatch(cell) for cell in cells):
         raise ValueError("holds a number with a decimal point, and numbers here have decimal commas")
     return [cell.replace(",", ".") if "," in cell and _COMMA.fullmatch(cell) else cell for cell in cells]

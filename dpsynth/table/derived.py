@@ -69,7 +69,6 @@ class Formula:
 
     Attributes
     ----------
-    text : str
     inputs : tuple of str
         The columns that it reads.
     """
@@ -110,13 +109,7 @@ class Formula:
         return name, float(self._words[name].index(given) if name in self._words else given)
 
     def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-        """Lowest and highest value, over all inputs within their bounds.
-
-        Raises
-        ------
-        ValueError
-            Where the formula has no value for some inputs, saying why.
-        """
+        """Lowest and highest value, over all inputs within their bounds."""
         with np.errstate(all="ignore"):
             return self._interval(self._tree, inputs)
 
@@ -157,15 +150,9 @@ def parse_formula(
 
     Parameters
     ----------
-    names : sequence of str
     words : mapping of str to sequence of str, optional
         The categories of those that hold text. Where their values are asked for, they are positions among
         these categories.
-
-    Raises
-    ------
-    ValueError
-        One clause that says what is wrong with it.
 
     Examples
     --------
@@ -299,15 +286,7 @@ Floats = NDArray[np.float64]
 
 
 def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
-    """Derived columns with their formulas, in an order in which each comes after its inputs.
-
-    Raises
-    ------
-    ValueError
-        One sentence that names the column: for a formula that cannot be read, names what is no column of
-        numbers, goes round in a circle, has no value somewhere within the declared bounds (unless the column
-        may be missing), or none within the column's own bounds.
-    """
+    """Derived columns with their formulas, in an order in which each comes after its inputs."""
     known = {column.name: column for column in columns}
     words = {column.name: column.categories for column in columns if _holds_text(column)}
     waiting = {}
@@ -337,16 +316,10 @@ def add_derived(
 
     Parameters
     ----------
-    frame : DataFrame, shape (n, columns that are not computed)
     derived : sequence of (Column, Formula)
         What is computed, in an order that `formulas` gives.
     columns : sequence of Column
         All columns.
-
-    Raises
-    ------
-    DataError
-        If a value cannot be computed and the column may not be missing: column and row are named.
     """
     known = {column.name: column for column in columns}
     series = {str(name): frame[name] for name in frame.columns}

@@ -49,7 +49,6 @@ class Remark:
     ----------
     column : str or None
         None for the whole table.
-    kind : {"left out", "question", "note"}
     text : str
         The same for every column of which the same is said.
     detail : str
@@ -123,12 +122,6 @@ def draft_column(
         The column's words where it is text.
     absent : set of str
         Words that stand for a missing value in text columns too.
-    keep, outcome : names that are taken whatever they look like, and the column that is predicted
-
-    Raises
-    ------
-    LeftOut
-        If the column cannot be synthesized.
     """
     name = said.column
     kept = name in keep or name == outcome

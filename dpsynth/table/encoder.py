@@ -34,17 +34,10 @@ class Encoder:
 
     Parameters
     ----------
-    schema : Schema
     marginals : Marginals or None
         Released marginals; needed by ``numeric="copula"`` and ``categorical="sdv"``.
     numeric : {"copula", "minmax"}
         Numbers and ordinals through the private cumulative distribution, or by public bounds.
-    categorical : {"onehot", "sdv"}
-
-    Raises
-    ------
-    ConfigError
-        If an encoding is unknown, or needs marginals that are not given or belong to other columns.
 
     References
     ----------
@@ -102,18 +95,12 @@ class Encoder:
 
         Parameters
         ----------
-        frame : DataFrame, shape (n, columns)
         rng : numpy Generator
             Places within cells of countable values and fillers of missing ones.
 
         Returns
         -------
         float32 array, shape (n, layout.dim), in [0, 1]
-
-        Raises
-        ------
-        DataError
-            If a value is not declared by the schema.
         """
         cells = np.empty((len(frame), len(self.grids)), dtype=np.int64)
         places = np.empty(cells.shape)
@@ -154,16 +141,10 @@ class Encoder:
         points : array, shape (n, layout.dim)
             Coordinates outside [0, 1] are clipped. A group that is not one-hot is read as weights from
             which one entry is drawn.
-        rng : numpy Generator
 
         Returns
         -------
         DataFrame, shape (n, columns)
-
-        Raises
-        ------
-        DataError
-            If the number of coordinates differs from the layout's, or one is not a number.
         """
         return self.decode(*self.cells(points, rng))
 
@@ -216,11 +197,6 @@ class Encoder:
         """Fine cell and place within it at ranks ``u`` in [0, 1) of column j's released distribution.
 
         Of the present values, for a column that has a coordinate; both of shape (n,).
-
-        Raises
-        ------
-        ConfigError
-            If there are no released marginals.
         """
         if self.marginals is None:
             raise ConfigError("marginals were not released, so there is no distribution to match")

@@ -62,17 +62,11 @@ class Grid:
 
         Parameters
         ----------
-        column : Column
         max_values : int
             A numeric column with at most this many declared values gets a cell for each, unless
             ``column.cells`` says otherwise.
         default_cells : int
             Number of intervals of other numeric columns without ``column.cells``.
-
-        Raises
-        ------
-        ConfigError
-            If ``max_values`` or ``default_cells`` is less than 1.
         """
         if max_values < 1 or default_cells < 1:
             raise ConfigError(
@@ -150,13 +144,7 @@ class Grid:
         return counts
 
     def encode(self, series: pd.Series) -> NDArray[np.int64]:
-        """Cell of each value, shape (n,); numbers outside the bounds go to the nearest cell.
-
-        Raises
-        ------
-        DataError
-            If a value is missing in a column declared complete, or is not a declared category.
-        """
+        """Cell of each value, shape (n,); numbers outside the bounds go to the nearest cell."""
         index, apart = self._value_index(series)
         ends = self.starts if self.starts is not None else self.edges
         assert ends is not None
@@ -201,7 +189,6 @@ class Grid:
 
         Parameters
         ----------
-        codes : int array, shape (n,)
         t : float array, shape (n,)
             Place in the cell, in [0, 1).
 

@@ -82,12 +82,7 @@ def repeated_persons(frame: pd.DataFrame) -> Iterator[Repeated]:
 
 
 def warn_of_repeated_persons(frame: pd.DataFrame) -> None:
-    """Say what the guarantee covers where a person seems to have several rows.
-
-    Warns
-    -----
-    OwnerWarning
-    """
+    """Say what the guarantee covers where a person seems to have several rows."""
     for found in repeated_persons(frame):
         warnings.warn(
             f"{found.name}: {found.rows:,} rows have {found.distinct:,} different values, one of them "

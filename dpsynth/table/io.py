@@ -33,7 +33,6 @@ def read_table(
 
     Parameters
     ----------
-    path : path
     schema : Schema, optional
         Its columns must be exactly the file's, in any order, beside those that it ignores; the frame then has
         the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells
@@ -195,12 +194,7 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what goes wrong when a table's file is read into one sentence that names the file.
-
-    Raises
-    ------
-    DataError
-    """
+    """Turn what goes wrong when a table's file is read into one sentence that names the file."""
     try:
         yield
     except DataError:

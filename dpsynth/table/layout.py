@@ -38,11 +38,6 @@ class Layout:
     groups : tuple of (start, stop)
         The one-hot groups, in order, directly behind the numeric coordinates and without gaps.
 
-    Raises
-    ------
-    ConfigError
-        If the groups do not follow each other from ``n_numeric`` on, or one of them is empty.
-
     Examples
     --------
     >>> layout = Layout(n_numeric=2, groups=((2, 5),))
@@ -135,9 +130,6 @@ def put(
 
     Parameters
     ----------
-    ends : float32 array, shape (cells + 1,)
-    code : int array, shape (n,)
-    place : array, shape (n,), in [0, 1)
     part : two arrays, shape (n,), from 0 to 1
         Ends of that part of its cell which each record's value owns; the point stays in it.
     """

@@ -29,7 +29,6 @@ class Leak:
 
     Attributes
     ----------
-    column : str
     auc : float
         Of the column alone, for the value of the outcome that it tells best. Each half of the records is
         scored by the outcome's rates in the other half.

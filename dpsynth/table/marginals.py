@@ -85,7 +85,6 @@ class Marginals:
         Number of records they stand for: public, or estimated from noisy counts; never a length.
     noise_multiplier : float or None
         Noise standard deviation over sensitivity; None: exact, and so not private.
-    counting : Counting
     missing_law : array, shape (k + 1,), or None
         Released probabilities of 0 to k missing values among the k columns that may be missing; None where
         they are fewer than three.

@@ -134,12 +134,6 @@ def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
     ----------
     schema : Schema
         Its columns are read, but for derived ones.
-
-    Raises
-    ------
-    DataError
-        If a record does not fit the schema, naming file, column and row; or if a file cannot be read, or has
-        changed since the table was opened.
     """
     modelled = schema.modelled
     for group in part.groups:

@@ -60,13 +60,7 @@ _LONGEST = 150
 
 
 def read_rule(text: str, schema: Columns) -> tuple[Reading, frozenset[str]]:
-    """Read a rule: where it is true and false in a frame, and the columns that it names.
-
-    Raises
-    ------
-    ValueError
-        What is wrong with it, without the rule.
-    """
+    """Read a rule: where it is true and false in a frame, and the columns that it names."""
     parser = _Parser(text, schema)
     return parser.rule_to_the_end(), frozenset(parser.named)
 
@@ -202,7 +196,6 @@ class Rule:
 
     Attributes
     ----------
-    text : str
     truth : callable
         From a conformed frame to where the rule is true and where it is false.
     columns : frozenset of str
@@ -229,11 +222,6 @@ def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
     ----------
     what : str
         What the rule is, for the error's first word.
-
-    Raises
-    ------
-    InputError
-        One sentence that gives the rule and what is wrong with it.
 
     Examples
     --------

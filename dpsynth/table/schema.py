@@ -44,7 +44,6 @@ class Schema(BaseModel):
         A categorical, binary or ordinal column: what classifiers predict, and the root of the private prior.
     constraints : tuple of str
         Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
-    name, description : str, optional
     unit : str, optional
         What one row is, such as ``one patient: the first encounter``. The ledger of a fit says it, since a
         guarantee is about one row. Whoever made the table answers for it.
@@ -332,7 +331,6 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
 
     Parameters
     ----------
-    schema : Schema
     accept : bool
         Go on all the same. The caller then posts the returned fields to the ledger as an exclusion: the
         guarantee does not cover them.

@@ -43,8 +43,6 @@ class Operand:
     ----------
     written : str
         The column's name, the number as it is written, or the text.
-    column : Column, optional
-    number : float, optional
     bare : bool
         Whether it is a word without quotes.
     minus : bool
@@ -121,13 +119,7 @@ def among(left: Sum, values: Sequence[Operand]) -> Reading:
 
 
 def compared(left: Sum, sign: str, right: Sum) -> Reading:
-    """Where a comparison is true and false.
-
-    Raises
-    ------
-    ValueError
-        If the sides cannot be compared, or a word could be a column as well as a category.
-    """
+    """Where a comparison is true and false."""
     columns = [operand.column for side in (left, right) for operand in side if operand.column is not None]
     lists = [column.categories for column in columns if not column.is_numeric]
     single = len(left) == len(right) == 1

@@ -33,12 +33,6 @@ def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     where : str, sequence of str, or mapping
         Rules, which must all be true; or for each column a value, a range ``(low, high)`` with both ends
         (None: open), a list of values, or None for missing.
-    schema : Schema
-
-    Raises
-    ------
-    InputError
-        One sentence that gives the condition and what is wrong with it.
 
     Examples
     --------
