@@ -1,22 +1,18 @@
-"""Norm bounds of the gradient of a spectrally constrained critic (thesis future work, section 3.2).
+"""Norm bounds of a critic's gradient, the gradient penalty's share, and all bounds of a layer together.
 
-With every ``||W||_2 <= 1`` and an activation that is 1-Lipschitz and maps 0 to 0, the gradient block of a
-layer is the rank-one matrix ``x delta^T`` (and ``delta`` for the bias), so ``||x|| ||delta||`` bounds it; cf.
-Bethune et al. (2023), "DP-SGD without clipping". The projection needs a *guaranteed* upper bound of
-``||W||_2``: Gram iteration (Delattre et al. 2023, "Efficient bound of Lipschitz constant for convolutional
-layers by Gram iteration"), widened for float32. Power iteration is a lower estimate and not safe.
+Norms (thesis future work, section 3.2). With every ``||W||_2 <= 1`` and an activation that is 1-Lipschitz and
+maps 0 to 0, the gradient block of a layer is the rank-one matrix ``x delta^T`` (and ``delta`` for the bias),
+so ``||x|| ||delta||`` bounds it; cf. Bethune et al. (2023), "DP-SGD without clipping". The projection needs a
+*guaranteed* upper bound of ``||W||_2``: Gram iteration (Delattre et al. 2023, "Efficient bound of Lipschitz
+constant for convolutional layers by Gram iteration"), widened for float32. Power iteration is a lower
+estimate and not safe.
 
-Norm of the gradient of the gradient penalty (Pedersen 2022, Theorem 3.1.3), as published and tight.
-
-``grad_x D`` is a product of the matrices and of diagonal 0/slope/1 matrices, so its gradient with respect
-to one matrix is a rank-one matrix. The thesis bounds the factors by Frobenius norms, with
-``||phi'||_F = sqrt(width)``; spectral norms (1 for phi') hold as well and are smaller by four orders of
-magnitude at the thesis's architecture. Gradients with respect to biases are 0, because phi'' is.
-
-For one record the critic's term and the penalty's move together, so their bounds *add*; line 7 of
+Penalty (Pedersen 2022, Theorem 3.1.3). ``grad_x D`` is a product of the matrices and of diagonal 0/slope/1
+matrices, so its gradient with respect to one matrix is a rank-one matrix. The thesis bounds the factors by
+Frobenius norms, with ``||phi'||_F = sqrt(width)``; spectral norms (1 for phi') hold as well and are smaller
+by four orders of magnitude at the thesis's architecture. Gradients with respect to biases are 0, because
+phi'' is. For one record the critic's term and the penalty's move together, so their bounds *add*; line 7 of
 Algorithm 1 prints a root of squares, which under-states the sensitivity.
-
-Box and ball of every layer's gradient together: what a noise allocation starts from.
 """
 
 from __future__ import annotations
@@ -45,16 +41,9 @@ from dpsynth.mechanism.gradient_boxes import (
 def spectral_norm_bound(matrix: Any, *, iterations: int = 5) -> Any:
     """An upper bound of the largest singular value, valid although it is computed in float32.
 
-    Without rounding it is ``||(W^T W)^(2^k)||_F^(1/2^(k+1))``, at most ``r^(1/2^(k+2))`` times the norm for
-    a matrix of rank r: 1.033 for r = 64 and the default k = 5. Rounding adds a relative ``4 r (n + 8) 2^-24``
-    at most for n rows or columns.
-
-    ``matrix`` is float32 of shape (n_in, n_out); ``iterations`` is the number k of squarings of the Gram
-    matrix.
-
-    References
-    ----------
-    Delattre et al. (2023), theorem 2; the rounding is bounded here.
+    Without rounding it is ``||(W^T W)^(2^k)||_F^(1/2^(k+1))``, k being ``iterations``, at most
+    ``r^(1/2^(k+2))`` times the norm for a matrix of rank r: 1.033 for r = 64 and k = 5 (Delattre et al. 2023,
+    theorem 2). Rounding, bounded here, adds a relative ``4 r (n + 8) 2^-24`` at most for n rows or columns.
     """
     n_in, n_out = matrix.shape
     scale = tf.maximum(tf.reduce_max(tf.abs(matrix)), 2.0**-60)
@@ -79,8 +68,6 @@ def spectral_norm_bound(matrix: Any, *, iterations: int = 5) -> Any:
 def bjorck(matrix: Any, *, steps: int) -> Any:
     """``W <- W (3/2 I - 1/2 W^T W)``: singular values in (0, sqrt 3) move towards 1.
 
-    References
-    ----------
     Bjorck and Bowie (1971); Anil, Lucas and Grosse (2019), section 4.2.1.
     """
     n_in, n_out = matrix.shape
@@ -93,19 +80,10 @@ def bjorck(matrix: Any, *, steps: int) -> Any:
 
 
 def project(matrix: Any, *, iterations: int = 5, bjorck_steps: int = 0) -> Any:
-    """The matrix scaled down so that its spectral norm is at most 1; one within the bound is left as it is.
+    """The matrix scaled down so that its spectral norm is at most 1, rounding included.
 
-    Parameters
-    ----------
-    iterations : int
-        Of `spectral_norm_bound`.
-    bjorck_steps : int
-        Orthonormalising steps before the projection. They scale the matrix to norm 1 first, also upward.
-
-    Returns
-    -------
-    tensor (n_in, n_out)
-        With spectral norm at most 1, rounding included. A function of released weights: post-processing.
+    One within the bound is left as it is. Björck's orthonormalising steps come first and scale the matrix to
+    norm 1, also upward. A function of released weights: post-processing.
     """
     # fl(W / c) differs from W / c by 2u per entry, hence by at most 2u sqrt(rank) ||W||_2 / c in norm.
     margin = 1.0 + 4.0 * UNIT * np.sqrt(min(matrix.shape))
@@ -132,19 +110,8 @@ def layer_radii(
     * ``||x^l|| <= ||W^l||_2 ||x^(l-1)|| + ||b^l||`` from the domain's radius on,
     * ``||delta^l|| <= ||W^(l+1)||_2 ||delta^(l+1)||`` from ``delta = 1`` at the output,
 
-    and the norm of the box in place of either where that is smaller.
-
-    Parameters
-    ----------
-    norms : sequence of scalars
-        Upper bounds of every ``||W||_2``: 1 after `project`, else `spectral_norm_bound`.
-    box : GradientBox, optional
-        Componentwise bounds of the same critic on the same domain.
-
-    Returns
-    -------
-    list of scalar tensors
-        Valid for gradients computed in float32.
+    and the norm of the box in place of either where that is smaller. ``norms`` are upper bounds of every
+    ``||W||_2``: 1 after `project`, else `spectral_norm_bound`. Valid for gradients computed in float32.
 
     Examples
     --------
@@ -189,17 +156,8 @@ def _product_without(factors: Sequence[Any], left_out: int) -> Any:
 def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> list[Any]:
     """The bound as printed, ``2 max(||grad_x D|| - 1, 1) prod_{k != l} ||W^k||_F prod ||phi'^k||_F`` (3.34).
 
-    Kept for comparison: it is right but of no use.
-
-    Parameters
-    ----------
-    input_gradient_norm : float
-        An upper bound of ``||grad_x D(x)||``; for values up to 2 the maximum is 1.
-
-    Returns
-    -------
-    list of scalar tensors
-        For the gradient of ``(||grad_x D|| - 1)^2`` with respect to each matrix.
+    Of the gradient of ``(||grad_x D|| - 1)^2`` with respect to each matrix. Kept for comparison: it is right
+    but of no use. ``input_gradient_norm`` is an upper bound of ``||grad_x D(x)||``.
 
     Examples
     --------
@@ -216,28 +174,10 @@ def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> lis
 def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
     """The tight bound ``C_l = 2 max(prod ||W||_2 - 1, 1) prod_{k != l} ||W^k||_2``, widened for float32.
 
-    At most 2 for every layer where all norms are at most 1. It holds for one interpolated point per record
-    and for penalties written with ``sqrt(sum of squares + small)``.
-
-    Parameters
-    ----------
-    norms : sequence of scalars
-        Upper bounds of every ``||W||_2``.
-
-    Returns
-    -------
-    list of scalar tensors
-        For the gradient with respect to each matrix; multiply by lambda.
-
-    References
-    ----------
-    Pedersen (2022), Theorem 3.1.3, with spectral norms.
-
-    Examples
-    --------
-    >>> weights = [(tf.ones([2, 4]), None), (tf.ones([4, 1]), None)]
-    >>> [round(float(r), 2) for r in penalty_radii(weights, [1.0, 1.0])]
-    [2.0, 2.0]
+    For the gradient with respect to each matrix; multiply by lambda. ``norms`` are upper bounds of every
+    ``||W||_2``; where all are at most 1, so is half of every C_l. It holds for one interpolated point per
+    record and for penalties written with ``sqrt(sum of squares + small)`` (Theorem 3.1.3, with spectral
+    norms).
     """
     norms = [tf.cast(norm, tf.float32) for norm in norms]
     # Four passes through every matrix: two to reach grad_x D, two to differentiate its norm.
@@ -254,14 +194,8 @@ def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
 class LayerBounds:
     """Where one record's gradient with respect to a layer's arrays lies: a box, a ball around 0, or both.
 
-    Parameters
-    ----------
-    shapes : tuple of shapes
-        Of the layer's arrays: ``(W.shape,)`` or ``(W.shape, b.shape)``.
-    lo, hi : tuple of tensors or None
-        Componentwise bounds of each array.
-    radius : scalar tensor or None
-        Bound of the Euclidean norm of all the layer's arrays together.
+    ``shapes`` are those of the layer's arrays, ``(W.shape,)`` or ``(W.shape, b.shape)``; ``lo`` and ``hi``
+    bound each array componentwise; ``radius`` bounds the Euclidean norm of all of them together.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -295,9 +229,17 @@ def gradient_bounds(
 
     Parameters
     ----------
+    weights : sequence of (W (n_in, n_out), b (n_out,) or None)
+        Of the critic, float32, released; the last layer has one output.
+    domain : Domain
+        Where records can lie.
     norms : sequence of scalars, optional
-        Upper bounds of every ``||W||_2`` (1 after `dpsynth.mechanism.bounds.project`); without them
-        there are no balls.
+        Upper bounds of every ``||W||_2`` (1 after `dpsynth.mechanism.bounds.project`); without them there are
+        no balls.
+    activation : {"relu", "leaky_relu", "maxmin"}
+        Between the layers.
+    slope : float
+        Negative slope of ``leaky_relu``, in [0, 1].
     box : bool
         False leaves the boxes out, which saves their time where only balls are used.
 
@@ -308,7 +250,6 @@ def gradient_bounds(
 
     Examples
     --------
-    >>> import tensorflow as tf
     >>> weights = [(tf.eye(2), tf.zeros(2)), (tf.constant([[0.6], [0.8]]), None)]
     >>> bounds = gradient_bounds(weights, Domain.box([-0.5, -0.5], [0.5, 0.5]), norms=[1.0, 1.0])
     >>> [layer.size for layer in bounds]

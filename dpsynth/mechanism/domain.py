@@ -8,40 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
+from dpsynth.table.layout import Layout
 
 # The radius is a float64 square root that is compared with float32 points.
 _RADIUS_SLACK = 1e-6
-
-
-class LayoutLike(Protocol):
-    """What `Domain.from_layout` reads of a layout (see `dpsynth.table.layout.Layout`)."""
-
-    @property
-    def n_numeric(self) -> int:
-        """Number of numeric coordinates, which come first."""
-
-    @property
-    def groups(self) -> tuple[tuple[int, int], ...]:
-        """One-hot groups as (start, stop)."""
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-
-    @property
-    def center(self) -> NDArray[np.float64]:
-        """Point subtracted from a record, shape (dim,)."""
-
-    @property
-    def radius(self) -> float:
-        """Largest norm of a centred record."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +68,10 @@ class Domain:
         return int(self.lo.size)
 
     @classmethod
-    def from_layout(cls, layout: LayoutLike, *, centred: bool = True) -> Domain:
-        """The domain of encoded records, with or without the layout's centre subtracted.
+    def from_layout(cls, layout: Layout, *, centred: bool = True) -> Domain:
+        """The domain of encoded records, as the critic sees them: ``point - layout.center`` if ``centred``.
 
         The ends are moved outward by one float32 step, because ``point - centre`` may round up or down.
-
-        The critic sees ``point - layout.center`` if ``centred``, else the point itself.
         """
         center = np.asarray(layout.center, float) if centred else np.zeros(layout.dim)
         radius = layout.radius if centred else float(np.sqrt(layout.n_numeric + len(layout.groups)))

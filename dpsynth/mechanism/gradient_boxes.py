@@ -1,38 +1,31 @@
-"""How far a float32 result may lie from the exact one, so that bounds can be widened by that much.
+"""Componentwise bounds of the critic's gradient (Pedersen 2022, Theorem 3.1.1), by interval propagation.
 
-For a dot product of n terms, in any order and with or without fused multiply-add,
-``|fl(x.w) - x.w| <= gamma_n sum |x_i||w_i|`` with ``gamma_n = n u / (1 - n u)``, ``u = 2^-24`` (Higham 2002,
-*Accuracy and Stability of Numerical Algorithms*, section 3.1). The critic that sees the records and the
-bound itself both round, so every bound here is widened by ``4 (n + 8) u`` times that sum: n for the critic,
-up to 2n for the bound's own two dot products, the rest for sums over one-hot groups, the bias, halving,
-and second-order terms (n < 2^16).
-
-Two things lie outside: products in TF32 or bfloat16 (switch them off on a GPU:
-``tf.config.experimental.enable_tensor_float_32_execution(False)``), and the rounding of the *sum* over a
-batch, which is not linear in its records; floating-point attacks (Mironov 2012) are not covered.
-
-Interval forms of the critic's activations and of their derivatives (Pedersen 2022, section 3.1.2).
+Corrections to the printed theorem: (3.9) and (3.10) omit the bias; (3.14), (3.23) and (3.24) print the
+gradient with respect to the activation where the activation itself belongs; (3.21) and (3.22) sum over the
+wrong index. The product with a matrix is written by midpoint and half range, ``W m -+ |W| r``, which is the
+same interval as W's positive and negative parts give. One-hot groups enter the first layer by the largest
+and smallest weight of the group instead of the sums of the signs.
 
 MaxMin is not in the thesis (sorted pairs; Anil, Lucas and Grosse 2019). It has slope 1 in every direction
 and permutes its inputs, so its derivative is exact wherever the order of a pair is certain. A critic must
 route a tie by *one* comparison for both outputs; TensorFlow's own gradients of ``maximum`` and ``minimum``
 send both to the same input, which no permutation does.
 
-Componentwise bounds of the critic's gradient (Pedersen 2022, Theorem 3.1.1), by interval propagation.
-
-Corrections to the printed theorem: (3.9) and (3.10) omit the bias; (3.14), (3.23) and (3.24) print the
-gradient with respect to the activation where the activation itself belongs; (3.21) and (3.22) sum over the
-wrong index. The product with a matrix is written by midpoint and half range, ``W m -+ |W| r``, which is the
-same interval as W's positive and negative parts give. One-hot groups enter the first layer by the largest
-and smallest weight of the group instead of the sums of the signs. Every interval is widened outward so
-that gradients computed in float32 lie inside (`dpsynth.mechanism.gradient_boxes`).
+Rounding. For a dot product of n terms, in any order and with or without fused multiply-add, ``|fl(x.w) - x.w|
+<= gamma_n sum |x_i||w_i|`` with ``gamma_n = n u / (1 - n u)``, ``u = 2^-24`` (Higham 2002, *Accuracy and
+Stability of Numerical Algorithms*, section 3.1). The critic that sees the records and the bound itself both
+round, so every bound is widened outward by ``4 (n + 8) u`` times that sum: n for the critic, up to 2n for the
+bound's own two dot products, the rest for sums over one-hot groups, the bias, halving, and second-order terms
+(n < 2^16). Two things lie outside: products in TF32 or bfloat16 (switch them off on a GPU:
+``tf.config.experimental.enable_tensor_float_32_execution(False)``), and the rounding of the *sum* over a
+batch, which is not linear in its records; floating-point attacks (Mironov 2012) are not covered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -68,12 +61,6 @@ def product(y: Interval, z: Interval) -> Interval:
     """Interval of the elementwise product, with broadcasting, (3.15)-(3.18).
 
     Rounding is monotone, so the products of the rounded ends also bound the rounded product: no widening.
-
-    Examples
-    --------
-    >>> y, z = Interval(tf.constant(-1.0), tf.constant(2.0)), Interval(tf.constant(3.0), tf.constant(4.0))
-    >>> [float(end) for end in product(y, z)]
-    [-4.0, 8.0]
     """
     corners = (y.lo * z.lo, y.lo * z.hi, y.hi * z.lo, y.hi * z.hi)
     low = tf.minimum(tf.minimum(corners[0], corners[1]), tf.minimum(corners[2], corners[3]))
@@ -81,22 +68,9 @@ def product(y: Interval, z: Interval) -> Interval:
     return Interval(low, high)
 
 
-class IntervalActivation(Protocol):
-    """Bounds of an activation that is 1-Lipschitz and maps 0 to 0."""
-
-    def forward(self, s: Interval) -> Interval:
-        """Bounds of ``phi(s)``, vectors."""
-
-    def backward(self, s: Interval, upstream: Interval) -> Interval:
-        """Bounds of ``phi'(s)^T upstream``, vectors."""
-
-
 @dataclass(frozen=True)
 class LeakyReLU:
-    """``s`` where s > 0, ``slope * s`` elsewhere (3.5); slope 0 is ReLU.
-
-    ``slope`` is in [0, 1].
-    """
+    """``s`` where s > 0, ``slope * s`` elsewhere (3.5), ``slope`` in [0, 1]; slope 0 is ReLU."""
 
     slope: float = 0.2
 
@@ -141,7 +115,7 @@ class MaxMin:
         return Interval(*ends)
 
 
-def interval_activation(kind: str, slope: float = 0.2) -> IntervalActivation:
+def interval_activation(kind: str, slope: float = 0.2) -> LeakyReLU | MaxMin:
     """The interval form of the activation called ``kind``."""
     if kind == "relu":
         return LeakyReLU(0.0)
@@ -246,21 +220,11 @@ def _scaled_outward(interval: Interval) -> Interval:
 def gradient_box(
     weights: Weights, domain: Domain, *, activation: str = "leaky_relu", slope: float = 0.2
 ) -> GradientBox:
-    """Bounds of every component of ``grad_W D(x)`` that hold for all records of the domain.
+    """Bounds of every component of ``grad_W D(x)`` that hold for all records of the domain (Theorem 3.1.1).
 
-    Equal ends of the domain give the gradient itself up to the widening for float32; elsewhere interval
-    arithmetic is loose. Can stand inside ``tf.function(jit_compile=True)``.
-
-    Parameters
-    ----------
-    weights : sequence of (W (n_in, n_out), b (n_out,) or None)
-        Of the critic, float32, released; the last layer has one output.
-    slope : float
-        Negative slope of ``leaky_relu``, in [0, 1].
-
-    References
-    ----------
-    Pedersen (2022), Theorem 3.1.1.
+    ``weights`` are the critic's, float32 and released. Equal ends of the domain give the gradient itself up
+    to the widening for float32; elsewhere interval arithmetic is loose. Can stand inside
+    ``tf.function(jit_compile=True)``.
     """
     check_weights(weights, domain.dim)
     phi = interval_activation(activation, slope)

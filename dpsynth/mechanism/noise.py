@@ -34,23 +34,13 @@ def secure_generator() -> np.random.Generator:
     """AES-128 in counter mode under a key of 128 random bits from the operating system.
 
     A cryptographic generator: whoever sees its output cannot tell it from true randomness or find what comes
-    next. The key exists in this process's memory only, while the generator lives.
-
-    It is secret: keep neither the object nor its state with what is released.
+    next. It is secret: keep neither the object nor its state with what is released.
     """
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
 
 def describe_generator(rng: np.random.Generator) -> str:
-    """What draws the noise, in words, for the ledger.
-
-    Examples
-    --------
-    >>> describe_generator(secure_generator())
-    "AES-128 in counter mode, key from the operating system's randomness"
-    >>> describe_generator(np.random.default_rng(0))
-    'PCG64, which is not cryptographic'
-    """
+    """What draws the noise, in words, for the ledger."""
     name = type(rng.bit_generator).__name__
     if name == "AESCounter":
         return "AES-128 in counter mode, key from the operating system's randomness"
@@ -81,15 +71,6 @@ class NoiseStream(Generic[T]):
 
     The chunks are those that calling ``draw(rng)`` again and again would give. The thread is the only user
     of ``rng`` while the stream is open, and it draws at most ``ahead + 1`` chunks that nobody has asked for.
-
-    Parameters
-    ----------
-    draw : callable
-        ``draw(rng)`` returns one chunk: noise, index batches, latents, in any container.
-    rng : numpy.random.Generator
-        Secret.
-    ahead : int
-        Finished chunks that may wait; 1 is double buffering.
 
     Examples
     --------
@@ -130,7 +111,7 @@ class NoiseStream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """The next chunk, waiting for it if need be."""
+        """The next chunk, waiting for it if need be; what ``draw`` raised is raised here as it was."""
         if self._failure is not None:
             raise self._failure.error
         if self._thread is None or self._stop.is_set():

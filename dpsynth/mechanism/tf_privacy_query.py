@@ -3,10 +3,7 @@
 Nothing is clipped: the bounds are proved from the weights (`dpsynth.mechanism.bounds`), each record is
 centred, and the noise has the stds of `dpsynth.mechanism.allocation`. The bounds are those of the weights at
 which the gradients are taken, so they are asked for anew in every step and no state outlives an update.
-
-The base class of queries, from TensorFlow Privacy where it is installed.
-
-Its Keras optimizers are refused by Keras 3; its queries work.
+TensorFlow Privacy's Keras optimizers are refused by Keras 3; its queries work.
 """
 
 from __future__ import annotations
