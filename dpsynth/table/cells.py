@@ -1,10 +1,12 @@
-"""What the text cells of a column are: numbers, words that stand for nothing, or words.
+"""What the text cells of a column are: numbers, words that stand for nothing, codes, or words.
 
-A file knows no types. Readers that guess take ``None`` ("not done") for a missing value, one slip of the pen
-for sixty categories and the code ``010`` for ten; here every distinct word is looked at and nothing is
-dropped in silence.
+A file has no types. Readers that guess take ``None`` ("not done") for a missing value, one slip of the pen
+for sixty categories and the code ``010`` for ten. Here every distinct word is looked at and nothing is
+dropped in silence. Numbers such as -9, 99 or 999 look like codes where they stand apart from what is
+measured.
 
-Numbers in a column that look like codes: -9, 99 or 999 apart from what is measured.
+Text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, *CSV Injection*): a
+category ``=HYPERLINK("http://…")`` comes into the table from whoever could type into the records.
 """
 
 from __future__ import annotations
@@ -56,12 +58,7 @@ def number(word: str) -> float | None:
 class TextCells:
     """The distinct words of a column and how often each occurs; blanks around words do not count.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Without empty cells and the words that the caller takes as missing.
-    text : pandas.Series
-        The words, None where a cell is empty or one of ``missing_words``.
+    ``counts`` is without empty cells and the words that the caller takes as missing; ``text`` has None there.
     """
 
     counts: dict[str, int]
@@ -155,14 +152,7 @@ _NEARBY = 5  # how many of these are looked at
 
 
 def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Return the values that look like codes, in ascending order.
-
-    Parameters
-    ----------
-    distinct : ndarray, shape (k,)
-        The values of a numeric column, in ascending order.
-    counts : ndarray, shape (k,)
-        How often each occurs.
+    """Return the values that look like codes, of ascending values and how often each occurs.
 
     Examples
     --------
@@ -190,11 +180,6 @@ def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
 def codes_of_categories(distinct: Floats) -> Floats:
     """Return the category codes that stand apart: farther from the others than these are from each other.
 
-    Parameters
-    ----------
-    distinct : ndarray, shape (k,)
-        The values of a column of few whole numbers, in ascending order.
-
     Examples
     --------
     >>> codes_of_categories(np.array([0.0, 1.0, 99.0])).tolist()
@@ -220,8 +205,6 @@ _FORMULA = re.compile(r"'*(?![+-]*(?:\d+\.?\d*|\.\d+)?\Z)[=+\-@\t\r\uff1d\uff0b\
 def escape(text: str) -> str:
     """Put an apostrophe before text that a spreadsheet takes for a formula.
 
-    Text that already has apostrophes there gets one more, so that :func:`unescape` gives every text back.
-
     Examples
     --------
     >>> [escape(text) for text in ("=1+1", "@sum", "'=1+1", "-", "-1.5", "F", "'F")]
@@ -231,11 +214,5 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Take away the apostrophe that :func:`escape` put in.
-
-    Examples
-    --------
-    >>> [unescape(text) for text in ("'=1+1", "''=1+1", "=1+1", "'F")]
-    ['=1+1', "'=1+1", '=1+1', "'F"]
-    """
+    """Take away the apostrophe that :func:`escape` put in."""
     return text[1:] if text.startswith("'") and _FORMULA.fullmatch(text) else text

@@ -1,9 +1,9 @@
 """One column of a table: its kind and the public facts that the mechanism may rely on.
 
 Bounds, steps, categories and the number of histogram cells decide how much one record can move a released
-histogram and where its cells lie. They must be known without looking at the records (theory.md 1.6): from
-clinical sense, a data dictionary or the design of the study. Whatever was read off the records instead is
-named in ``unreviewed`` until somebody answers for it.
+histogram and where its cells lie. They must be known without looking at the records: from clinical sense, a
+data dictionary or the design of the study. Whatever was read off the records instead is named in
+``unreviewed`` until somebody answers for it.
 """
 
 from __future__ import annotations

@@ -44,10 +44,7 @@ class Conformed:
 
 @dataclass(frozen=True)
 class Extras:
-    """What a file may hold beside the declared columns and values: the schema's fields of these names.
-
-    ``others``: any other column too.
-    """
+    """What a file may hold beside the declared columns and values: the schema's fields of these names."""
 
     ignored: tuple[str, ...] = ()
     missing_words: tuple[str, ...] = ()

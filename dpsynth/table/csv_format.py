@@ -1,4 +1,4 @@
-"""How a CSV file is written: separator, decimal sign and encoding, given or guessed.
+"""CSV files: how one is written (separator, decimal sign, encoding; given or guessed), and its cells as text.
 
 The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed where a
 column holds numbers such as ``1,5`` and none such as ``1.5``. Where commas separate cells, no column may hold
@@ -6,8 +6,6 @@ column holds numbers such as ``1,5`` and none such as ``1.5``. Where commas sepa
 
 One record can turn a guess, but not what is released: read the other way, the cells that made the difference
 do not fit the schema, and the rest is read alike.
-
-The cells of a CSV file as text, with decimal points in columns of numbers.
 """
 
 from __future__ import annotations
@@ -49,12 +47,15 @@ class CsvFormat:
     ----------
     sep : str, optional
         One character between cells, or ``tab``.
+    decimal : {".", ","}, optional
+        Sign in front of decimals.
     encoding : str, optional
         Such as ``utf-8`` or ``cp1252``.
 
     Raises
     ------
     InputError
+        If one is not such a sign or not known.
     """
 
     sep: str | None = None
@@ -138,7 +139,9 @@ def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
 
 
 def with_points(cells: list[str]) -> list[str]:
-    """Write numbers with decimal commas with points; other cells stay."""
+    """Write numbers with decimal commas with points; refuse a decimal point, which could stand between
+    thousands.
+    """
     if any("." in cell and _POINT.fullmatch(cell) for cell in cells):
         raise ValueError("holds a number with a decimal point, and numbers here have decimal commas")
     return [cell.replace(",", ".") if "," in cell and _COMMA.fullmatch(cell) else cell for cell in cells]

@@ -1,18 +1,13 @@
-"""A formula over columns, ``weight / height ** 2``: read, evaluated, and bounded before it is.
+"""Columns computed from other columns: ``bmi = weight / height ** 2``, exactly, in every record.
 
-It is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
+A formula is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
 
     +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
     (column == 'category')  (column != 'category')
 
-A comparison is 1 where it holds and 0 elsewhere.
-It is read by Python's own parser, and of what that gives only these parts are taken; nothing is run as code.
-
-Columns computed from other columns: ``bmi = weight / height ** 2``, exactly, in every record.
-
-Their formulas are those of :mod:`dpsynth.table.derived`. Units are the user's: kilograms over square metres,
-if that is what the columns hold. The result is brought within the column's declared bounds and to its nearest
-declared step, and is missing where an input is.
+A comparison is 1 where it holds and 0 elsewhere. Formulas are read by Python's own parser, and of what that
+gives only these parts are taken; nothing is run as code. Units are the user's. The result is brought within
+the column's declared bounds and to its nearest declared step, and is missing where an input is.
 
 What a formula can give is bounded beforehand, by interval arithmetic on the declared bounds of its inputs, so
 that a division by zero or a wrong unit is found when the schema is read.
@@ -65,13 +60,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {  # function, whether 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula read from text; make it with :func:`parse_formula`.
-
-    Attributes
-    ----------
-    inputs : tuple of str
-        The columns that it reads.
-    """
+    """A formula read from text, and the columns that it reads; make it with :func:`parse_formula`."""
 
     text: str
     inputs: tuple[str, ...]
@@ -109,7 +98,9 @@ class Formula:
         return name, float(self._words[name].index(given) if name in self._words else given)
 
     def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-        """Lowest and highest value, over all inputs within their bounds."""
+        """Lowest and highest value over all inputs within their bounds; ValueError says why where it has no
+        value.
+        """
         with np.errstate(all="ignore"):
             return self._interval(self._tree, inputs)
 
@@ -146,13 +137,10 @@ class Formula:
 def parse_formula(
     text: str, names: Sequence[str], words: Mapping[str, Sequence[Any]] | None = None
 ) -> Formula:
-    """Read a formula over these columns.
+    """Read a formula over these columns; ValueError holds one clause that says what is wrong with it.
 
-    Parameters
-    ----------
-    words : mapping of str to sequence of str, optional
-        The categories of those that hold text. Where their values are asked for, they are positions among
-        these categories.
+    ``words`` are the categories of the columns that hold text. Where their values are asked for, they are
+    positions among these categories.
 
     Examples
     --------
@@ -286,7 +274,12 @@ Floats = NDArray[np.float64]
 
 
 def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
-    """Derived columns with their formulas, in an order in which each comes after its inputs."""
+    """Derived columns with their formulas, in an order in which each comes after its inputs.
+
+    ValueError names the column of a formula that cannot be read, names what is no column of numbers, goes
+    round in a circle, has no value somewhere within the declared bounds (unless the column may be missing),
+    or none within the column's own bounds.
+    """
     known = {column.name: column for column in columns}
     words = {column.name: column.categories for column in columns if _holds_text(column)}
     waiting = {}
@@ -312,15 +305,7 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
 def add_derived(
     frame: pd.DataFrame, derived: Sequence[tuple[Column, Formula]], columns: Sequence[Column]
 ) -> pd.DataFrame:
-    """Return a conformed frame with its derived columns computed, all columns in the schema's order.
-
-    Parameters
-    ----------
-    derived : sequence of (Column, Formula)
-        What is computed, in an order that `formulas` gives.
-    columns : sequence of Column
-        All columns.
-    """
+    """Return a conformed frame with the ``derived`` columns computed, all columns in the schema's order."""
     known = {column.name: column for column in columns}
     series = {str(name): frame[name] for name in frame.columns}
     for column, formula in derived:
@@ -374,12 +359,8 @@ def differing(frame: pd.DataFrame, column: Column, formula: Formula, columns: Se
     """Which records hold another value of a derived column than its formula gives, shape (n,).
 
     Values within one step of the formula's (a thousandth of its size where there is no step) agree, since
-    inputs were rounded too; so do those where either is missing.
-
-    Parameters
-    ----------
-    frame : DataFrame, shape (n, columns)
-        Conformed. Of real records the answer is private, and internal.
+    inputs were rounded too; so do those where either is missing. Of real records the answer is private, and
+    internal.
     """
     known = {entry.name: entry for entry in columns}
     inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}

@@ -43,16 +43,10 @@ class LeftOut(Exception):
 
 @dataclass(frozen=True)
 class Remark:
-    """What a draft decided or could not decide, in one sentence.
+    """What a draft decided or could not decide, in one sentence; ``column`` is None for the whole table.
 
-    Attributes
-    ----------
-    column : str or None
-        None for the whole table.
-    text : str
-        The same for every column of which the same is said.
-    detail : str
-        What differs: a count, an example. Internal, as the text: both may quote records.
+    ``text`` is the same for every column of which the same is said, ``detail`` a count or an example.
+    Internal: both may quote records.
     """
 
     column: str | None
@@ -112,16 +106,10 @@ def draft_column(
     keep: tuple[str, ...],
     outcome: str | None,
 ) -> Column:
-    """Draft one column, every field of it unreviewed.
+    """Draft one column, every field of it unreviewed; raise `LeftOut` if it cannot be synthesized.
 
-    Parameters
-    ----------
-    said : Remarks
-        Receives what was decided and what is asked.
-    cells : TextCells or None
-        The column's words where it is text.
-    absent : set of str
-        Words that stand for a missing value in text columns too.
+    ``said`` receives what was decided and what is asked, ``cells`` are the column's words where it is text,
+    and ``absent`` the words that stand for a missing value in text columns too.
     """
     name = said.column
     kept = name in keep or name == outcome

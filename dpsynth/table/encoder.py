@@ -39,13 +39,9 @@ class Encoder:
     numeric : {"copula", "minmax"}
         Numbers and ordinals through the private cumulative distribution, or by public bounds.
 
-    References
-    ----------
-    Patki, Wedge, Veeramachaneni (2016), "The Synthetic Data Vault", section III; Pedersen (2022), 3.3.
-
     Examples
     --------
-    >>> from dpsynth.table.schema import Column
+    >>> from dpsynth.table.column import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
     >>> frame = schema.conform(pd.DataFrame({"age": [25, 50], "sex": ["M", "F"]})).frame
@@ -91,16 +87,9 @@ class Encoder:
         self.coordinate, self.group, self.layout = self._place()
 
     def transform(self, frame: pd.DataFrame, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Encode conformed records.
+        """Encode conformed records as float32 points, shape (n, layout.dim), in [0, 1].
 
-        Parameters
-        ----------
-        rng : numpy Generator
-            Places within cells of countable values and fillers of missing ones.
-
-        Returns
-        -------
-        float32 array, shape (n, layout.dim), in [0, 1]
+        ``rng`` draws places within cells of countable values and fillers of missing ones.
         """
         cells = np.empty((len(frame), len(self.grids)), dtype=np.int64)
         places = np.empty(cells.shape)
@@ -134,27 +123,17 @@ class Encoder:
         return points
 
     def inverse_transform(self, points: ArrayLike, rng: np.random.Generator) -> pd.DataFrame:
-        """Decode points to records in the schema's types, steps and categories.
+        """Decode points, shape (n, layout.dim), to records in the schema's types, steps and categories.
 
-        Parameters
-        ----------
-        points : array, shape (n, layout.dim)
-            Coordinates outside [0, 1] are clipped. A group that is not one-hot is read as weights from
-            which one entry is drawn.
-
-        Returns
-        -------
-        DataFrame, shape (n, columns)
+        Coordinates outside [0, 1] are clipped. A group that is not one-hot is read as weights from which one
+        entry is drawn.
         """
         return self.decode(*self.cells(points, rng))
 
     def cells(
         self, points: ArrayLike, rng: np.random.Generator
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-        """Fine cells of points and places within them, as `decode` takes them.
-
-        Arguments and exceptions are those of `inverse_transform`.
-        """
+        """Fine cells of points and places within them, as `decode` takes them."""
         array = np.asarray(points)
         if array.ndim != 2 or array.shape[1] != self.layout.dim:
             raise DataError(f"points has shape {array.shape}, but must be (n, {self.layout.dim})")
@@ -178,15 +157,7 @@ class Encoder:
     def decode(
         self, codes: Sequence[NDArray[np.int64]], places: Sequence[NDArray[np.float64]]
     ) -> pd.DataFrame:
-        """Records of fine grid cells and places within them, in [0, 1).
-
-        Parameters
-        ----------
-        codes : sequence of int arrays, shape (n,)
-            One a column.
-        places : sequence of arrays, shape (n,)
-            Likewise; what they are does not matter where a cell holds one value only.
-        """
+        """Records of fine grid cells and places within them, in [0, 1): one array of shape (n,) a column."""
         columns = {
             grid.column.name: grid.decode(code, place)
             for grid, code, place in zip(self.grids, codes, places, strict=True)

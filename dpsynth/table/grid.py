@@ -33,8 +33,6 @@ class Grid:
 
     Parameters
     ----------
-    column : Column
-        The column's schema.
     starts : int array, shape (present + 1,), or None
         Columns of countable values: the k-th cell holds the values number ``starts[k]`` to
         ``starts[k + 1] - 1``.
@@ -45,7 +43,6 @@ class Grid:
 
     Examples
     --------
-    >>> from dpsynth.table.column import Column
     >>> grid = Grid.from_column(Column(name="age", kind="integer", lower=18, upper=90))
     >>> grid.size, grid.decode([0, 72], [0.5, 0.5]).tolist()
     (73, [18, 90])
@@ -60,13 +57,8 @@ class Grid:
     def from_column(cls, column: Column, max_values: int = 128, default_cells: int = 64) -> Grid:
         """Make the public grid of a column.
 
-        Parameters
-        ----------
-        max_values : int
-            A numeric column with at most this many declared values gets a cell for each, unless
-            ``column.cells`` says otherwise.
-        default_cells : int
-            Number of intervals of other numeric columns without ``column.cells``.
+        A numeric column with at most ``max_values`` declared values gets a cell for each, others
+        ``default_cells`` intervals, unless ``column.cells`` says otherwise.
         """
         if max_values < 1 or default_cells < 1:
             raise ConfigError(
@@ -185,17 +177,8 @@ class Grid:
         return np.where(whole, 0.0, left), np.where(whole, 1.0, right)
 
     def decode(self, codes: ArrayLike, t: ArrayLike) -> pd.Series:
-        """Values at place ``t`` of cells ``codes``, in the schema's data type.
-
-        Parameters
-        ----------
-        t : float array, shape (n,)
-            Place in the cell, in [0, 1).
-
-        Returns
-        -------
-        Series, length n
-            Declared values only: exact categories, exact steps, numbers within the bounds.
+        """Declared values at places ``t`` in [0, 1) of cells ``codes``, both of shape (n,), in the schema's
+        data type.
         """
         cells = np.asarray(codes, dtype=np.int64)
         place = np.asarray(t, dtype=np.float64)

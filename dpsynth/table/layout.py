@@ -1,19 +1,14 @@
 """The shape of an encoded record: a point of the unit cube, numeric coordinates first.
 
-A record becomes a vector of ``dim`` numbers in [0, 1]: ``n_numeric`` free coordinates, then one-hot
-groups in which exactly one entry is 1. The critic's bounds (Pedersen 2022, section 3.2) need no more of
-a table than this, so the class imports nothing but numpy.
+A record becomes a vector of ``dim`` numbers in [0, 1]: ``n_numeric`` free coordinates, then one-hot groups in
+which exactly one entry is 1. The critic's bounds (Pedersen 2022, section 3.2) need no more of a table than
+this. Points are centred before they reach the critic (numeric - 1/2, one-hot of m entries - 1/m), which about
+halves the data radius and with it all noise: a centred one-hot group has squared norm 1 - 1/m.
 
-Points are centred before they reach the critic (numeric - 1/2, one-hot of m entries - 1/m), which about
-halves the data radius and with it all noise (theory of section 1.5: a centred one-hot group has squared
-norm 1 - 1/m).
-
-Intervals of [0, 1] as wide as the masses of a column's cells, exact in float32.
-
-Both the copula (numbers through their cumulative distribution) and the Synthetic Data Vault's encoding of
-categories (Patki et al. 2016) place records in such intervals. Points are float32, so the ends are float32
-too, every interval is wide enough to be told from its neighbours, and rounding never carries a record into
-the next one.
+Numbers (through their cumulative distribution) and categories in the Synthetic Data Vault's encoding (Patki
+et al. 2016) lie in intervals of [0, 1] as wide as the masses of a column's cells. Points are float32, so the
+ends are float32 too. Every interval is wide enough to be distinguished from its neighbours, and rounding
+never carries a record into the next one.
 """
 
 from __future__ import annotations
@@ -31,18 +26,12 @@ from dpsynth.errors import ConfigError
 class Layout:
     """Which coordinates of an encoded point are numeric and which form one-hot groups.
 
-    Parameters
-    ----------
-    n_numeric : int
-        Number of numeric coordinates; they are the first ones.
-    groups : tuple of (start, stop)
-        The one-hot groups, in order, directly behind the numeric coordinates and without gaps.
+    The one-hot ``groups``, as (start, stop), follow the ``n_numeric`` numeric coordinates in order, without
+    gaps.
 
     Examples
     --------
     >>> layout = Layout(n_numeric=2, groups=((2, 5),))
-    >>> layout.dim
-    5
     >>> layout.center
     array([0.5       , 0.5       , 0.33333333, 0.33333333, 0.33333333])
     >>> round(layout.radius ** 2, 6)  # 2 * 1/4 + (1 - 1/3)
@@ -103,12 +92,7 @@ _WIDTH, _SHARE = 2.0**-22, 2.0**-21
 def interval_ends(mass: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float32]:
     """Strictly increasing ends of the intervals, from 0 to 1, shape (cells + 1,).
 
-    Parameters
-    ----------
-    mass : array, shape (cells,)
-        Not negative; without any mass all cells count alike.
-    values : int array, shape (cells,)
-        Number of different values that share a cell.
+    ``values`` is the number of different values that share a cell; without any mass all cells count alike.
     """
     cells = len(mass)
     mass = mass / mass.sum() if mass.sum() > 0 else np.full(cells, 1.0 / cells)
@@ -126,12 +110,10 @@ def put(
     place: NDArray[np.float64],
     part: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Point at a place within an interval, shape (n,).
+    """Point at a ``place`` in [0, 1) within an interval, shape (n,).
 
-    Parameters
-    ----------
-    part : two arrays, shape (n,), from 0 to 1
-        Ends of that part of its cell which each record's value owns; the point stays in it.
+    ``part`` holds the ends, from 0 to 1, of that part of its cell which each record's value owns; the point
+    stays in it.
     """
     left = ends[code].astype(np.float64)
     width = ends[code + 1] - left

@@ -1,4 +1,7 @@
-"""The grammar of rules, read by recursive descent::
+"""Rules that records must obey, written as text.
+
+A rule such as ``dbp <= sbp`` or ``pregnant == 'yes' implies sex == 'F'`` is read by recursive descent and
+never run as code::
 
     rule        =  choice [ "implies" rule ]
     choice      =  part { "or" part }
@@ -14,14 +17,8 @@ A bare word is a column, text in quotes a category. Columns with blanks or other
 between backquotes. A bare word on the right that names no column is a category; one that is both is refused.
 Ordinal columns compare by rank, columns of categories only by equality; sums are of numbers.
 
-Rules that records must obey, written as text.
-
-A rule such as ``dbp <= sbp`` or ``pregnant == 'yes' implies sex == 'F'`` is read by the grammar of
-:mod:`dpsynth.table.rules` and never run as code. As in SQL, a comparison with a missing value is
-neither true nor false; a record breaks a constraint only where it is false (CHECK), and a condition selects a
-record only where it is true (WHERE).
-
-Is there any record at all that obeys a rule? Asked of the declared values, before a budget is spent.
+As in SQL, a comparison with a missing value is neither true nor false. A record breaks a constraint only
+where it is false (CHECK), and a condition selects a record only where it is true (WHERE).
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ _LONGEST = 150
 
 
 def read_rule(text: str, schema: Columns) -> tuple[Reading, frozenset[str]]:
-    """Read a rule: where it is true and false in a frame, and the columns that it names."""
+    """Read a rule and the columns that it names; ValueError says what is wrong with it."""
     parser = _Parser(text, schema)
     return parser.rule_to_the_end(), frozenset(parser.named)
 
@@ -192,15 +189,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule read from text; make it with :func:`parse_rule`.
-
-    Attributes
-    ----------
-    truth : callable
-        From a conformed frame to where the rule is true and where it is false.
-    columns : frozenset of str
-        The columns that it names.
-    """
+    """A rule read from text; ``truth`` gives where it is true and false in a conformed frame."""
 
     text: str
     truth: Callable[[pd.DataFrame], Truth]
@@ -216,12 +205,7 @@ class Rule:
 
 
 def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
-    """Read a rule.
-
-    Parameters
-    ----------
-    what : str
-        What the rule is, for the error's first word.
+    """Read a rule; ``what`` it is begins the error's sentence.
 
     Examples
     --------

@@ -40,15 +40,7 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema that was read off a table.
-
-    Attributes
-    ----------
-    schema : Schema
-        Every field is unreviewed.
-    remarks : tuple of Remark
-        In the order of the columns; those about the table first.
-    """
+    """A schema that was read off a table, every field unreviewed, and remarks: those about the table first."""
 
     schema: Schema
     remarks: tuple[Remark, ...]

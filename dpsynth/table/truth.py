@@ -37,17 +37,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Operand:
-    """A column, a number, or text that is a category.
-
-    Attributes
-    ----------
-    written : str
-        The column's name, the number as it is written, or the text.
-    bare : bool
-        Whether it is a word without quotes.
-    minus : bool
-        Whether it is subtracted.
-    """
+    """A column, a number, or text that is a category; ``bare`` without quotes, ``minus`` if it is subtracted."""
 
     written: str
     column: Column | None = None
@@ -119,7 +109,9 @@ def among(left: Sum, values: Sequence[Operand]) -> Reading:
 
 
 def compared(left: Sum, sign: str, right: Sum) -> Reading:
-    """Where a comparison is true and false."""
+    """Where a comparison is true and false; ValueError if the sides cannot be compared, or a word is
+    ambiguous.
+    """
     columns = [operand.column for side in (left, right) for operand in side if operand.column is not None]
     lists = [column.categories for column in columns if not column.is_numeric]
     single = len(left) == len(right) == 1

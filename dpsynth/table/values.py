@@ -1,4 +1,4 @@
-"""Values of one column as numbers: what rules, formulas and evaluators compute with."""
+"""Values of one column as numbers and back: what rules, formulas, grids and evaluators compute with."""
 
 from __future__ import annotations
 
@@ -76,12 +76,8 @@ def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]
 
 
 def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
-    """Make a Series of the column's canonical dtype from values that already fit it.
-
-    Parameters
-    ----------
-    values : array-like, shape (n,)
-        Numbers with NaN, or categories with None, for missing values.
+    """Make a Series of the column's canonical dtype from values that already fit it: NaN or None where
+    missing.
     """
     dtype = column.dtype
     if column.is_numeric:

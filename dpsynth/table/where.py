@@ -28,11 +28,8 @@ Where = str | Sequence[str] | Mapping[str, Any]
 def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     """Read the conditions of conditional sampling.
 
-    Parameters
-    ----------
-    where : str, sequence of str, or mapping
-        Rules, which must all be true; or for each column a value, a range ``(low, high)`` with both ends
-        (None: open), a list of values, or None for missing.
+    They are rules, which must all be true; or for each column a value, a range ``(low, high)`` with both ends
+    (None: open), a list of values, or None for missing.
 
     Examples
     --------
@@ -96,15 +93,6 @@ def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
     """All combinations of declared values of the columns that a rule names, missing ones included.
 
     None where they are too many, or where a column holds real numbers.
-
-    Examples
-    --------
-    >>> from dpsynth.table.rules import parse_rule
-    >>> from dpsynth.table.schema import Schema
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),))
-    >>> rule = parse_rule("age > 200", schema)
-    >>> bool(rule.selected(combinations(rule, schema)).any())
-    False
     """
     columns = [schema.column(name) for name in sorted(rule.columns)]
     sizes = [column.n_values for column in columns]
