@@ -199,9 +199,7 @@ class LaplaceAtom:
         from dp_accounting.pld import privacy_loss_distribution
 
         return privacy_loss_distribution.from_laplace_mechanism(
-            self.noise_multiplier,
-            sampling_prob=self.sampling_prob,
-            value_discretization_interval=interval,
+            self.noise_multiplier, sampling_prob=self.sampling_prob, value_discretization_interval=interval
         )
 
 

@@ -189,24 +189,19 @@ def check_event(event: DpEvent) -> None:
     Noise multipliers may be 0 (no privacy) or infinite (no cost).
     """
     name = kind_of(event)
-    if "noise_multiplier" in _FIELDS[name]:
-        in_range(f"noise_multiplier of {name}", event.noise_multiplier, 0.0, math.inf)
-    elif name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent"):
-        in_range(f"epsilon of {name}", event.epsilon, 0.0, math.inf, high_open=True)
-        in_range(f"delta of {name}", event.delta, 0.0, 1.0)
-        if name == "ApproxTvDpEvent":
-            in_range(f"tv of {name}", event.tv, 0.0, 1.0)
-    elif name == "BoundedRangeDpEvent":
-        in_range(f"epsilon of {name}", event.epsilon, 0.0, math.inf, high_open=True)
-    elif name == "PoissonSampledDpEvent":
-        in_range(f"sampling_probability of {name}", event.sampling_probability, 0.0, 1.0)
-        check_event(event.event)
-    elif name == "SelfComposedDpEvent":
-        whole(f"count of {name}", event.count)
-        check_event(event.event)
-    elif name == "ComposedDpEvent":
-        for inner in event.events:
-            check_event(inner)
+    for field in _FIELDS[name]:
+        value, label = getattr(event, field), f"{field} of {name}"
+        if field in ("event", "events"):
+            for inner in value if field == "events" else [value]:
+                check_event(inner)
+        elif field == "count":
+            whole(label, value)
+        elif field == "noise_multiplier":
+            in_range(label, value, 0.0, math.inf)
+        elif field == "epsilon":
+            in_range(label, value, 0.0, math.inf, high_open=True)
+        else:
+            in_range(label, value, 0.0, 1.0)
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:

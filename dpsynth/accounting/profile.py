@@ -63,11 +63,7 @@ class Profile:
     """
 
     def __init__(
-        self,
-        events: Iterable[DpEvent],
-        *,
-        adjacency: str = ADD_REMOVE,
-        coarseness: float = 1.0,
+        self, events: Iterable[DpEvent], *, adjacency: str = ADD_REMOVE, coarseness: float = 1.0
     ) -> None:
         self.adjacency = check_adjacency(adjacency)
         form = normalised(events, adjacency)

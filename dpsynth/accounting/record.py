@@ -59,7 +59,7 @@ def from_record(record: Mapping[str, Any]) -> Contents:
         if len({stage.key for stage in stages}) < len(stages):
             raise InputError("two of its stages have one key")
         contents, last = Contents(), 1
-        for line in ({"keys": [], **line} for line in record["entries"]):  # the oldest have none
+        for line in record["entries"]:
             last = _in_order(_of(line, Entry)["stage"], last, len(stages))
             event, keys = event_from_dict(line["event"]), tuple(line["keys"])
             entry = Entry(**{**line, "event": event, "keys": keys}).checked()

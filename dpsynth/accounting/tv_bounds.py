@@ -94,8 +94,7 @@ def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair
     upper = -s * np.expm1(-s) - lower
     weight = step / math.sqrt(2 * math.pi) * np.exp(np.maximum(loss, 0.0) - t * t / 2)
     return KlPair(
-        float(weight @ np.where(loss > 0.0, upper, lower)),
-        float(weight @ np.where(loss > 0.0, lower, upper)),
+        float(weight @ np.where(loss > 0.0, upper, lower)), float(weight @ np.where(loss > 0.0, lower, upper))
     )
 
 
@@ -194,7 +193,4 @@ def staircase_tv(epsilon: float, gamma: float) -> float:
 
 
 def _checked(epsilon: float, gamma: float) -> tuple[float, float]:
-    return (
-        inside("epsilon", epsilon, 0.0, math.inf),
-        in_range("gamma", gamma, 0.0, 1.0),
-    )
+    return (inside("epsilon", epsilon, 0.0, math.inf), in_range("gamma", gamma, 0.0, 1.0))

@@ -201,12 +201,12 @@ class Column(BaseModel):
                 raise ValueError(f"missing_codes and {field} both hold {code!r}; leave it out of one")
 
     def _check_special(self) -> None:
-        assert self.lower is not None and self.upper is not None
+        lower, upper = self.bounds
         for code in self.special:
-            if self.lower <= code <= self.upper:
+            if lower <= code <= upper:
                 raise ValueError(
-                    f"special holds {code:g}, which lies within lower and upper ({self.lower:g} to "
-                    f"{self.upper:g}); give bounds that leave the codes out"
+                    f"special holds {code:g}, which lies within lower and upper ({lower:g} to "
+                    f"{upper:g}); give bounds that leave the codes out"
                 )
             if self.kind == "integer" and (code != math.floor(code) or abs(code) > EXACT_INTEGERS):
                 raise ValueError(
@@ -266,6 +266,12 @@ class Column(BaseModel):
     def is_ordinal(self) -> bool:
         """Whether values are categories in ascending order."""
         return self.kind == "ordinal"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lower and upper bound of a numeric column."""
+        assert self.lower is not None and self.upper is not None
+        return self.lower, self.upper
 
     @property
     def resolution(self) -> float | None:

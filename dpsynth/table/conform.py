@@ -187,10 +187,7 @@ def _numbers(
                 numbers[row] = float("no number" if "_" in str(cells[row]) else cells[row])
             except (TypeError, ValueError):
                 raise _problem(column, int(row), cells[row], "is not a number", path) from None
-    for bad, why in (
-        (present & np.isnan(numbers), "is not a number"),
-        (np.isinf(numbers), "is infinite"),
-    ):
+    for bad, why in ((present & np.isnan(numbers), "is not a number"), (np.isinf(numbers), "is infinite")):
         if bad.any():
             row = int(np.argmax(bad))
             raise _problem(column, row, values.iloc[row], why, path)

@@ -139,9 +139,7 @@ def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
 
 
 def with_points(cells: list[str]) -> list[str]:
-    """Write numbers with decimal commas with points; refuse a decimal point, which could stand between
-    thousands.
-    """
+    """Write numbers with decimal commas with points; refuse a decimal point: it could part thousands."""
     if any("." in cell and _POINT.fullmatch(cell) for cell in cells):
         raise ValueError("holds a number with a decimal point, and numbers here have decimal commas")
     return [cell.replace(",", ".") if "," in cell and _COMMA.fullmatch(cell) else cell for cell in cells]

@@ -270,9 +270,6 @@ def _written(node: ast.expr, names: Mapping[str, str]) -> str:
     return text
 
 
-Floats = NDArray[np.float64]
-
-
 def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
     """Derived columns with their formulas, in an order in which each comes after its inputs.
 
@@ -348,10 +345,11 @@ def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
 
 def snapped(column: Column, values: Floats) -> Floats:
     """Numbers within a numeric column's bounds, at the nearest declared step; NaN stays."""
+    lower, upper = column.bounds
     if column.resolution is None:
-        return np.clip(values, column.lower, column.upper)
+        return np.clip(values, lower, upper)
     absent = np.isnan(values)
-    steps = step_numbers(column, np.where(absent, column.lower, values))
+    steps = step_numbers(column, np.where(absent, lower, values))
     return np.where(absent, np.nan, step_values(column, steps))
 
 
@@ -381,7 +379,7 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         raise ValueError(
             f"{label}: {absent[0]!r} may be missing or a special code, so declare missing: true here too"
         )
-    assert column.lower is not None and column.upper is not None
+    lower, upper = column.bounds
     try:
         low, high = formula.bounds({name: _range(known[name]) for name in formula.inputs})
     except ValueError as problem:
@@ -390,16 +388,15 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         raise ValueError(
             f"{label}: {problem}; mend the bounds, or declare missing: true (missing where it has no value)"
         ) from None
-    if high < column.lower or low > column.upper:
+    if high < lower or low > upper:
         raise ValueError(
-            f"{label}: it gives {low:g} to {high:g}, but the declared bounds are {column.lower:g} and "
-            f"{column.upper:g}; are the units right?"
+            f"{label}: it gives {low:g} to {high:g}, but the declared bounds are {lower:g} and "
+            f"{upper:g}; are the units right?"
         )
 
 
 def _range(column: Column) -> tuple[float, float]:
     if column.is_numeric:
-        assert column.lower is not None and column.upper is not None
-        return column.lower, column.upper
+        return column.bounds
     numbers = category_numbers(column)
     return min(numbers), max(numbers)

@@ -243,8 +243,7 @@ class Encoder:
         """Coordinate of an ordered column's present records."""
         grid = self.grids[j]
         if self.numeric == "minmax" and grid.column.is_numeric:
-            lower, upper = grid.column.lower, grid.column.upper
-            assert lower is not None and upper is not None
+            lower, upper = grid.column.bounds
             values = grid.decode(code, place).to_numpy(dtype=np.float64, na_value=np.nan)
             return ((values - lower) / (upper - lower)).astype(np.float32)
         return put(self._ends[j], code, place, grid.shares(code, place))
@@ -259,8 +258,7 @@ class Encoder:
 
 def _located_minmax(grid: Grid, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Fine cell and place of a number scaled by its public bounds."""
-    lower, upper = grid.column.lower, grid.column.upper
-    assert lower is not None and upper is not None
+    lower, upper = grid.column.bounds
     values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
     code = grid.encode(values)
     return code, grid.position(values, code, None)

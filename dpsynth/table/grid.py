@@ -66,7 +66,7 @@ class Grid:
             )
         if not column.is_numeric:
             return cls(column, np.arange(len(column.categories) + 1), None)
-        lower, upper = _bounds(column)
+        lower, upper = column.bounds
         if column.resolution is None:
             cells = column.cells or default_cells
             return cls(column, None, _spaced(lower, upper, cells, column.scale))
@@ -90,7 +90,7 @@ class Grid:
         One record is in one cell of either grid, so that more cells cost nothing. They resolve a column
         whose values fill a small part of wide bounds.
         """
-        lower, upper = _bounds(self.column)
+        lower, upper = self.column.bounds
         zero = min(max(0.0, lower), upper)
         away = max(upper - zero, zero - lower)
         if self.starts is not None:
@@ -111,11 +111,15 @@ class Grid:
         return dataclasses.replace(self, edges=edges)
 
     @property
-    def present(self) -> int:
-        """Number of cells of values in their order: without those of special codes and missing values."""
+    def _ends(self) -> NDArray:
         ends = self.starts if self.starts is not None else self.edges
         assert ends is not None
-        return len(ends) - 1
+        return ends
+
+    @property
+    def present(self) -> int:
+        """Number of cells of values in their order: without those of special codes and missing values."""
+        return len(self._ends) - 1
 
     @property
     def size(self) -> int:
@@ -138,9 +142,9 @@ class Grid:
     def encode(self, series: pd.Series) -> NDArray[np.int64]:
         """Cell of each value, shape (n,); numbers outside the bounds go to the nearest cell."""
         index, apart = self._value_index(series)
-        ends = self.starts if self.starts is not None else self.edges
-        assert ends is not None
-        codes = np.clip(np.searchsorted(ends, index, side="right") - 1, 0, self.present - 1).astype(np.int64)
+        codes = np.clip(np.searchsorted(self._ends, index, side="right") - 1, 0, self.present - 1).astype(
+            np.int64
+        )
         return np.where(apart < 0, codes, self.present + apart)
 
     def position(
@@ -187,7 +191,7 @@ class Grid:
             return self._from_index(self._located(where, place), cells - self.present)
         left, right = self._real_edges(where)
         values = self._unwarp(left + place * (right - left))
-        lower, upper = _bounds(self.column)
+        lower, upper = self.column.bounds
         return self._with_apart(values.clip(lower, upper), cells - self.present)
 
     def cumulative(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -256,7 +260,7 @@ class Grid:
                     f"column {column.name!r}, row {row + 1}: {labels[row]!r} is not a declared category"
                 )
             return np.where(missing, 0, index).astype(np.int64), np.where(missing, 0, -1)
-        lower, upper = _bounds(column)
+        lower, upper = column.bounds
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         apart = np.where(missing, len(column.special), -1)
         for code, number in enumerate(column.special):
@@ -300,11 +304,6 @@ class Grid:
 
     def _unwarp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp(values) if self.column.scale == "log" else values
-
-
-def _bounds(column: Column) -> tuple[float, float]:
-    assert column.lower is not None and column.upper is not None
-    return float(column.lower), float(column.upper)
 
 
 def _spaced(lower: float, upper: float, cells: int, scale: str) -> NDArray[np.float64]:

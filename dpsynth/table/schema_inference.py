@@ -40,7 +40,7 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema that was read off a table, every field unreviewed, and remarks: those about the table first."""
+    """A schema that was read off a table, every field unreviewed; remarks about the table come first."""
 
     schema: Schema
     remarks: tuple[Remark, ...]

@@ -37,7 +37,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Operand:
-    """A column, a number, or text that is a category; ``bare`` without quotes, ``minus`` if it is subtracted."""
+    """A column, a number, or text that is a category: ``bare`` without quotes, ``minus`` if subtracted."""
 
     written: str
     column: Column | None = None
@@ -182,9 +182,7 @@ def _as_written(column: Column, series: pd.Series) -> Floats:
 
 
 def _side(
-    operand: Operand,
-    categories: tuple[Any, ...] | None,
-    values: Callable[[Column, pd.Series], Floats],
+    operand: Operand, categories: tuple[Any, ...] | None, values: Callable[[Column, pd.Series], Floats]
 ) -> Callable[[pd.DataFrame], Any]:
     """Return how an operand becomes numbers: values, or places among the categories; NaN where missing."""
     column = operand.column

@@ -16,10 +16,9 @@ import pandas as pd
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.table.column import Column, Columns
-from dpsynth.table.derived import snapped
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.truth import Operand, among, compared, missing
-from dpsynth.table.values import cast
+from dpsynth.table.values import cast, step_values
 
 #: what conditional sampling takes: rules, or values of columns
 Where = str | Sequence[str] | Mapping[str, Any]
@@ -110,8 +109,7 @@ def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
 
 def _values(column: Column) -> Any:
     if column.is_numeric:
-        assert column.lower is not None and column.resolution is not None and column.n_values is not None
-        numbers = snapped(column, column.lower + np.arange(column.n_values) * column.resolution)
+        numbers = step_values(column, np.arange(column.n_values or 0))
         return np.concatenate([numbers, column.special, [np.nan] if column.missing else []])
     values = np.empty(len(column.categories) + column.missing, dtype=object)
     values[: len(column.categories)] = column.categories
