@@ -105,7 +105,7 @@ def test_centre_is_taken_off_each_record_and_added_back_for_the_expected_batch()
 
 
 @needs_tf_privacy
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_noise_follows_the_weights_through_a_loop(critic, compiled):
     """Catches bounds kept from an earlier step: the standard loop hands the same state on and on."""
     weights, domain = critic

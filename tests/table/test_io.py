@@ -43,7 +43,7 @@ SUFFIXES = [
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(schema=schemas(), n=st.integers(0, 12), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_round_trip(tmp_path, suffix: str, schema: Schema, n: int, seed: int) -> None:
     """A digit, a missing mark, a type or a row lost between writing and reading."""
     frame = schema.conform(random_frame(schema, n, seed)).frame

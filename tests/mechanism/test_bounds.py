@@ -1,11 +1,25 @@
+"""Norm bounds, the penalty's share, and all bounds of a layer."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import tensorflow as tf
-from critics import critics, glorot, record_gradient, records
+from critics import critics, cube, flat, glorot, record_gradient, records, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.mechanism.bounds import bjorck, layer_radii, project, spectral_norm_bound
+from dpsynth.errors import InputError
+from dpsynth.mechanism.bounds import (
+    LayerBounds,
+    bjorck,
+    gradient_bounds,
+    layer_radii,
+    penalty_radii,
+    project,
+    published_penalty_radii,
+    spectral_norm_bound,
+)
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.gradient_boxes import gradient_box
 
@@ -123,3 +137,100 @@ def test_box_can_only_help():
     helped = layer_radii(weights, norms, domain, gradient_box(weights, domain))
     assert all(float(b) <= float(a) for a, b in zip(alone, helped, strict=True))
     assert any(float(b) < float(a) for a, b in zip(alone, helped, strict=True))
+
+
+def penalty_gradient(weights, x, activation, slope):
+    arrays = flat(weights)
+    point = tf.constant(x)[None]
+    with tf.GradientTape() as outer:
+        outer.watch(arrays)
+        with tf.GradientTape() as inner:
+            inner.watch(point)
+            value = score(weights, point, activation, slope)
+        norm = tf.sqrt(tf.reduce_sum(inner.gradient(value, point) ** 2) + 1e-12)
+        loss = (norm - 1.0) ** 2
+    return outer.gradient(loss, arrays, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+
+
+@pytest.mark.slow
+@given(critics())
+@settings(max_examples=25, deadline=None)
+def test_measured_gradient_is_below_both_bounds(critic):
+    """Catches a factor or a layer left out of Theorem 3.1.3, and a bias gradient that is not 0."""
+    weights, activation, slope, layout, rng = critic
+    norms = [spectral_norm_bound(w) for w, _ in weights]
+    tight = [float(c) for c in penalty_radii(weights, norms)]
+    whole = float(np.prod([float(n) for n in norms]))
+    published = [float(c) for c in published_penalty_radii(weights, whole)]
+    for x in records(rng, layout, 3):
+        gradient = iter(penalty_gradient(weights, x, activation, slope))
+        for layer, (_, bias) in enumerate(weights):
+            norm = float(tf.norm(next(gradient)))
+            assert norm <= tight[layer]
+            if activation != "maxmin":  # the thesis has ReLU and LeakyReLU only
+                assert norm <= published[layer] * (1 + 1e-5)
+            if bias is not None:
+                assert float(tf.norm(next(gradient))) == 0.0
+
+
+def test_sizes_measured_before():
+    """Catches a lost factor: 1.7e6 as published and 179 tight, at 12-64-128-256-1 Glorot weights."""
+    weights = glorot(np.random.default_rng(0), (12, 64, 128, 256, 1))
+    published = np.sqrt(sum(float(c) ** 2 for c in published_penalty_radii(weights, 2.0)))
+    tight = penalty_radii(weights, [spectral_norm_bound(w) for w, _ in weights])
+    assert published == pytest.approx(1.7e6, rel=0.2)
+    assert np.sqrt(sum(float(c) ** 2 for c in tight)) == pytest.approx(179, rel=0.3)
+
+
+def test_at_most_two_for_projected_critics():
+    """Catches a maximum that drops the 1: with all norms <= 1 every bound is 2."""
+    weights = [(project(10 * w), b) for w, b in glorot(np.random.default_rng(1), (4, 8, 1))]
+    assert [float(c) for c in penalty_radii(weights, [1.0, 1.0])] == pytest.approx([2.0, 2.0], rel=1e-3)
+
+
+def test_published_grows_with_the_input_gradient():
+    """Catches a bound that ignores ``||grad_x D||`` above 2."""
+    weights = glorot(np.random.default_rng(1), (4, 8, 1))
+    low, same, high = (float(published_penalty_radii(weights, g)[0]) for g in (0.0, 2.0, 5.0))
+    assert low == same and high == pytest.approx(4 * low)
+
+
+def test_layers_carry_their_arrays_in_order():
+    """Catches bounds of one layer handed to another."""
+    weights = glorot(np.random.default_rng(0), (3, 4, 2, 1))
+    bounds = gradient_bounds(weights, cube(3), norms=[2.0, 2.0, 2.0])
+    box = gradient_box(weights, cube(3))
+    assert [layer.shapes for layer in bounds] == [((3, 4), (4,)), ((4, 2), (2,)), ((2, 1),)]
+    assert [layer.size for layer in bounds] == [16, 10, 2]
+    radii = layer_radii(weights, [2.0, 2.0, 2.0], cube(3), box)
+    assert len({float(radius) for radius in radii}) == 3
+    for layer, matrix, radius in zip(bounds, box.matrices, radii, strict=True):
+        np.testing.assert_array_equal(layer.lo[0], matrix.lo)
+        np.testing.assert_array_equal(layer.hi[0], matrix.hi)
+        assert float(layer.radius) == float(radius)
+
+
+def test_box_or_ball_can_be_left_out():
+    """Catches a layer that claims a bound nobody computed."""
+    weights = glorot(np.random.default_rng(0), (3, 4, 1))
+    assert all(layer.radius is None for layer in gradient_bounds(weights, cube(3)))
+    balls = gradient_bounds(weights, cube(3), norms=[1.0, 1.0], box=False)
+    assert all(layer.lo is None and layer.radius is not None for layer in balls)
+    with pytest.raises(InputError, match="needs a box"):
+        gradient_bounds(weights, cube(3), box=False)
+    with pytest.raises(InputError, match="norms has 1 entries"):
+        gradient_bounds(weights, cube(3), norms=[1.0])
+    with pytest.raises(InputError, match="needs a box"):
+        LayerBounds(((1, 1),), None, None, None)
+
+
+@pytest.mark.slow
+def test_works_in_a_compiled_function():
+    """Catches bounds that only exist eagerly."""
+    weights = glorot(np.random.default_rng(0), (3, 4, 1))
+
+    @tf.function(jit_compile=True)
+    def radii(matrix):
+        return [b.radius for b in gradient_bounds([(matrix, None), weights[1]], cube(3), norms=[1.0, 1.0])]
+
+    assert all(np.isfinite(r) for r in radii(weights[0][0]))
