@@ -67,7 +67,7 @@ def main() -> None:
     encoder = Encoder(train.schema, marginals, numeric="minmax", categorical="sdv")
     settings = default_rules.healthgan(train.schema)
     batch = default_rules.batch_size("healthgan", n)
-    domain = Domain.from_layout(encoder.layout, centred=True)
+    domain = Domain.from_layout(encoder.layout)
     points = encoder.transform(records, rng)
     per_segment = args.steps // args.segments
     plan = Plan(

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """A bound on a measure of privacy that falls as noise grows: ``cost(profile)`` may be at most ``goal`` >
-    0.
-    """
+    """A bound on a measure of privacy that falls as noise grows."""
 
     @property
     def goal(self) -> float:

@@ -70,9 +70,7 @@ class Entry:
         return last if same and last.keys[: len(first.keys)] == first.keys else None
 
     def checked(self) -> Entry:
-        """The entry with an event of its own, which nobody else can change; raise for what cannot be
-        accounted for.
-        """
+        """The entry with an event of its own, which nobody else can change, if it can be accounted for."""
         text("name", self.name)
         text("sensitivity", self.sensitivity)
         text("detail", self.detail, may_be_empty=True)
@@ -186,9 +184,7 @@ class Contents:
         return [self.cost(number) for number in range(1, len(self.stages) + 1)]
 
     def cost(self, number: int) -> tuple[float, float, float]:
-        """Epsilon, delta and total variation of one stage, counted from 1; raise PrivacyError if it names no
-        delta.
-        """
+        """Epsilon, delta and total variation of one stage, counted from 1; refused if it names no delta."""
         stage, profile = self.stages[number - 1], self._alone(number)
         if stage.delta is None:
             raise PrivacyError(

@@ -20,9 +20,7 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ApproxTvDpEvent(dp_event.DpEvent):
-    """An ``(epsilon, delta)``-DP mechanism with total variation at most ``tv``, all under add/remove one
-    record.
-    """
+    """An ``(epsilon, delta)``-DP mechanism of total variation at most ``tv``, under add/remove one record."""
 
     epsilon: float
     delta: float

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth.accounting.conversions import tv_of_mu
-from dpsynth.checks import in_range, inside
+from dpsynth.checks import in_range
 
 
 def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.ndarray:
@@ -126,8 +126,8 @@ class GaussianLoss:
         return level
 
 
-def analytic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Least Gaussian noise std that is (epsilon, delta)-DP (Balle and Wang 2018, Theorem 8).
+def analytic_sigma(epsilon: float, delta: float) -> float:
+    """Least Gaussian noise std over L2 sensitivity that is (epsilon, delta)-DP.
 
     Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15; infinite where
     no finite noise suffices. (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
@@ -138,14 +138,11 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
         At least 0; at infinity no noise is needed.
     delta : float
         In [0, 1); at 0 no finite noise suffices.
-    sensitivity : float
-        L2 sensitivity, greater than 0 and finite.
     """
     from scipy.special import erfinv, ndtri
 
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
-    sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
     if delta == 0.0:
         return math.inf
     if math.isinf(epsilon):
@@ -164,7 +161,7 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     for _ in range(44):  # to 2^-44 of the value
         middle = (low + high) / 2
         low, high = (middle, high) if _is_private(middle, epsilon, delta) else (low, middle)
-    return (1 + 1e-15) * sensitivity / low
+    return (1 + 1e-15) / low
 
 
 def _is_private(mu: float, epsilon: float, delta: float) -> bool:

@@ -311,9 +311,7 @@ class Ledger:
         )
 
     def profile(self) -> Profile:
-        """Return the composed cost of all entries; raise PrivacyError if a stage that must be summed names no
-        delta.
-        """
+        """Return the composed cost; raise PrivacyError if one of several stages names no delta."""
         return self._contents.profile
 
     def epsilon(self, delta: float) -> float:
@@ -383,9 +381,7 @@ class Ledger:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Read a ledger written by :meth:`save`; raise DataError, naming the file, if it is none or has no
-        entry.
-        """
+        """Read a ledger written by :meth:`save`; raise DataError, naming the file, if it has no entry."""
         record = read_json(path, "the ledger")
         try:
             ledger = cls.from_dict(record)

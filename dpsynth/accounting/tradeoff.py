@@ -18,9 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TradeOff:
-    """A convex, decreasing trade-off curve through vertices: rates ascending in ``fpr``, the smallest ``fnr``
-    there.
-    """
+    """A convex, decreasing trade-off curve through vertices, ``fpr`` ascending."""
 
     fpr: np.ndarray
     fnr: np.ndarray

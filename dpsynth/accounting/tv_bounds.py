@@ -30,18 +30,18 @@ from dpsynth.errors import InputError
 _SEPARATED = 0.01
 
 
-def laplace_tv(scale: float, sensitivity: float = 1.0) -> float:
-    """TV of one number released with Laplace noise: 1 - e^(-sensitivity / (2 scale)) (Theorem 11)."""
-    return -math.expm1(-_sensitivity(sensitivity) / positive("scale", scale) / 2)
+def laplace_tv(scale: float) -> float:
+    """TV of one number of sensitivity 1 released with Laplace noise: 1 - e^(-1 / (2 scale)) (Theorem 11)."""
+    return -math.expm1(-0.5 / positive("scale", scale))
 
 
-def gaussian_tv(sigma: float, sensitivity: float = 1.0) -> float:
-    """TV of numbers released with Gaussian noise: 2 Phi(sensitivity / (2 sigma)) - 1 (Theorems 12 and 13).
+def gaussian_tv(sigma: float) -> float:
+    """TV of numbers released with Gaussian noise: 2 Phi(1 / (2 sigma)) - 1 (Theorems 12 and 13).
 
-    ``sensitivity`` is in the l2 norm. How many numbers there are does not matter: only the component along
+    ``sigma`` is over the l2 sensitivity. How many numbers there are does not matter: only the component along
     the change tells the tables apart.
     """
-    return tv_of_mu(_sensitivity(sensitivity) / positive("sigma", sigma))
+    return tv_of_mu(1 / positive("sigma", sigma))
 
 
 @dataclass(frozen=True)
@@ -151,21 +151,14 @@ def _sampled_loss(exponent: NDArray[np.float64], q: float) -> NDArray[np.float64
     return np.where(exponent < 600.0, near, far)
 
 
-def _sensitivity(value: object) -> float:
-    return in_range("sensitivity", value, 0.0, math.inf, high_open=True)
-
-
-def staircase_density(
-    x: ArrayLike, epsilon: float, gamma: float, sensitivity: float = 1.0
-) -> float | NDArray[np.float64]:
+def staircase_density(x: ArrayLike, epsilon: float, gamma: float) -> float | NDArray[np.float64]:
     """Density of staircase noise at ``x`` (equation 16): symmetric, falling by ``e^-epsilon`` a step.
 
     The drops are at ``gamma, 1 + gamma, 2 + gamma, ...`` in units of the sensitivity, with ``gamma`` in [0,
     1].
     """
     epsilon, gamma = _checked(epsilon, gamma)
-    width = inside("sensitivity", sensitivity, 0.0, math.inf)
-    distance = np.abs(np.asarray(x, dtype=float)) / width
+    distance = np.abs(np.asarray(x, dtype=float))
     step = np.floor(distance)
     drops = step + (distance - step >= gamma)
     u = math.exp(-epsilon)
@@ -173,7 +166,7 @@ def staircase_density(
         height, drops = -math.expm1(-epsilon) / 2, drops - 1
     else:
         height = -math.expm1(-epsilon) / (2 * (gamma + u * (1 - gamma)))
-    density = height / width * np.exp(-epsilon * drops)
+    density = height * np.exp(-epsilon * drops)
     return density if density.ndim else float(density)
 
 

@@ -79,7 +79,7 @@ def bjorck(matrix: Any, *, steps: int) -> Any:
     return matrix
 
 
-def project(matrix: Any, *, iterations: int = 5, bjorck_steps: int = 0) -> Any:
+def project(matrix: Any, *, bjorck_steps: int = 0) -> Any:
     """The matrix scaled down so that its spectral norm is at most 1, rounding included.
 
     One within the bound is left as it is. Björck's orthonormalising steps come first and scale the matrix to
@@ -88,9 +88,9 @@ def project(matrix: Any, *, iterations: int = 5, bjorck_steps: int = 0) -> Any:
     # fl(W / c) differs from W / c by 2u per entry, hence by at most 2u sqrt(rank) ||W||_2 / c in norm.
     margin = 1.0 + 4.0 * UNIT * np.sqrt(min(matrix.shape))
     if bjorck_steps:
-        bound = spectral_norm_bound(matrix, iterations=iterations)
+        bound = spectral_norm_bound(matrix)
         matrix = bjorck(matrix / tf.maximum(bound, 2.0**-60), steps=bjorck_steps)
-    bound = spectral_norm_bound(matrix, iterations=iterations)
+    bound = spectral_norm_bound(matrix)
     return tf.where(bound > 1.0, matrix / (bound * margin), matrix)
 
 
@@ -220,7 +220,6 @@ def gradient_bounds(
     norms: Sequence[Any] | None = None,
     activation: str = "leaky_relu",
     slope: float = 0.2,
-    box: bool = True,
 ) -> list[LayerBounds]:
     """Bounds of ``grad_W D(x)`` for every record x, a layer at a time.
 
@@ -240,13 +239,11 @@ def gradient_bounds(
         Between the layers.
     slope : float
         Negative slope of ``leaky_relu``, in [0, 1].
-    box : bool
-        False leaves the boxes out, which saves their time where only balls are used.
 
     Raises
     ------
     InputError
-        If the weights do not fit, or neither box nor norms are asked for.
+        If the weights do not fit each other, the domain or the norms.
 
     Examples
     --------
@@ -258,14 +255,12 @@ def gradient_bounds(
     check_weights(weights, domain.dim)
     if norms is not None and len(norms) != len(weights):
         raise InputError(f"norms has {len(norms)} entries, but there are {len(weights)} layers")
-    region = gradient_box(weights, domain, activation=activation, slope=slope) if box else None
+    region = gradient_box(weights, domain, activation=activation, slope=slope)
     radii = [None] * len(weights) if norms is None else layer_radii(weights, norms, domain, region)
     bounds = []
     for layer, (matrix, bias) in enumerate(weights):
         shapes = tuple(tuple(int(n) for n in a.shape) for a in (matrix, bias) if a is not None)
-        lo = hi = None
-        if region is not None:
-            intervals = [i for i in (region.matrices[layer], region.biases[layer]) if i is not None]
-            lo, hi = tuple(i.lo for i in intervals), tuple(i.hi for i in intervals)
+        intervals = [i for i in (region.matrices[layer], region.biases[layer]) if i is not None]
+        lo, hi = tuple(i.lo for i in intervals), tuple(i.hi for i in intervals)
         bounds.append(LayerBounds(shapes, lo, hi, radii[layer]))
     return bounds

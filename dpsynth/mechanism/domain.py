@@ -68,18 +68,16 @@ class Domain:
         return int(self.lo.size)
 
     @classmethod
-    def from_layout(cls, layout: Layout, *, centred: bool = True) -> Domain:
-        """The domain of encoded records, as the critic sees them: ``point - layout.center`` if ``centred``.
+    def from_layout(cls, layout: Layout) -> Domain:
+        """The domain of encoded records, as the critic sees them: ``point - layout.center``.
 
-        The ends are moved outward by one float32 step, because ``point - centre`` may round up or down.
+        The ends are moved outward by one float32 step, because the difference may round up or down.
         """
-        center = np.asarray(layout.center, float) if centred else np.zeros(layout.dim)
-        radius = layout.radius if centred else float(np.sqrt(layout.n_numeric + len(layout.groups)))
+        center = np.asarray(layout.center, float)
         lo, hi = (0.0 - center).astype(np.float32), (1.0 - center).astype(np.float32)
-        if centred:
-            lo = np.nextafter(lo, np.float32(-np.inf))
-            hi = np.nextafter(hi, np.float32(np.inf))
-        return cls(lo, hi, tuple(layout.groups), radius * (1.0 + _RADIUS_SLACK))
+        lo = np.nextafter(lo, np.float32(-np.inf))
+        hi = np.nextafter(hi, np.float32(np.inf))
+        return cls(lo, hi, tuple(layout.groups), layout.radius * (1.0 + _RADIUS_SLACK))
 
     @classmethod
     def box(cls, lo: ArrayLike, hi: ArrayLike) -> Domain:

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from dpsynth.checks import whole
 from dpsynth.errors import RunError
 
 T = TypeVar("T")
@@ -70,7 +69,7 @@ class NoiseStream(Generic[T]):
     """Chunks drawn ahead by a background thread; an iterator to be used in a ``with`` statement.
 
     The chunks are those that calling ``draw(rng)`` again and again would give. The thread is the only user
-    of ``rng`` while the stream is open, and it draws at most ``ahead + 1`` chunks that nobody has asked for.
+    of ``rng`` while the stream is open, and it draws at most two chunks that nobody has asked for.
 
     Examples
     --------
@@ -79,13 +78,10 @@ class NoiseStream(Generic[T]):
     dtype('float32')
     """
 
-    def __init__(
-        self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator, *, ahead: int = 1
-    ) -> None:
-        whole("ahead", ahead)
+    def __init__(self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator) -> None:
         self._draw = draw
         self._rng = rng
-        self._waiting: queue.Queue[T | _Failure] = queue.Queue(maxsize=ahead)
+        self._waiting: queue.Queue[T | _Failure] = queue.Queue(maxsize=1)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: _Failure | None = None

@@ -98,9 +98,7 @@ class Formula:
         return name, float(self._words[name].index(given) if name in self._words else given)
 
     def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-        """Lowest and highest value over all inputs within their bounds; ValueError says why where it has no
-        value.
-        """
+        """Lowest and highest value over all inputs within their bounds; ValueError if some have no value."""
         with np.errstate(all="ignore"):
             return self._interval(self._tree, inputs)
 

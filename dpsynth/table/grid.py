@@ -181,9 +181,7 @@ class Grid:
         return np.where(whole, 0.0, left), np.where(whole, 1.0, right)
 
     def decode(self, codes: ArrayLike, t: ArrayLike) -> pd.Series:
-        """Declared values at places ``t`` in [0, 1) of cells ``codes``, both of shape (n,), in the schema's
-        data type.
-        """
+        """Declared values at places ``t`` in [0, 1) of cells ``codes``, both of shape (n,)."""
         cells = np.asarray(codes, dtype=np.int64)
         place = np.asarray(t, dtype=np.float64)
         where = np.where(cells < self.present, cells, 0)

@@ -109,9 +109,7 @@ def among(left: Sum, values: Sequence[Operand]) -> Reading:
 
 
 def compared(left: Sum, sign: str, right: Sum) -> Reading:
-    """Where a comparison is true and false; ValueError if the sides cannot be compared, or a word is
-    ambiguous.
-    """
+    """Where a comparison is true and false; ValueError if it cannot be made, or a word is ambiguous."""
     columns = [operand.column for side in (left, right) for operand in side if operand.column is not None]
     lists = [column.categories for column in columns if not column.is_numeric]
     single = len(left) == len(right) == 1

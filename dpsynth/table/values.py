@@ -76,9 +76,7 @@ def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]
 
 
 def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
-    """Make a Series of the column's canonical dtype from values that already fit it: NaN or None where
-    missing.
-    """
+    """Make a Series of the column's canonical dtype from values that already fit it."""
     dtype = column.dtype
     if column.is_numeric:
         numbers = np.asarray(values, dtype=np.float64)

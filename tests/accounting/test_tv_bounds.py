@@ -44,34 +44,32 @@ def test_golden_values_of_the_mechanisms():
     assert gaussian_tv(1.0) == pytest.approx(0.38292, abs=5e-6)
 
 
-@pytest.mark.parametrize(("scale", "sensitivity"), [(1.0, 1.0), (0.3, 2.0), (40.0, 1.5)])
-def test_mechanisms_agree_with_half_the_area_between_the_densities(scale, sensitivity):
+@pytest.mark.parametrize("scale", [1.0, 0.15, 27.0])
+def test_mechanisms_agree_with_half_the_area_between_the_densities(scale):
     """A closed form that is not the integral of |p - q| / 2."""
-    middle = sensitivity / 2
     for closed, log_density in (
         (laplace_tv, lambda x: -abs(x) / scale - mpmath.log(2 * scale)),
         (gaussian_tv, lambda x: -(x**2) / (2 * scale**2) - mpmath.log(scale * mpmath.sqrt(2 * mpmath.pi))),
     ):
         # p > q exactly left of the middle, so the distance is the mass of p - q there
-        points = [-mpmath.inf, -scale, 0, middle]
-        area = mpmath.quad(lambda x, f=log_density: mpmath.exp(f(x)) - mpmath.exp(f(x - sensitivity)), points)
-        assert closed(scale, sensitivity) == pytest.approx(float(area), rel=1e-9)
+        points = [-mpmath.inf, -scale, 0, 0.5]
+        area = mpmath.quad(lambda x, f=log_density: mpmath.exp(f(x)) - mpmath.exp(f(x - 1)), points)
+        assert closed(scale) == pytest.approx(float(area), rel=1e-9)
 
 
 def test_many_numbers_cost_their_l2_change():
     """Theorem 13 in another norm: d Gaussians of change c each are one of change c sqrt(d)."""
     joint = Profile([gaussian_event(2.0, count=9)]).tv()
-    assert gaussian_tv(2.0, math.sqrt(9.0)) == pytest.approx(joint, rel=1e-12)
+    assert gaussian_tv(2.0 / math.sqrt(9.0)) == pytest.approx(joint, rel=1e-12)
 
 
 def test_mechanisms_at_the_extremes():
-    """Cancellation at a tiny sensitivity, overflow at a tiny scale, or a cost without a change."""
-    assert laplace_tv(1.0, 1e-20) == pytest.approx(5e-21, rel=1e-12)
-    assert gaussian_tv(1.0, 1e-20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-12)
+    """Cancellation at a large scale, overflow at a tiny one, or a cost without a change."""
+    assert laplace_tv(1e20) == pytest.approx(5e-21, rel=1e-12)
+    assert gaussian_tv(1e20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-12)
     for mechanism in (laplace_tv, gaussian_tv):
-        assert mechanism(1e-300, 1e300) == 1.0
-        assert mechanism(math.inf, 1e300) == 0.0
-        assert mechanism(1.0, 0.0) == 0.0
+        assert mechanism(1e-300) == 1.0
+        assert mechanism(math.inf) == 0.0
 
 
 # KL divergence of a sampled Gaussian
@@ -232,9 +230,7 @@ def test_naive_composition_at_the_extremes():
     ("call", "words"),
     [
         (lambda: laplace_tv(0.0), "scale"),
-        (lambda: laplace_tv(1.0, -1.0), "sensitivity"),
         (lambda: gaussian_tv(math.nan), "sigma"),
-        (lambda: gaussian_tv(1.0, math.inf), "sensitivity"),
         (lambda: sampled_gaussian_kl(-1.0, 0.1), "noise_multiplier"),
         (lambda: sampled_gaussian_kl(1.0, 1.1), "sampling_prob"),
         (lambda: sampled_gaussian_tv(1.0, 0.1, 0), "steps"),

@@ -210,14 +210,10 @@ def test_layers_carry_their_arrays_in_order():
         assert float(layer.radius) == float(radius)
 
 
-def test_box_or_ball_can_be_left_out():
+def test_a_ball_needs_norms():
     """Catches a layer that claims a bound nobody computed."""
     weights = glorot(np.random.default_rng(0), (3, 4, 1))
     assert all(layer.radius is None for layer in gradient_bounds(weights, cube(3)))
-    balls = gradient_bounds(weights, cube(3), norms=[1.0, 1.0], box=False)
-    assert all(layer.lo is None and layer.radius is not None for layer in balls)
-    with pytest.raises(InputError, match="needs a box"):
-        gradient_bounds(weights, cube(3), box=False)
     with pytest.raises(InputError, match="norms has 1 entries"):
         gradient_bounds(weights, cube(3), norms=[1.0])
     with pytest.raises(InputError, match="needs a box"):

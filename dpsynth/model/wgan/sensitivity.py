@@ -70,7 +70,7 @@ class Proved:
         """Centres and stds, flat lists."""
         settings = self.settings
         # The critic always sees centred points; `centred` is about the released sum.
-        domain = Domain.from_layout(self.layout, centred=True)
+        domain = Domain.from_layout(self.layout)
         spectral = settings.critic_constraint == "spectral"
         norms = [tf.constant(1.0) if spectral else spectral_norm_bound(w) for w, _ in weights]
         bounds = gradient_bounds(
