@@ -8,7 +8,7 @@ dp_accounting makes such distributions one point at a time in Python; here that 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -122,14 +122,9 @@ class GaussianAtom:
         z, q = self.noise_multiplier, self.sampling_prob
         if q == 1.0:
             return LossSize(mean=0.5 / z**2, std=1 / z, width=20 / z)
-        t = np.linspace(-10.0, 10.0, 801)
-        weight = np.exp(-(t**2) / 2)
-        weight /= weight.sum()
-        x = np.concatenate([z * t, 1 + z * t])
-        weight = np.concatenate([(1 - q) * weight, q * weight])
-        loss = np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * z**2))
-        mean = float(weight @ loss)
-        return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
+        return _sampled_size(
+            lambda x: np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * z**2)), z, q, reach=10.0
+        )
 
     def pld(self, interval: float) -> Pld:
         """Built from the divergences of both directions."""
@@ -250,6 +245,28 @@ class ApproxTvAtom:
         )
 
 
+def _sampled_size(
+    loss_of: Callable[[np.ndarray], np.ndarray], z: float, q: float, *, reach: float
+) -> LossSize:
+    """Moments of a loss under (1 - q) N(0, z^2) + q N(1, z^2), by quadrature to ``reach`` stds."""
+    t = np.linspace(-reach, reach, 801)
+    weight = np.exp(-(t**2) / 2)
+    weight /= weight.sum()
+    loss = loss_of(np.concatenate([z * t, 1 + z * t]))
+    weight = np.concatenate([(1 - q) * weight, q * weight])
+    mean = float(weight @ loss)
+    return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
+
+
+def _symmetric_pld(interval: float, largest: float, deltas: Callable[[np.ndarray], np.ndarray]) -> Pld:
+    """PLD whose loss of presence and that of absence are the same, with losses up to ``largest``."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    reach = math.ceil(largest / interval)
+    grid = np.arange(-reach, reach + 1) * interval
+    return PrivacyLossDistribution(grid_pmf(interval, -reach, deltas(grid)))
+
+
 def most_noise(noise_multiplier: float, sampling_prob: float) -> float:
     """The noise that is accounted for: a loss below about 1e-12 is too small for a grid of its own.
 
@@ -305,11 +322,7 @@ class BoundedRangeAtom:
 
     def pld(self, interval: float) -> Pld:
         """The loss of presence and that of absence are the same."""
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-        reach = math.ceil(self.pure_epsilon / interval)
-        grid = np.arange(-reach, reach + 1) * interval
-        return PrivacyLossDistribution(grid_pmf(interval, -reach, self.deltas(grid)))
+        return _symmetric_pld(interval, self.pure_epsilon, self.deltas)
 
     def deltas(self, epsilons: np.ndarray) -> np.ndarray:
         """The divergence at each of an array of epsilons of any sign."""
@@ -353,14 +366,7 @@ class ReplacedGaussianAtom:
 
     def size(self) -> LossSize:
         """Moments of the loss under P, by quadrature."""
-        z, q = self.noise_multiplier, self.sampling_prob
-        t = np.linspace(-REACH, REACH, 801)
-        weight = np.exp(-(t**2) / 2)
-        weight /= weight.sum()
-        loss = self.loss(np.concatenate([z * t, 1 + z * t]))
-        weight = np.concatenate([(1 - q) * weight, q * weight])
-        mean = float(weight @ loss)
-        return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
+        return _sampled_size(self.loss, self.noise_multiplier, self.sampling_prob, reach=REACH)
 
     def loss(self, x: np.ndarray) -> np.ndarray:
         """Privacy loss log(P(x) / Q(x)): odd and increasing in the output ``x``, of any shape."""
@@ -395,9 +401,5 @@ class ReplacedGaussianAtom:
 
     def pld(self, interval: float) -> Pld:
         """Built from the divergence, which is the same in both directions."""
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
         largest = float(self.loss(np.asarray(1 + REACH * self.noise_multiplier)))
-        reach = math.ceil(largest / interval)
-        grid = np.arange(-reach, reach + 1) * interval
-        return PrivacyLossDistribution(grid_pmf(interval, -reach, self.deltas(grid)))
+        return _symmetric_pld(interval, largest, self.deltas)

@@ -396,7 +396,6 @@ def calibrate_training(
     *,
     earlier: Sequence[DpEvent] = (),
     adjacency: str = ADD_REMOVE,
-    rtol: float = 1e-3,
 ) -> float:
     """Return the smallest noise multiplier of a training run that meets a target.
 
@@ -408,8 +407,8 @@ def calibrate_training(
         See :func:`~dpsynth.accounting.training_event`.
     earlier : sequence of DpEvent
         What else read the table.
-    adjacency, rtol
-        As in :func:`calibrate`.
+    adjacency : {"add/remove", "replace-one"}
+        See :class:`Profile`.
 
     Examples
     --------
@@ -423,7 +422,7 @@ def calibrate_training(
         return [*earlier, training_event(multiplier, sampling_prob, steps)]
 
     guess = _central_limit(target, sampling_prob, steps)
-    return calibrate(events_of, target, adjacency=adjacency, start=guess, rtol=rtol)
+    return calibrate(events_of, target, adjacency=adjacency, start=guess)
 
 
 def _central_limit(target: Target, sampling_prob: float, steps: int) -> float:

@@ -49,7 +49,16 @@ def journalled(
     if forget:
         _forget(out, ledger)
     else:
-        take_over(out, ledger, say)
+        for path in _places(out):
+            try:
+                earlier = _read(path)
+            except DpsynthError as problem:
+                raise type(problem)(
+                    f"{problem}; mend it, or add --forget-earlier to go on without it"
+                ) from None
+            new = ledger.join(earlier)
+            if new:
+                say(f"{new} earlier releases taken over from {path}; the new ledger counts them as well")
     ledger.journal = journal
     before = len(ledger.entries)
     try:
@@ -59,18 +68,6 @@ def journalled(
             say(f"what was posted stands in {journal} and counts in the next run of {out}")
         raise
     journal.unlink(missing_ok=True)
-
-
-def take_over(out: Path, ledger: Ledger, say: Callable[[str], None]) -> None:
-    """Add to a ledger what was released about the table of ``out`` before."""
-    for path in _places(out):
-        try:
-            earlier = _read(path)
-        except DpsynthError as problem:
-            raise type(problem)(f"{problem}; mend it, or add --forget-earlier to go on without it") from None
-        new = ledger.join(earlier)
-        if new:
-            say(f"{new} earlier releases taken over from {path}; the new ledger counts them as well")
 
 
 def give_up(checkpoint: Path) -> None:

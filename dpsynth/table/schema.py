@@ -269,20 +269,14 @@ class Schema(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
-        fields = {field: getattr(self, field) for field in type(self).model_fields if field != "columns"}
-        head = {field: value for field, value in fields.items() if value not in (None, (), "refuse")}
-        columns = []
-        for column in self.columns:
-            kept = column.model_dump(mode="json", exclude_defaults=True)
-            columns.append({key: _plain(value) for key, value in kept.items()})
-            if "special" in kept:
-                columns[-1]["special"] = [_plain(code) for code in kept["special"]]
-        order = ["name", "description", "unit", "n_public", "outcome"]
-        order += ["ignored", "other_columns", "missing_words"]
-        kept = {key: head[key] for key in order if key in head}
-        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
-        rules = {"constraints": list(self.constraints)} if self.constraints else {}
-        return {**plain, "columns": columns, **rules}
+        kept = self.model_dump(mode="json", exclude_defaults=True)
+        for column in kept["columns"]:
+            column |= {key: _plain(value) for key, value in column.items()}
+            if "special" in column:
+                column["special"] = [_plain(code) for code in column["special"]]
+        order = ["name", "description", "unit", "n_public", "outcome", "ignored", "other_columns"]
+        order += ["missing_words", "columns", "constraints"]
+        return {key: kept[key] for key in order if key in kept}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
