@@ -98,7 +98,7 @@ def sampled(trials: int) -> dict[str, Any]:
 
 
 def path(trials: int, seed: int) -> dict[str, Any]:
-    """The prior's path of the demo's table at epsilon 3, without critic steps."""
+    """The base model's path of the demo's table at epsilon 3, without critic steps."""
     from dpsynth.audits.prior_path import audit_path
 
     target = demo()
@@ -158,7 +158,7 @@ def _elsewhere(folder: str, what: str, trials: int) -> dict[str, Any]:
 def child(what: str, trials: int) -> dict[str, Any]:
     if what == "critic":
         return critic(trials, 3.0)
-    return release({"tables": "prior tables", "edges": "prior edges"}[what], trials)
+    return release({"tables": "base model tables", "edges": "base model edges"}[what], trials)
 
 
 class Kept:
@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--black-box", type=int, default=20)
     parser.add_argument("--sampled", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3, help="of the critic's short audits")
-    parser.add_argument("--paths", type=int, default=3, help="seeds of the prior's path")
+    parser.add_argument("--paths", type=int, default=3, help="seeds of the base model's path")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--child")
     args = parser.parse_args()
@@ -219,7 +219,7 @@ def main() -> None:
 
     load_tensorflow_quietly()
     kept = Kept(args.out)
-    names = ("one-way marginals", "prior edges", "prior tables")
+    names = ("one-way marginals", "base model edges", "base model tables")
     lines = [
         "# Audits of our own releases",
         "",
@@ -251,14 +251,14 @@ def main() -> None:
         "",
         "## Beside an outside audit of the same code",
         "",
-        "It had, with 700 fits: prior path at ε = 3, lower bound .61, TV .280 of .281; critic steps q = 1, "
-        "z = 3, T = 8: .97 of 4.09.",
+        "It had, with 700 fits: base model path at ε = 3, lower bound .61, TV .280 of .281; critic steps "
+        "q = 1, z = 3, T = 8: .97 of 4.09.",
         "",
         *HEAD,
     ]
     for seed in range(args.paths):
         found = kept(f"path {args.fits} {seed}", lambda s=seed: path(args.fits, s))
-        lines.append(row(f"prior path, seed {seed}", found))
+        lines.append(row(f"base model path, seed {seed}", found))
     for trials, seeds in ((700, args.seeds), (10_000, 1), (args.trials, 1)):
         for seed in range(seeds):
             found = kept(f"critic z3 {trials} {seed}", lambda t=trials, s=seed: critic(t, 3.0, seed=s))

@@ -33,7 +33,7 @@ from sklearn.model_selection import cross_val_predict
 import dpsynth
 
 MODES: dict[str, dict[str, object]] = {
-    "TAN": {"prior": "tan", "moments": False, "training_steps": 0},
+    "TAN": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
     "default": {},
 }
 USUAL = {"AUC": "auc_mean", "NN": "nn_accuracy_train", "TVD": "tvd_mean", "corr": "correlation_error"}

@@ -4,9 +4,9 @@
 
 Every cell (rows, columns) is a process of its own: a made-up table of that size (half numbers, a fifth
 categories, the rest whole numbers and stages, a tenth of the columns with missing values, a binary
-outcome), a fit at epsilon 3 of the prior alone, of the default and of prior and 200 critic steps, a sample
-of as many rows from each, and an evaluation against rows that were not fitted. Finished cells are kept in
-FOLDER, and the same command carries out what is missing; a cell that the limit stopped counts as finished
+outcome), a fit at epsilon 3 of the base model alone, of the default and of base model and 200 critic steps, a
+sample of as many rows from each, and an evaluation against rows that were not fitted. Finished cells are kept
+in FOLDER, and the same command carries out what is missing; a cell that the limit stopped counts as finished
 until its file is removed. Times are processor seconds of all threads, which a loaded machine moves less than
 seconds on the wall; both are kept. Writes benchmarks/results/growth.md with exponents (slopes of log time by
 least squares) of all cells in FOLDER.
@@ -31,9 +31,9 @@ from dpsynth.table import Column, Schema
 
 RESULTS = Path(__file__).parent / "results" / "growth.md"
 ARMS: dict[str, dict[str, object]] = {
-    "prior alone": {"moments": False, "training_steps": 0},
+    "base model alone": {"pairwise_statistics": False, "training_steps": 0},
     "default": {},
-    "200 steps": {"moments": False, "training_steps": 200},
+    "200 steps": {"pairwise_statistics": False, "training_steps": 200},
 }
 STAGES = (*(f"{stage}, {arm}" for arm in ARMS for stage in ("fit", "sample")), "evaluate")
 SITES = tuple(f"site {i}" for i in range(8))

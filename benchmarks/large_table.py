@@ -1,11 +1,11 @@
-"""A table larger than memory: fitted by its prior and sampled again, on Dask workers of little memory.
+"""A table larger than memory: fitted by its base model and sampled again, on Dask workers of little memory.
 
     python benchmarks/large_table.py --rows 10000000 --workers 2 --memory 2GB --folder /tmp/large
 
 Makes a table of 20 mixed columns (numbers with and without steps, counts, stages, codes, an outcome, missing
-values that hang together) in Parquet files, fits it at epsilon 1 with the prior alone and samples as many
-records into parts. Prints times and peak memory (VmHWM of each process, so that what was held for a moment
-counts). One file is counted in memory as well: every count must be the same. Writes
+values that hang together) in Parquet files, fits it at epsilon 1 with the base model alone and samples as
+many records into parts. Prints times and peak memory (VmHWM of each process, so that what was held for a
+pairwise statistic counts). One file is counted in memory as well: every count must be the same. Writes
 benchmarks/results/large_table.md.
 """
 
@@ -25,7 +25,7 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.cluster import connected, each
-from dpsynth.releases.axes import GridAxis
+from dpsynth.releases.bins import GridAxis
 from dpsynth.releases.marginals import make_grids
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
@@ -193,7 +193,7 @@ def main() -> None:
         f"# {given.rows:,} rows × {len(schema)} columns on {given.workers} workers of {given.memory}",
         "",
         f"Made by `python benchmarks/large_table.py --rows {given.rows} --workers {given.workers} "
-        f"--memory {given.memory}`: one thread a worker, prior alone (TAN), {model.guarantee()}",
+        f"--memory {given.memory}`: one thread a worker, base model alone (TAN), {model.guarantee()}",
         "",
         "| | time | of a processor, all together | peak memory of each worker | of the driver | files |",
         "|---|---:|---:|---|---:|---|",

@@ -1,10 +1,10 @@
-"""Would moments, released once, serve a linear study better than scores?
+"""Would pairwise statistics, released once, serve a linear study better than scores?
 
     python benchmarks/linear_moments.py --repetitions 40
 
 A linear study has a shorter way than scores: release ``S = sum w z z'`` once, with ``z = (1, x, r)``, and
 solve the normal equations. Here it gets all of the study's mu^2 in one reading, and whatever else the package
-knows: x is whitened by the prior's draws, r is the residual from their fit over its standard deviation,
+knows: x is whitened by the base model's draws, r is the residual from their fit over its standard deviation,
 clipped at 3 as the package clips it, and ``w(x) = min(1, C^2 / (|x|^2 + 9))``, so that a record's ``w z z'``
 is of Frobenius norm C^2 at most: its sensitivity. C is the one with the shortest intervals on the draws.
 """
@@ -27,7 +27,7 @@ NAMES = ("flchain linear", "support2 linear")
 TRIED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 
 
-class Moments:
+class PairwiseStatistics:
     """The estimator at one fit to draws: design, line and whitening are released."""
 
     def __init__(self, trial, rng):
@@ -79,18 +79,18 @@ class Moments:
 
 
 def one(name, epsilon, repetition):
-    """Real, declared and moments: value, standard error and own target, each (p,)."""
+    """Real, declared and pairwise_statistics: value, standard error and own target, each (p,)."""
     trial = Trial(CASES[name], epsilon, repetition)
-    rng = np.random.default_rng(seed(name, epsilon, repetition, "moments"))
+    rng = np.random.default_rng(seed(name, epsilon, repetition, "pairwise_statistics"))
     real, found = trial.fitted(trial.frame), trial.declared.estimates_[0]
-    way = Moments(trial, rng)
+    way = PairwiseStatistics(trial, rng)
     slopes, covariance = way.told(way.released(*way.design.read(trial.frame), rng), way.bound)
     population = way.design.read(trial.case.population()[0])
     target, _ = way.told(way.sums(*population, way.bound), way.bound, noisy=False)
     return trial.truth.values, {
         "real": (real.values, real.std_errors, trial.truth.values),
         "scores": (found.coefficients, found.std_errors, trial.truth.target),
-        "moments": (slopes, np.sqrt(np.diag(covariance)), target),
+        "pairwise_statistics": (slopes, np.sqrt(np.diag(covariance)), target),
     }
 
 
@@ -103,7 +103,7 @@ def main() -> None:
     for name in NAMES:
         for epsilon in (1.0, 3.0):
             runs = [one(name, epsilon, k) for k in range(count)]
-            for way in ("real", "scores", "moments"):
+            for way in ("real", "scores", "pairwise_statistics"):
                 truth = runs[0][0]
                 value, error, target = (np.array([run[way][i] for _, run in runs]) for i in range(3))
                 unit = np.array([run["real"][1] for _, run in runs])

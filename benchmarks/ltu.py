@@ -251,8 +251,8 @@ def synthesizers():
         "private, epsilon 3, 200 steps": DPWGANGP(epsilon=3.0, delta=1e-5, training_steps=200),
         "no noise, 200 steps": DPWGANGP(epsilon=None, training_steps=200),
         "no noise, 4,000 steps": DPWGANGP(epsilon=None, training_steps=4000),
-        "no noise, no prior, penalty, 4,000 steps": DPWGANGP(
-            epsilon=None, training_steps=4000, prior="none", training=free
+        "no noise, no base model, penalty, 4,000 steps": DPWGANGP(
+            epsilon=None, training_steps=4000, base_model="none", training=free
         ),
     }
 

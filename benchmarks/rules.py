@@ -3,9 +3,9 @@
     python benchmarks/rules.py
 
 A made-up clinic of 4,000 records that obey five rules (inequality, implications, structural zeros, structural
-missing values); a TAN prior alone, 20,000 records sampled; medians over 5 seeds. "Released" is the mean total
-variation distance of the columns from their released marginals, "truth" from 100,000 fresh records of the
-clinic; "correlation" the mean absolute error of rank correlations against those.
+missing values); a TAN base model alone, 20,000 records sampled; medians over 5 seeds. "Released" is the mean
+total variation distance of the columns from their released marginals, "truth" from 100,000 fresh records of
+the clinic; "correlation" the mean absolute error of rank correlations against those.
 """
 
 from __future__ import annotations

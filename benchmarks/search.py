@@ -4,9 +4,10 @@
 
 Case k is drawn with seed k by the strategies of the tests (``tests/helpers/table_strategies.py``): every
 kind of column, scale, step and cells, missing values, 1 to 500 categories, a derived column, rules; tables of
-constants, zeros, spikes, one record a value, 95 % missing; every prior, moments, votes, critic steps and
-studies; epsilon 0.01 to 1,000, 2 to 5,000 records. Each goes through fit, save, load, sample, conform,
-evaluate and page (``tests/helpers/whole_way.py``). Warnings of NumPy and pandas count as failures.
+constants, zeros, spikes, one record a value, 95 % missing; every base model, pairwise statistics, the
+nearest-neighbour histogram, critic steps and studies; epsilon 0.01 to 1,000, 2 to 5,000 records. Each goes
+through fit, save, load, sample, conform, evaluate and page (``tests/helpers/whole_way.py``). Warnings of
+NumPy and pandas count as failures.
 
 Outcomes are kept one a line, so that an interrupted search goes on where it was. ``--again 12`` goes through
 one case and shows where it fails. Delete the file of outcomes after a change of package or strategies.

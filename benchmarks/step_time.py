@@ -66,7 +66,7 @@ def main() -> None:
             noise_multiplier=multiplier,
             noise_shape=shape,
         )
-        trainer = Trainer(points, layout, settings, plan, bank=None, with_prior=False)
+        trainer = Trainer(points, layout, settings, plan, bank=None, with_base_model=False)
         start = time.perf_counter()
         trainer.run(np.random.default_rng(1))
         loops[name] = (trainer, time.perf_counter() - start, [], [])

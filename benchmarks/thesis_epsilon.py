@@ -24,8 +24,8 @@ from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.gradient_boxes import gradient_box
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.columns.marginals import estimate_marginals
+from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.training import Trainer, TrainingState, initial_state
-from dpsynth.model.wgan.weights import unflatten
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import default_rules
@@ -73,8 +73,8 @@ def main() -> None:
     plan = Plan(
         sampling_prob=batch / n, expected_batch=float(batch), steps=per_segment, noise_multiplier=None
     )
-    trainer = Trainer(points, encoder.layout, settings, plan, bank=None, with_prior=False)
-    state = initial_state(encoder.layout, settings, with_prior=False, rng=rng)
+    trainer = Trainer(points, encoder.layout, settings, plan, bank=None, with_base_model=False)
+    state = initial_state(encoder.layout, settings, with_base_model=False, rng=rng)
     rows = []
     for segment in range(args.segments + 1):
         weights = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)

@@ -26,12 +26,12 @@ from dpsynth.synthesis.options import FitOptions
 
 Parameters = Mapping[str, Any]
 
-REAL, NOISE_FREE, PRIOR, DEFAULT = "real", "noise-free prior", "prior", "default"
+REAL, NOISE_FREE, PRIOR, DEFAULT = "real", "noise-free base model", "base_model", "default"
 #: of every comparison
 ARMS: dict[str, Parameters | None] = {
     REAL: None,
-    NOISE_FREE: {"epsilon": None, "moments": False, "training_steps": 0},
-    PRIOR: {"moments": False, "training_steps": 0},
+    NOISE_FREE: {"epsilon": None, "pairwise_statistics": False, "training_steps": 0},
+    PRIOR: {"pairwise_statistics": False, "training_steps": 0},
     DEFAULT: {},
 }
 

@@ -1,4 +1,4 @@
-"""Tables with known structure, what a prior lacks on them, and what refinements win.
+"""Tables with known structure, what a base model lacks on them, and what refinements win.
 
     python -m benchmarks ground --table xor dense20 --n 4000 20000 --epsilon 1 3 10 --seeds 3 --out DIR
     python -m benchmarks ground --table flchain support2 --arms arms.yaml --out DIR

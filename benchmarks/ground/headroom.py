@@ -1,10 +1,10 @@
 """How far from real records a synthetic table is, and how much of that a refinement can win.
 
 `measure` takes a frame and gives figures. `split` takes the figures of three arms and says what is lost to
-noise (the same prior without noise is better by so much) and what to the model (real records are better than
-the prior without noise by so much). A refinement of the prior, such as a critic, wins at most both together,
-and only what is lost to the model could not be had by better noise. All figures compare with test records of
-the same population, so that real records have chance values and not perfect ones.
+noise (the same base model without noise is better by so much) and what to the model (real records are better
+than the base model without noise by so much). A refinement of the base model, such as a critic, wins at most
+both together, and only what is lost to the model could not be had by better noise. All figures compare with
+test records of the same population, so that real records have chance values and not perfect ones.
 """
 
 from __future__ import annotations
@@ -187,17 +187,17 @@ def _coordinate(column: Column, values: pd.Series) -> pd.Series | pd.Categorical
 
 @dataclass(frozen=True)
 class Headroom:
-    """What is between a prior with noise and real records, in one measure; differences of median losses.
+    """What is between a base model with noise and real records, in one measure; differences of median losses.
 
     Attributes
     ----------
     measure : str
     total : float
-        By how much real records are better than the prior with noise; ``noise + model``.
+        By how much real records are better than the base model with noise; ``noise + model``.
     noise : float
-        By how much the prior without noise is better than the prior with noise.
+        By how much the base model without noise is better than the base model with noise.
     model : float
-        By how much real records are better than the prior without noise.
+        By how much real records are better than the base model without noise.
     sure : bool
         Whether real records are better with every seed.
     """
@@ -217,21 +217,21 @@ class Headroom:
 Figures = Sequence[Mapping[str, float]]
 
 
-def split(real: Figures, noise_free: Figures, prior: Figures) -> list[Headroom]:
+def split(real: Figures, noise_free: Figures, base_model: Figures) -> list[Headroom]:
     """The headroom of each measure that the arms have.
 
     Parameters
     ----------
-    real, noise_free, prior : sequence of dict
+    real, noise_free, base_model : sequence of dict
         What :func:`measure` gave, one entry a seed, the same seeds in the same order.
     """
-    if not len(real) == len(noise_free) == len(prior) or not real:
-        raise ValueError(f"arms have {len(real)}, {len(noise_free)} and {len(prior)} seeds")
+    if not len(real) == len(noise_free) == len(base_model) or not real:
+        raise ValueError(f"arms have {len(real)}, {len(noise_free)} and {len(base_model)} seeds")
     found = []
     for name, what in MEASURES.items():
         if name not in real[0]:
             continue
-        losses = [[what.loss(figures[name]) for figures in arm] for arm in (real, noise_free, prior)]
+        losses = [[what.loss(figures[name]) for figures in arm] for arm in (real, noise_free, base_model)]
         best, free, noisy = (median(arm) for arm in losses)
         sure = all(p > r for r, p in zip(losses[0], losses[2], strict=True))
         found.append(Headroom(name, noisy - best, noisy - free, free - best, sure))
@@ -239,10 +239,12 @@ def split(real: Figures, noise_free: Figures, prior: Figures) -> list[Headroom]:
 
 
 def sentence(headrooms: Sequence[Headroom]) -> str:
-    """Where a refinement of the prior can win at all, in plain words."""
+    """Where a refinement of the base model can win at all, in plain words."""
     room = [entry for entry in headrooms if entry.notable]
     if not room:
-        return "A refinement can win nothing that is worth a word: the prior is as good as fresh records."
+        return (
+            "A refinement can win nothing that is worth a word: the base model is as good as fresh records."
+        )
     said = []
     for entry in room:
         least = MEASURES[entry.measure].notable

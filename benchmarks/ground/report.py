@@ -19,8 +19,8 @@ Block = Mapping[str, Sequence[Record]]
 
 READING = """\
 - **real**: fresh real records in the place of a synthetic table; nothing beats them but by chance;
-- **noise-free prior**: the TAN without noise (not private), its own ceiling;
-- **prior**: the TAN that has paid for everything; further arms as they say.
+- **noise-free base model**: the TAN without noise (not private), its own ceiling;
+- **base model**: the TAN that has paid for everything; further arms as they say.
 
 Every figure is against 20,000 fresh records (of a registry table: its test half):
 
@@ -31,10 +31,10 @@ Every figure is against 20,000 fresh records (of a registry table: its test half
 - NN accuracy: nearest-neighbour adversarial accuracy against those records; .5 is best;
 - outcome error: absolute error of the rate of the outcome.
 
-Medians over seeds, whose number stands beside the arm, and in brackets their range. *Room* is the prior's
-median distance from the best less that of real records; it is the sum of what is lost to *noise* (against the
-noise-free prior) and to the *model* (of the noise-free prior against real records). A minus sign is chance,
-or a prior that is better with noise than without. Seconds are of the fit."""
+Medians over seeds, whose number stands beside the arm, and in brackets their range. *Room* is the base
+model's median distance from the best less that of real records; it is the sum of what is lost to *noise*
+(against the noise-free base model) and to the *model* (of the noise-free base model against real records). A
+minus sign is chance, or a base model that is better with noise than without. Seconds are of the fit."""
 
 
 def blocks(records: Sequence[Record]) -> dict[tuple[str, int, float], dict[str, list[Record]]]:

@@ -9,14 +9,18 @@ from typing import Any
 #: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries; a new arm is a new line
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
-    "ours: without votes": {"votes": False},
-    "ours: TAN alone": {"prior": "tan", "moments": False, "training_steps": 0},
-    "ours: tree alone": {"prior": "tree", "moments": False, "training_steps": 0},
-    "ours: TAN and 4,000 critic steps": {"prior": "tan", "moments": False, "training_steps": 4000},
-    # without a prior the marginals cost a tenth of mu^2 and the critic has the rest
-    "ours: GAN alone": {"prior": "none", "training_steps": 1000, "shares": {"marginals": 0.1}},
+    "ours: without the nearest-neighbour histogram": {"neighbour_histogram": False},
+    "ours: TAN alone": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
+    "ours: tree alone": {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0},
+    "ours: TAN and 4,000 critic steps": {
+        "base_model": "tan",
+        "pairwise_statistics": False,
+        "training_steps": 4000,
+    },
+    # without a base model the marginals cost a tenth of mu^2 and the critic has the rest
+    "ours: GAN alone": {"base_model": "none", "training_steps": 1000, "shares": {"marginals": 0.1}},
     "ours: GAN alone, clipping": {
-        "prior": "none",
+        "base_model": "none",
         "training_steps": 1000,
         "shares": {"marginals": 0.1},
         "noise_shape": "spherical",
@@ -31,7 +35,7 @@ OURS: dict[str, dict[str, Any]] = {
         },
     },
     "ours: GAN alone, clipping, spectral": {
-        "prior": "none",
+        "base_model": "none",
         "training_steps": 1000,
         "shares": {"marginals": 0.1},
         "noise_shape": "spherical",

@@ -2,5 +2,5 @@
 
 Attacks read real records without payment: what they find is internal. None of them knows how a table or a
 model was made: a generator is a function ``fit_sample(frame, rng) -> frame``, a classifier a function of data
-and seed, a training run a :class:`~dpsynth.releases.transcript.Transcript`.
+and seed, a training run a :class:`~dpsynth.releases.critic.Transcript`.
 """

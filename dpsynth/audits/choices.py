@@ -1,4 +1,5 @@
-"""Audit of the prior's structure: an exponential mechanism, where one record moves its scores the farthest.
+"""Audit of the base model's structure: an exponential mechanism, where one record moves its scores the
+farthest.
 
 The worst case is made up. Without the record all pairs of columns score alike; with it the pairs of one
 column lose 1 and all others gain 1, so that this column is chosen e^epsilon times less often, but for what
@@ -111,7 +112,7 @@ def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.r
             scores[trial] = math.log(present / without) if lost else math.log((1 - present) / (1 - without))
     own = "" if release.epsilon == worst.epsilon else f", not its own {release.epsilon:.3g}"
     audited = judge(
-        "prior edges",
+        "base model edges",
         scores,
         coins,
         Declared(Profile([exponential_mechanism_event(epsilon)]), delta),

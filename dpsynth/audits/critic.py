@@ -31,10 +31,10 @@ from dpsynth.attacks.audit.verdict import Audited
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
-from dpsynth.model.wgan.weights import Weights, unflatten
 from dpsynth.table.layout import Layout
 
 
@@ -151,7 +151,7 @@ class CriticAudit:
             self.plan,
             n_records=1,
             n_bank=1 if settings.penalty == "public" else 0,
-            with_prior=False,
+            with_base_model=False,
             in_graph=False,
             n_steps=self.generator_steps,
         )
@@ -163,7 +163,7 @@ class CriticAudit:
         self.step = CanaryStep(**{**fields, "draws": draws})
         self._data = tf.zeros([1, layout.dim])
         self._bank = tf.zeros([1, layout.dim])
-        arrays = initial_state(layout, settings, with_prior=False, rng=rng).arrays
+        arrays = initial_state(layout, settings, with_base_model=False, rng=rng).arrays
         self._start: State = tf.nest.map_structure(tf.constant, arrays)
         self._latent = self.step.draws.draw(rng)["latent"][:1]
         self.worst = self._worst(rng)

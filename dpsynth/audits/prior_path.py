@@ -1,4 +1,4 @@
-"""The prior's whole path audited as one mechanism: every fit from the first count to the last table.
+"""The base model's whole path audited as one mechanism: every fit from the first count to the last table.
 
 One release at a time shows each mechanism; a path also shows that later releases rest on nothing but what
 earlier ones released, and that each noise is drawn anew: ratios that add up over releases assume both.
@@ -62,7 +62,7 @@ def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.rand
         With a public number of records.
     options : FitOptions
     trials : int
-        Fits of the prior, to one table or the other by a coin.
+        Fits of the base model, to one table or the other by a coin.
     rng : numpy.random.Generator
 
     Raises
@@ -85,7 +85,7 @@ def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.rand
         release_statistics(records, plan, rng, ledger)
         scores[trial] = ledger.score
     return judge(
-        "prior's path",
+        "base model's path",
         scores,
         coins,
         Declared(Profile(plan.releases.fixed_events), plan.blueprint.delta),

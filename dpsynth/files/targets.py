@@ -26,7 +26,9 @@ def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
     """
     require_free_folder(folder, force=force, mark=mark)
     with parents_made(folder), locked(folder):
-        require_free_folder(folder, force=force, mark=mark)  # who held it a moment ago may have filled it
+        require_free_folder(
+            folder, force=force, mark=mark
+        )  # who held it a pairwise statistic ago may have filled it
         clear_leftovers(folder, keep_worthy=force)
         yield
 

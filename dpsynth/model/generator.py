@@ -19,12 +19,11 @@ import pandas as pd
 
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.storage import not_finite, prefixed, under
-from dpsynth.model.base_model.network import Prior
+from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
-from dpsynth.model.wgan.generator import ArrayOps, generator_pass
-from dpsynth.model.wgan.weights import Weights, flatten, unflatten
+from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.rules import Rule
@@ -39,8 +38,8 @@ SMALLEST_BLOCK = 2_000
 _ROWS = 4_096
 # Arrays from which records are drawn in proportion, or by which they are weighed.
 _MASS = re.compile(
-    r"encoder/(probabilities_\d+|missing_law)|prior/(table_\d+|cells_\d+|missing_law)"
-    r"|prior/weighting/(weights|column_\d+|missing)"
+    r"encoder/(probabilities_\d+|missing_law)|base_model/(table_\d+|cells_\d+|missing_law)"
+    r"|base_model/weighting/(weights|column_\d+|missing)"
 )
 
 
@@ -54,11 +53,8 @@ class GeneratorModel:
         Of the released table, with its derived columns and constraints.
     encoder : Encoder
         Of the modelled columns, with the released marginals, if there are any.
-    prior : Prior or None
     weights : list of (W, b) or None
-        The generator; None samples the prior, or independent columns where there is none either.
-    latent : int
-    latent_law : {"normal", "uniform"}
+        The generator; None samples the base model, or independent columns where there is none either.
     match_marginals : bool
         Whether samples are made to agree with the released marginals.
     studies : tuple of FittedStudy
@@ -72,7 +68,7 @@ class GeneratorModel:
 
     schema: Schema
     encoder: Encoder
-    prior: Prior | None
+    base_model: BayesianNetwork | None
     weights: Weights | None
     latent: int
     latent_law: str
@@ -119,7 +115,7 @@ class GeneratorModel:
         if self.weights is None:
             return independent_points(self.encoder, n, rng)
         weights, layout = self.weights, self.encoder.layout
-        base = self.prior.sample_points(n, self.encoder, rng) if self.prior is not None else None
+        base = self.base_model.sample_points(n, self.encoder, rng) if self.base_model is not None else None
         made = np.empty((n, layout.dim), np.float32)
         seeds = rng.integers(2**63, size=-(-n // _ROWS))
 
@@ -202,9 +198,9 @@ class GeneratorModel:
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Fine cells of n records and places within them, one of each a column."""
         if self.weights is None and self.match_marginals:
-            return matched_draws(self.prior, self.encoder, n, rng)
-        if self.weights is None and self.prior is not None:
-            cells = self.prior.sample_cells(n, rng)
+            return matched_draws(self.base_model, self.encoder, n, rng)
+        if self.weights is None and self.base_model is not None:
+            cells = self.base_model.sample_cells(n, rng)
             return list(cells.T), [rng.random(n) for _ in cells.T]
         points = self.points(n, rng)
         if self.match_marginals:
@@ -240,9 +236,9 @@ class GeneratorModel:
         if self.studies:
             record["studies"] = [study.to_dict() for study in self.studies]
         arrays = prefixed("encoder", encoder_arrays)
-        if self.prior is not None:
-            record["prior"], prior_arrays = self.prior.to_state()
-            arrays |= prefixed("prior", prior_arrays)
+        if self.base_model is not None:
+            record["base_model"], base_model_arrays = self.base_model.to_state()
+            arrays |= prefixed("base_model", base_model_arrays)
         if self.weights is not None:
             flat = [np.asarray(a) for a in flatten(self.weights)]
             arrays |= prefixed("generator", {f"{i:02d}": a for i, a in enumerate(flat)})
@@ -254,8 +250,10 @@ class GeneratorModel:
         schema = Schema.from_dict(record["schema"])
         modelled = schema.modelled
         encoder = Encoder.from_state(modelled, record["encoder"], under("encoder", arrays))
-        prior = (
-            Prior.from_state(modelled, record["prior"], under("prior", arrays)) if "prior" in record else None
+        base_model = (
+            BayesianNetwork.from_state(modelled, record["base_model"], under("base_model", arrays))
+            if "base_model" in record
+            else None
         )
         stored = under("generator", arrays)
         flat = [stored[key] for key in sorted(stored)]
@@ -263,7 +261,7 @@ class GeneratorModel:
         return cls(
             schema,
             encoder,
-            prior,
+            base_model,
             weights,
             latent=int(record["latent"]),
             latent_law=str(record["latent_law"]),

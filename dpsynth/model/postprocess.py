@@ -9,13 +9,13 @@ Ranks and exact numbers mean something among many records only. With few of them
 matched by breaking the dependence (a single record is an independent draw of every column), so a caller
 who wants few records generates some thousands, calibrates, and keeps a random part.
 
-Draws of a prior that agree with the released marginals, without a detour through encoded points.
+Draws of a base model that agree with the released marginals, without a detour through encoded points.
 
-What `dpsynth.model.postprocess` does to generated points, for records that are known by the prior's bins:
-categories in exact numbers, of which only a surplus changes; numbers by their ranks, spread evenly over the
-released distribution. A bin of an ordered column is a range of neighbouring cells in which a record's place
-was drawn at random, so the rank of a record is its bin's, and at random within it: the law is that of drawing
-the cell, encoding it, calibrating the point and decoding it again. Post-processing.
+What `dpsynth.model.postprocess` does to generated points, for records that are known by the base model's
+bins: categories in exact numbers, of which only a surplus changes; numbers by their ranks, spread evenly over
+the released distribution. A bin of an ordered column is a range of neighbouring cells in which a record's
+place was drawn at random, so the rank of a record is its bin's, and at random within it: the law is that of
+drawing the cell, encoding it, calibrating the point and decoding it again. Post-processing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import DataError
-from dpsynth.model.base_model.network import Prior
+from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
 
@@ -45,7 +45,6 @@ def calibrate(
         Numeric coordinates of any size (only their order counts); one-hot groups as weights.
     encoder : Encoder
         With released marginals.
-    rng : numpy Generator
 
     Returns
     -------
@@ -182,7 +181,6 @@ def exact_categories(
         A row's weights of the categories; negative ones count as zero.
     probabilities : array, shape (m,)
         Released probabilities, sum 1.
-    rng : numpy Generator
 
     Returns
     -------
@@ -198,17 +196,17 @@ def exact_categories(
         fitted = own if n <= _FIT_ROWS else own[:, rng.integers(0, n, _FIT_ROWS)]
         own *= _reweight(fitted, probabilities)[:, None]
     own /= own.sum(axis=0)
-    tilted = own.T
-    label = draw_entry(tilted, rng)
+    reweighted = own.T
+    label = draw_entry(reweighted, rng)
     wanted = exact_counts(n, probabilities, rng)
     surplus = np.bincount(label, minlength=size) - wanted
     freed = []
     for category in np.flatnonzero(surplus > 0):
         rows = np.flatnonzero(label == category)
-        freed.append(rows[_heaviest(1.0 - tilted[rows, category], int(surplus[category]), rng)])
+        freed.append(rows[_heaviest(1.0 - reweighted[rows, category], int(surplus[category]), rng)])
     pool = np.concatenate([np.zeros(0, dtype=np.int64), *freed])
     for category in np.flatnonzero(surplus < 0):
-        taken = _heaviest(tilted[pool, category], int(-surplus[category]), rng)
+        taken = _heaviest(reweighted[pool, category], int(-surplus[category]), rng)
         label[pool[taken]] = category
         pool = np.delete(pool, taken)
     return label
@@ -237,18 +235,16 @@ Places = NDArray[np.float64]
 
 
 def matched_draws(
-    prior: Prior | None, encoder: Encoder, n: int, rng: np.random.Generator
+    base_model: BayesianNetwork | None, encoder: Encoder, n: int, rng: np.random.Generator
 ) -> tuple[list[Codes], list[Places]]:
     """Fine cells of n records and places within them, as `Encoder.decode` takes them.
 
     Parameters
     ----------
-    prior : Prior or None
+    base_model : Prior or None
         None: independent columns.
     encoder : Encoder
         With released marginals.
-    n : int
-    rng : numpy Generator
 
     Returns
     -------
@@ -261,17 +257,17 @@ def matched_draws(
     ConfigError
         If the encoder has no released marginals.
     """
-    bins = None if prior is None else prior.sample(n, rng)
+    bins = None if base_model is None else base_model.sample(n, rng)
     codes, places = [], []
     for j in range(len(encoder.grids)):
-        if prior is None or bins is None:
+        if base_model is None or bins is None:
             code, place = _matched(
                 encoder, j, np.zeros(n, np.int64), np.zeros(encoder.grids[j].size, int), rng
             )
         elif encoder.grids[j].ordered:
-            code, place = _matched(encoder, j, bins[:, j], prior.binnings[j].labels, rng)
+            code, place = _matched(encoder, j, bins[:, j], base_model.binnings[j].labels, rng)
         else:
-            cells = prior.column_cells(j, bins[:, j], rng)
+            cells = base_model.column_cells(j, bins[:, j], rng)
             code, place = _matched(encoder, j, cells, np.arange(encoder.grids[j].size), rng)
         codes.append(code)
         places.append(place)
@@ -325,7 +321,6 @@ def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.rando
     drawn : int array, shape (n,), from 0 to k - 1
     probabilities : array, shape (k,)
         Released, sum 1.
-    rng : numpy Generator
 
     Returns
     -------

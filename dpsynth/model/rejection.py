@@ -133,13 +133,10 @@ def obeying(
 
     Parameters
     ----------
-    make : callable
     size : int
         Records wanted, at least 1.
-    rules : sequence of Rule
     encoder : Encoder or None
         With released marginals to keep; None keeps none.
-    rng : numpy Generator
     record : Acceptance
         Counts are added to it.
     least, most : int
@@ -210,10 +207,6 @@ def fulfilling(
     ----------
     make : callable
         Makes records that obey the constraints.
-    sizes : sequence of int
-    conditions : sequence of Rule
-    rng : numpy Generator
-    record : Acceptance
     least, most : int
         Records that ``make`` is asked for at once.
 

@@ -1,23 +1,26 @@
-"""Coarse bins of every column, as what was released before decides them.
-
-Coarse bins of the prior, made from released one-way probabilities (post-processing).
+"""Coarse bins of every column, made from released single-column counts, and the axes of tables of counts.
 
 Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
 equal released mass (quantiles of the private distribution). Rare categories share one bin. Missing values and
 special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
 laboratory values.
+
+An axis reads one record at a time, so that counts add up over parts of a table, wherever these lie. Each
+record lies in exactly one cell of an axis, and so of a table of several axes: adding or removing one record
+moves one count of the table by one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.axes import BinAxis
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
 
@@ -99,7 +102,6 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 
     Parameters
     ----------
-    grid : Grid
     probabilities : array, shape (grid.size,)
     n_bins : int
         Most bins of present values of an ordered column, at least 1.
@@ -154,12 +156,10 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The axes of a prior's tables; make them with `Bins.of`.
+    """The axes of a base model's tables; make them with `Bins.of`.
 
     Parameters
     ----------
-    grids : tuple of Grid
-    binnings : tuple of Binning
     n : float
         Public or released number of records.
     """
@@ -182,7 +182,6 @@ class Bins:
 
         Parameters
         ----------
-        marginals : Marginals
         root : int or None
             A column that keeps all its cells: the outcome.
         classes : int
@@ -209,3 +208,63 @@ class Bins:
         """One axis a column."""
         pairs = zip(self.grids, self.binnings, strict=True)
         return tuple(BinAxis(grid, binning.labels) for grid, binning in pairs)
+
+
+class Axis(Protocol):
+    """A partition of records into cells; picklable, and compared by identity."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Cell of each record, from 0 to ``size - 1``; shape (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridAxis:
+    """The cells of one column's public grid."""
+
+    grid: Grid
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.grid.size
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Cell of each record."""
+        return self.grid.encode(frame[self.grid.column.name])
+
+
+@dataclass(frozen=True, eq=False)
+class BinAxis:
+    """Coarse bins of one column: ``labels`` gives the bin of each cell of its grid, shape (grid.size,)."""
+
+    grid: Grid
+    labels: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return int(self.labels.max()) + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Bin of each record."""
+        return self.labels[self.grid.encode(frame[self.grid.column.name])]
+
+
+@dataclass(frozen=True, eq=False)
+class MissingAxis:
+    """The number of missing values a record among some columns."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """One more than there are columns."""
+        return len(self.columns) + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Number of missing values of each record."""
+        return frame[list(self.columns)].isna().to_numpy().sum(axis=1).astype(np.int64)

@@ -1,4 +1,9 @@
-"""The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds."""
+"""The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
+
+A `Transcript` is what an adversary who knows all records but one sees of them; it is for audits and attacks
+only. It holds sums over real records without noise: it is as secret as the records, and no model or report
+keeps one.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,17 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.records import Records
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+
 
 Trained = TypeVar("Trained", covariant=True)
 
@@ -30,12 +38,10 @@ class CriticRelease(Generic[Trained]):
 
     Parameters
     ----------
-    plan : Plan
     sensitivity : str
         Of a step, in words.
     train : callable
         ``train(records, plan, rng)`` makes the plan's steps on records in memory.
-    stage : Stage, optional
     """
 
     plan: Plan
@@ -58,3 +64,65 @@ class CriticRelease(Generic[Trained]):
     def __call__(self, records: Records, rng: np.random.Generator) -> Trained:
         """Train; a ledger calls it when the steps are posted."""
         return self.train(records.frame(), self.plan, rng)
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A training run of T steps that each release P numbers, seen by an adversary.
+
+    Table D holds one record that D' lacks or has another in place of. Each step takes that record with
+    probability ``sampling_prob``; the adversary knows which others were taken. Under D the numbers of step t
+    are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record
+    was taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
+
+    Parameters
+    ----------
+    released : ndarray (T, P)
+        The noisy sums.
+    others : ndarray (T, P)
+        Their means without the differing record.
+    records : ndarray (2, T, P)
+        What the differing record adds where it is taken, under D and under D'; zeros where there is none.
+    stds : ndarray (T, P)
+        Of the noise, greater than 0.
+    sampling_prob : float
+        q in (0, 1].
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit each other, a number is not finite, or a standard deviation is not positive.
+
+    Examples
+    --------
+    >>> zeros = np.zeros((3, 1))
+    >>> Transcript(zeros + 0.9, zeros, np.stack([zeros + 1, zeros]), zeros + 2.0, 1.0).steps
+    3
+    """
+
+    released: Floats
+    others: Floats
+    records: Floats
+    stds: Floats
+    sampling_prob: float
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.released)
+        for name, expected in (("others", shape), ("records", (2, *shape)), ("stds", shape)):
+            if len(shape) != 2 or np.shape(getattr(self, name)) != expected:
+                raise InputError(f"{name} must have shape {expected}, got {np.shape(getattr(self, name))}")
+        for name in ("released", "others", "records", "stds"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"{name} must be finite")
+        if not (np.asarray(self.stds) > 0.0).all():
+            raise InputError("stds must be greater than 0: without noise there is nothing to infer")
+        if not 0.0 < self.sampling_prob <= 1.0:
+            raise InputError(f"sampling_prob must be in (0, 1], got {self.sampling_prob!r}")
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.released)

@@ -1,16 +1,16 @@
-"""Features of pairs of columns: what one record adds to the moments that are released at once.
+"""Features of pairs of columns: what one record adds to the pairwise statistics that are released at once.
 
 Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
 indicator of each category and of a missing value, centred and divided by their standard deviation under the
 released marginals. A pair of columns has their products. Where there is an outcome of one number, there are
 also these products times the outcome, and those of two ordered columns' halves times the outcome (a half:
 above the median or below): an interaction may be one of how large both are, or of thresholds. A record's
-features, all pairs in one vector, are scaled down to a length that half of the prior's draws have: long ones
-are those of rare values, and noise is in proportion to the longest.
+features, all pairs in one vector, are scaled down to a length that half of the base model's draws have: long
+ones are those of rare values, and noise is in proportion to the longest.
 
 Bins, standard deviations and length come from what was released before.
 
-Random Fourier features of a record: waves across all columns at once.
+Random Fourier features of a record: sines and cosines across all columns at once.
 
 Rahimi and Recht 2007, "Random features for large-scale kernel machines": cosine and sine of w'x for each of
 many frequencies w, drawn from a normal law, are features whose products approximate a Gaussian kernel. The
@@ -76,7 +76,7 @@ class PairFeatures:
         bins : Bins
             With released probabilities.
         draws : int array, shape (m, columns)
-            Bins of the prior's draws: half of them keep their length.
+            Bins of the base model's draws: half of them keep their length.
         outcome : int, optional
             Which column the outcome is; it counts only where it has one number.
         """
@@ -185,7 +185,7 @@ class PairFeatures:
         outcome = OUTCOME_WEIGHT * values[:, [self.ends[self.outcome]]]
         return [(values, values), (values, outcome * values), (halves, outcome * halves)]
 
-    def moments(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def mean_and_variance(self, draws: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Mean and variance of each product over records, of the shape of ``products``."""
         scale, factors = self.scale(draws)[:, None], self.factors(draws, np.float32)
         mean = np.hstack([(one * scale).T @ other for one, other in factors])
@@ -265,7 +265,6 @@ def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False
 
     Parameters
     ----------
-    binning : Binning
     ordered : bool
         One number, the rank; otherwise an indicator of each category, or of the second of two.
     apart : int
@@ -303,20 +302,20 @@ def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False
     return (table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)).astype(np.float32)
 
 
-#: Frequencies, and their standard deviation: along a column waves are some four of its deviations long.
+#: Frequencies, and their standard deviation: wavelengths along a column are some four of its deviations.
 FREQUENCIES, DEVIATION = 500, 1 / 0.7
 _BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
-    """Frequencies of waves; make them with `FourierFeatures.of`.
+    """Frequencies of random Fourier features; make them with `FourierFeatures.of`.
 
     Parameters
     ----------
     tables : tuple of float32 arrays, shapes (bins, numbers)
         The numbers of each bin, column by column.
-    frequencies : float32 array, shape (numbers of all columns, waves)
+    frequencies : float32 array, shape (numbers of all columns, frequencies)
     """
 
     tables: tuple[NDArray[np.float32], ...]
@@ -334,7 +333,7 @@ class FourierFeatures:
         return 2 * self.frequencies.shape[1]
 
     def angles(self, draws: NDArray[np.int64], dtype: type[np.floating] = np.float32) -> Iterator[NDArray]:
-        """w'x of some records after others, shapes (at most 4,096, waves)."""
+        """w'x of some records after others, shapes (at most 4,096, frequencies)."""
         frequencies = self.frequencies.astype(dtype)
         for start in range(0, len(draws), _BLOCK):
             yield values_of(self.tables, draws[start : start + _BLOCK]).astype(dtype) @ frequencies
@@ -351,12 +350,12 @@ class FourierFeatures:
                [-0.71,  0.  ,  0.  ,  0.71]], dtype=float32)
         """
         values = np.empty((len(draws), self.size), dtype=np.float32)
-        waves = self.size // 2
+        half = self.size // 2
         for k, angles in enumerate(self.angles(draws)):
             part = values[k * _BLOCK : (k + 1) * _BLOCK]
-            np.cos(angles, out=part[:, :waves])
-            np.sin(angles, out=part[:, waves:])
-        values /= np.float32(np.sqrt(waves))
+            np.cos(angles, out=part[:, :half])
+            np.sin(angles, out=part[:, half:])
+        values /= np.float32(np.sqrt(half))
         return values
 
     def total(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:

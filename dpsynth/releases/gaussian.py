@@ -36,7 +36,6 @@ class GaussianRelease(ABC, Generic[Released]):
     ----------
     noise_multiplier : float or None
         Noise standard deviation over L2 sensitivity. None releases exact counts: **not private**.
-    stage : Stage, optional
 
     Raises
     ------

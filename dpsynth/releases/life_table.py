@@ -33,7 +33,6 @@ class LifeTable:
 
     Parameters
     ----------
-    schema : Schema
     duration, event : str
         Column of the times, and of the event: the last of its two categories.
     boundaries : ndarray of shape (J,)

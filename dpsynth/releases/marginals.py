@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.axes import GridAxis, MissingAxis
+from dpsynth.releases.bins import GridAxis, MissingAxis
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.table.grid import Grid
@@ -47,7 +47,6 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 
     Parameters
     ----------
-    schema : Schema
     n : float
         ``schema.n_public`` or a noisy count, never the length of a table.
     n_std : float

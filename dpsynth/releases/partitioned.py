@@ -31,7 +31,6 @@ class PartitionedRecords(Records):
 
     Parameters
     ----------
-    table : ParquetTable
     schema : Schema
         Conforming is done part by part, each time that records are read.
     client : distributed.Client

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import PrivacyError
-from dpsynth.releases.axes import Axis
+from dpsynth.releases.bins import Axis
 
 #: The axes of one table of counts, in order.
 Axes = Sequence[Axis]
@@ -171,7 +171,7 @@ def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.
 
     Examples
     --------
-    >>> from dpsynth.releases.axes import MissingAxis
+    >>> from dpsynth.releases.bins import MissingAxis
     >>> missing = MissingAxis(("a", "b"))
     >>> frame = pd.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None]})
     >>> [table.tolist() for table in count_frame(frame, [(missing,), (missing, missing)])]

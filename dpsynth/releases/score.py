@@ -35,7 +35,6 @@ class ScorePoint:
 
     Parameters
     ----------
-    design : StudyDesign
     beta : ndarray of shape (d,)
     whitening : ndarray of shape (d, d)
         A, symmetric.

@@ -1,4 +1,4 @@
-"""Which columns the prior ties together: a spanning tree grown by private choices (theory of 1.8).
+"""Which columns the base model ties together: a spanning tree grown by private choices (theory of 1.8).
 
 The tree grows from its root as Prim's algorithm does, but each new edge is drawn by the exponential
 mechanism among all edges between a column inside and one outside. A pair's score is
@@ -49,11 +49,6 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
         Each changes by at most 1 when one record is added or removed; k >= 1.
     epsilon : float or None
         Cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not private**.
-    rng : numpy Generator
-
-    Returns
-    -------
-    int
 
     Raises
     ------
@@ -91,7 +86,7 @@ Family = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class EdgesRelease:
-    """The families of a prior's tables, chosen by exponential mechanisms on scores of sensitivity 1.
+    """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
     Parameters
     ----------
@@ -105,7 +100,6 @@ class EdgesRelease:
         Noise of a cell of the tables that follow, for which scores allow.
     bins : Bins, optional
         Released before, and given with :meth:`of`.
-    stage : Stage, optional
 
     Raises
     ------
@@ -125,7 +119,7 @@ class EdgesRelease:
     table_std: float
     bins: Bins | None = None
     stage: Stage | None = None
-    name: ClassVar[str] = "prior edges"
+    name: ClassVar[str] = "base model edges"
     adjacency: ClassVar[str] = ADD_REMOVE
     detail: ClassVar[str] = ""
 
@@ -213,8 +207,6 @@ def pair_scores(
 
     Parameters
     ----------
-    tables : dict of pairs of columns to their counts
-    binnings : sequence of Binning, one a column
     n : float
         Released number of records.
 
@@ -265,7 +257,6 @@ def grow_tree(
         The tree's columns, ``root`` among them.
     epsilon : float or None
         None takes the best edges: **not private**.
-    rng : numpy Generator
 
     Returns
     -------

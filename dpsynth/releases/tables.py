@@ -1,4 +1,4 @@
-"""The prior's tables: counts of the columns that it ties together, with Gaussian noise.
+"""The base model's tables: counts of the columns that it ties together, with Gaussian noise.
 
 Where the outcome is a parent of all, it is also counted with each other column alone. A classifier lives on
 those two-way tables, and the sum of a three-way one over its third column adds up the noise of all its cells.
@@ -38,7 +38,6 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         Number of tables in which a record counts for 1; ``noise_std`` is that of their cells.
     with_outcome : int
         Number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
-    bins : Bins, optional
     families : tuple of tuples of int, optional
         Columns of each table, the child last; those of the outcome and one column first.
     """
@@ -47,7 +46,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
     with_outcome: int = 0
     bins: Bins | None = None
     families: tuple[Family, ...] = ()
-    name = "prior tables"
+    name = "base model tables"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +64,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         noise_multiplier: float | None,
         stage: Stage | None = None,
     ) -> TablesRelease:
-        """The tables of a prior of so many columns.
+        """The tables of a base model of so many columns.
 
         Parameters
         ----------
@@ -75,7 +74,6 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
             Whether the root is a parent of all; of two columns there is one table all the same.
         noise_multiplier : float or None
             Over their sensitivity together; None: exact, **not private**.
-        stage : Stage, optional
         """
         three_way = three_way and columns > 1
         return cls(
@@ -86,7 +84,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         )
 
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
-        """The release for these families of a prior; its cost is the same.
+        """The release for these families of a base model; its cost is the same.
 
         Raises
         ------

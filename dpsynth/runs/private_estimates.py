@@ -1,7 +1,7 @@
 """The private estimates of declared studies in a folder of their own, where no table is wanted.
 
-Only the studies' columns are modelled: a prior over few columns has less noise in each, and without critic
-steps or other columns more of the budget is left for the studies themselves.
+Only the studies' columns are modelled: a base model over few columns has less noise in each, and without
+critic steps or other columns more of the budget is left for the studies themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from dpsynth.table.schema import Schema
 
 #: files of the folder
 ESTIMATES, ESTIMATES_MD, LEDGER = "estimates.json", "estimates.md", "ledger.json"
-#: part of mu^2 for the studies; the prior stands for the records where nothing is bought, and gets the rest
+#: part of mu^2 for the studies; the base model stands for the records where nothing is bought, and gets the
+#: rest
 SHARE = 0.5
 _FORMAT = 1
 
@@ -53,7 +54,7 @@ def studies_of(path: str | Path) -> tuple[Study, ...]:
 def study_schema(schema: Schema, studies: Sequence[Study]) -> Schema:
     """Return the schema of the studies' columns; the table may have the others, which are not read.
 
-    The first study's outcome that is no number becomes the schema's, and so the root of the prior.
+    The first study's outcome that is no number becomes the schema's, and so the root of the base model.
 
     Raises
     ------
@@ -99,8 +100,8 @@ def study_estimator(
     model = DPWGANGP(
         epsilon,
         delta,
-        prior="tree",
-        moments=False,
+        base_model="tree",
+        pairwise_statistics=False,
         training_steps=0,
         shares=Shares(studies=share),
         studies=tuple(studies),

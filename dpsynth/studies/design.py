@@ -37,8 +37,6 @@ class StudyDesign:
 
     Attributes
     ----------
-    schema : Schema
-    model : EffectsModel
     terms : tuple of Term
         The p slopes.
     centre, scale : ndarray of shape (p,)
@@ -47,7 +45,6 @@ class StudyDesign:
         Centre and scale of a linear model's outcome; (0, 1) for others.
     boundaries : ndarray of shape (J,)
         Ends of the intervals of time, the last the upper bound; empty unless survival is modelled.
-    family : Family
     """
 
     schema: Schema

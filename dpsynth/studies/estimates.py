@@ -43,10 +43,8 @@ class Estimates:
     ----------
     study : str
         Its name.
-    kind : {"logistic", "linear", "cox"}
     formula : str
         The regression as text.
-    outcome : str
     terms : tuple of str
         Names of the coefficients, the intercept not among them.
     coefficients : ndarray of shape (p,)

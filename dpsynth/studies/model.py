@@ -27,7 +27,6 @@ class EffectsModel:
 
     Parameters
     ----------
-    kind : {"logistic", "linear", "cox"}
     outcome : str
         ``logistic``: a column of two categories, of which the last declared one is the event. ``linear``: a
         numeric column. ``cox``: as ``logistic``; whether the event was observed at the end of ``duration``.
@@ -104,11 +103,6 @@ class EffectsModel:
             point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model,
             enters as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. Without a kind it
             is the one that fits the outcome.
-        schema : Schema
-
-        Returns
-        -------
-        EffectsModel
 
         Raises
         ------

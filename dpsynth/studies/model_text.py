@@ -48,8 +48,6 @@ class ModelText:
     ----------
     kind : {"logistic", "linear", "cox"} or None
         None where the line leaves it to the outcome.
-    outcome : Entry
-    duration : str or None
     predictors : tuple of Entry, or None
         None for all other columns.
 

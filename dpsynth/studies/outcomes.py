@@ -39,12 +39,10 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
 
     Parameters
     ----------
-    design : StudyDesign
     beta : ndarray of shape (d,)
         Coefficients of the standardised terms, intercepts first.
     frame : DataFrame of shape (n, columns)
         Synthetic records, conformed to the design's schema; it is not changed.
-    rng : numpy.random.Generator
     """
     x, y, complete = design.all(frame)
     if not complete.any():

@@ -39,7 +39,6 @@ class Term:
     name : str
         As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"``, ``"sex: M vs F"`` or
         ``"stage (per rank)"``.
-    column : str
     category : int or None
         Position of the category among the declared ones; None for a numeric or ordinal column.
     increment : float

@@ -24,12 +24,12 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.base_model.network import PriorReleases
+from dpsynth.model.base_model.network import BaseModelReleases
 from dpsynth.model.study_samples.study_releases import StudyReleases
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.moments import MomentsRelease
+from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
+from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.structure import Kind
-from dpsynth.releases.votes import VotesRelease
 from dpsynth.studies.study import Study
 from dpsynth.table.schema import Schema
 
@@ -45,24 +45,25 @@ class Shares:
     ----------
     count : float
         Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
-    marginals, selection, tables, moments, votes : float
-        For one-way marginals, the choice of the prior's edges, the prior's tables, the moments of all pairs
-        of columns, and the votes for groups of draws.
+    marginals, selection, tables, pairwise_statistics, neighbour_histogram : float
+        For single-column counts, the choice of the base model's edges, its tables, the pairwise statistics,
+        and the nearest-neighbour histogram.
     studies : float
         For all declared studies together, in equal parts; the others and training share what it leaves.
 
     Raises
     ------
     InputError
-        If one lies outside (0, 1), or all but ``studies`` and ``votes`` leave nothing for training.
+        If one lies outside (0, 1), or all but ``studies`` and ``neighbour_histogram`` leave nothing for
+        training.
     """
 
     count: float = 0.02
     marginals: float = 0.2
     selection: float = 0.05
     tables: float = 0.6
-    moments: float = 0.1
-    votes: float = 0.1
+    pairwise_statistics: float = 0.1
+    neighbour_histogram: float = 0.1
     studies: float = 0.3
 
     @model_validator(mode="after")
@@ -77,12 +78,12 @@ class Shares:
     @property
     def total(self) -> float:
         """Of all but studies and votes."""
-        return self.count + self.marginals + self.selection + self.tables + self.moments
+        return self.count + self.marginals + self.selection + self.tables + self.pairwise_statistics
 
     @property
-    def with_votes(self) -> float:
+    def with_neighbour_histogram(self) -> float:
         """Of all but studies; from 1 on nothing is left for critic steps beside votes."""
-        return self.total + self.votes
+        return self.total + self.neighbour_histogram
 
     @classmethod
     def from_dict(cls, values: dict[str, float]) -> Self:
@@ -98,18 +99,16 @@ class Needs:
 
     Parameters
     ----------
-    schema : Schema
     n : float
         Public or privately counted number of records.
     marginals : bool
         Whether one-way marginals are released.
-    prior : {"tree", "tan"}, optional
-        None: no prior.
+    base_model : {"tree", "tan"}, optional
+        None: no base model.
     plan : Plan, optional
         Of the critic's steps, its noise not yet chosen; None: no steps.
-    moments, votes : bool
-        Whether the moments of all pairs of columns, and votes for groups of draws, are bought, for which
-        there must be a prior.
+    pairwise_statistics, neighbour_histogram : bool
+        Whether these are released, for which there must be a base model.
     studies : tuple of Study
         The declared studies.
     n_std : float
@@ -119,10 +118,10 @@ class Needs:
     schema: Schema
     n: float
     marginals: bool
-    prior: Kind | None
+    base_model: Kind | None
     plan: Plan | None
-    moments: bool = False
-    votes: bool = False
+    pairwise_statistics: bool = False
+    neighbour_histogram: bool = False
     studies: tuple[Study, ...] = ()
     n_std: float = 0.0
 
@@ -131,8 +130,8 @@ class Needs:
         marginals: float | None = None,
         tables: float | None = None,
         selection: float | None = None,
-        moments: float | None = None,
-        votes: float | None = None,
+        pairwise_statistics: float | None = None,
+        neighbour_histogram: float | None = None,
         study: float | None = None,
         *,
         stage: Stage | None = None,
@@ -151,13 +150,17 @@ class Needs:
             )
             if self.marginals
             else None,
-            PriorReleases.plan(
-                self.schema, self.prior, noise_multiplier=tables, epsilon=selection, stage=stage
+            BaseModelReleases.plan(
+                self.schema, self.base_model, noise_multiplier=tables, epsilon=selection, stage=stage
             )
-            if self.prior is not None
+            if self.base_model is not None
             else None,
-            MomentsRelease(noise_multiplier=moments, stage=stage) if self.moments else None,
-            VotesRelease(noise_multiplier=votes, stage=stage) if self.votes else None,
+            PairwiseStatisticsRelease(noise_multiplier=pairwise_statistics, stage=stage)
+            if self.pairwise_statistics
+            else None,
+            NeighbourHistogramRelease(noise_multiplier=neighbour_histogram, stage=stage)
+            if self.neighbour_histogram
+            else None,
             self.plan,
             stage,
             tuple(
@@ -175,21 +178,16 @@ class Releases:
 
     Parameters
     ----------
-    marginals : MarginalsRelease or None
-    prior : PriorReleases or None
-    moments : MomentsRelease or None
-    votes : VotesRelease or None
     plan : Plan or None
         Of the critic's steps.
     stage : Stage or None
         The stage of the ledger that they make up.
-    studies : tuple of StudyReleases
     """
 
     marginals: MarginalsRelease | None
-    prior: PriorReleases | None
-    moments: MomentsRelease | None
-    votes: VotesRelease | None
+    base_model: BaseModelReleases | None
+    pairwise_statistics: PairwiseStatisticsRelease | None
+    neighbour_histogram: NeighbourHistogramRelease | None
     plan: Plan | None
     stage: Stage | None = None
     studies: tuple[StudyReleases, ...] = ()
@@ -203,9 +201,9 @@ class Releases:
     def fixed_events(self) -> list[DpEvent]:
         """What all but the critic's steps cost."""
         events = [] if self.marginals is None else [self.marginals.event]
-        events += [] if self.prior is None else self.prior.events
-        events += [] if self.moments is None else [self.moments.event]
-        events += [] if self.votes is None else [self.votes.event]
+        events += [] if self.base_model is None else self.base_model.events
+        events += [] if self.pairwise_statistics is None else [self.pairwise_statistics.event]
+        events += [] if self.neighbour_histogram is None else [self.neighbour_histogram.event]
         return [*events, *(event for study in self.studies for event in study.events)]
 
 
@@ -219,10 +217,8 @@ def plan_releases(
 
     Parameters
     ----------
-    needs : Needs
     epsilon, delta : float
         Target for the whole run.
-    shares : Shares
     counted : bool
         Whether a private count has chosen ``needs.n``. (epsilon, delta) then bounds the run for every count,
         but its total variation depends on it: noise is also held to the total variation of the same run with
@@ -240,15 +236,17 @@ def plan_releases(
         )
     mu = 1 / analytic_sigma(epsilon, delta)
     parts = {"marginals": shares.marginals} if needs.marginals else {}
-    if needs.prior is not None:
+    if needs.base_model is not None:
         parts |= {"selection": shares.selection, "tables": shares.tables}
-    if needs.moments:
-        parts |= {"moments": shares.moments}
-    if needs.votes:
-        parts |= {"votes": shares.votes}
+    if needs.pairwise_statistics:
+        parts |= {"pairwise_statistics": shares.pairwise_statistics}
+    if needs.neighbour_histogram:
+        parts |= {"neighbour_histogram": shares.neighbour_histogram}
     plan = needs.plan
     if not parts and plan is None:
-        raise PrivacyError("nothing to release: training_steps is 0 and there is neither prior nor marginals")
+        raise PrivacyError(
+            "nothing to release: training_steps is 0 and there is neither base model nor marginals"
+        )
     total = 1.0 if plan is not None else sum(parts.values())  # without steps, the parts share everything
     left = 1.0 - shares.studies if needs.studies else 1.0
     parts = {name: left * share / total for name, share in parts.items()}
@@ -264,8 +262,8 @@ def plan_releases(
             multiplier.get("marginals"),
             multiplier.get("tables"),
             selection,
-            multiplier.get("moments"),
-            multiplier.get("votes"),
+            multiplier.get("pairwise_statistics"),
+            multiplier.get("neighbour_histogram"),
             multiplier.get("study"),
             stage=stage,
         )

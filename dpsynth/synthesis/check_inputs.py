@@ -146,7 +146,7 @@ def warn_of_flattened(marginals: Marginals | None) -> None:
     )
 
 
-def confess(
+def record_provenance(
     ledger: Ledger,
     schema: Schema,
     options: FitOptions,

@@ -6,24 +6,26 @@ import math
 
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.releases.votes import VotesRelease, group_count
+from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease, group_count
 from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
-#: From so many records on, where their number is public, critic steps improve a prior that has tables alone.
+#: From so many records on, where their number is public, critic steps improve the base model.
 _STEPS_FROM = 10_000
 #: From so many on, steps are worth a part of what tables have.
 _MANY_STEPS = 1000
-#: Noise of a moment above which moments of all pairs are not worth their share.
+#: Noise of a pairwise statistic above which pairwise statistics are not worth their share.
 _MOST_NOISE = 0.2
-#: Groups below which votes tell too little.
+#: Groups below which the nearest-neighbour histogram says too little.
 _FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
 _MOST_NUMBERS = 300
 
 
-def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
-    """Whether moments of all pairs of columns are bought where nobody says: where their noise is small.
+def has_pairwise_statistics(
+    schema: Schema, n: float | None, epsilon: float | None, delta: float, share: float
+) -> bool:
+    """Whether pairwise statistics are released by rule: where their noise is small.
 
     A moment is a mean of products of two standardised numbers, so about a correlation. Its noise is taken
     as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta), and with a
@@ -32,13 +34,11 @@ def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: 
 
     Parameters
     ----------
-    schema : Schema
     n : float or None
         Public number of records. None where it is private: what is bought, and with it the total variation,
-        must not depend on a noisy count, and moments are bought.
+        must not depend on a noisy count, and they are released.
     epsilon : float or None
         None: no noise.
-    delta : float
     share : float
         Of mu squared, for the moments.
 
@@ -46,7 +46,7 @@ def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: 
     --------
     >>> from dpsynth.table import Column
     >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(30))
-    >>> [buys_moments(Schema(columns=columns), n, 3.0, 1e-5, 0.1) for n in (300, 3000)]
+    >>> [has_pairwise_statistics(Schema(columns=columns), n, 3.0, 1e-5, 0.1) for n in (300, 3000)]
     [False, True]
     """
     if len(schema) < 3:
@@ -63,71 +63,71 @@ def buys_moments(schema: Schema, n: float | None, epsilon: float | None, delta: 
     return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
 
 
-def buys_votes(n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
-    """Whether votes for groups of draws are bought where nobody says, beside moments.
+def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
+    """Whether a nearest-neighbour histogram is released by rule, beside pairwise statistics.
 
     They are where there are groups enough to tell draws apart, each with more records than noise:
-    n mu sqrt(share / 2) / 8 of at least 35 (`dpsynth.releases.votes.group_count`). Declared studies, which
-    take a part of everything, are not counted in.
+    n mu sqrt(share / 2) / 8 of at least 35 (`dpsynth.releases.neighbour_histogram.group_count`). Declared
+    studies, which take a part of everything, are not counted in.
 
     Parameters
     ----------
     n : float or None
-        Public number of records; None where it is private, and votes are bought.
+        Public number of records; None where it is private, and the histogram is released.
     epsilon : float or None
         None: no noise.
-    delta : float
     share : float
-        Of mu squared, for the votes.
+        Of mu squared, for the nearest-neighbour histogram.
 
     Examples
     --------
-    >>> buys_votes(1000, 3.0, 1e-5, 0.1), buys_votes(4000, 3.0, 1e-5, 0.1)
+    >>> has_neighbour_histogram(1000, 3.0, 1e-5, 0.1), has_neighbour_histogram(4000, 3.0, 1e-5, 0.1)
     (False, True)
     """
     if epsilon is None or n is None:
         return True
-    noise_std = VotesRelease.l2_sensitivity * analytic_sigma(epsilon, delta) / math.sqrt(share)
+    noise_std = NeighbourHistogramRelease.l2_sensitivity * analytic_sigma(epsilon, delta) / math.sqrt(share)
     return group_count(n, noise_std) >= _FEWEST_GROUPS
 
 
-def critic_steps(n: float | None, *, prior: bool, moments: bool) -> int:
+def critic_steps(n: float | None, *, base_model: bool, pairwise_statistics: bool) -> int:
     """How many critic steps are made where nobody says: none where they do not improve the draws.
 
-    Where moments are bought, the critic is solved in one shot, and steps on top of that made every table of
-    records worse that was tried. Without them steps improve a prior's draws on large tables, and without a
-    prior there is no other generator.
+    Where pairwise statistics are bought, the critic is solved in one shot, and steps on top of that made
+    every table of records worse that was tried. Without them steps improve a base model's draws on large
+    tables, and without a base model there is no other generator.
 
     Parameters
     ----------
     n : float or None
         Public number of records; None where it is private.
-    prior, moments : bool
+    base_model, pairwise_statistics : bool
         What else the fit may buy.
 
     Examples
     --------
-    >>> critic_steps(36_000, prior=True, moments=True), critic_steps(36_000, prior=True, moments=False)
-    (0, 4000)
-    >>> critic_steps(4000, prior=True, moments=False), critic_steps(4000, prior=False, moments=False)
-    (0, 1000)
+    >>> [critic_steps(36_000, base_model=True, pairwise_statistics=given) for given in (True, False)]
+    [0, 4000]
+    >>> [critic_steps(4000, base_model=given, pairwise_statistics=False) for given in (True, False)]
+    [0, 1000]
     """
-    if not prior:
+    if not base_model:
         return 1000
-    return 4000 if n is not None and n >= _STEPS_FROM and not moments else 0
+    return 4000 if n is not None and n >= _STEPS_FROM and not pairwise_statistics else 0
 
 
-def shares(steps: int, votes: bool = False) -> Shares:
-    """Shares of the budget where nobody says: many critic steps, or votes, have a part of the tables'.
+def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
+    """Shares of the budget by rule: many critic steps, or a nearest-neighbour histogram, take from the
+    tables'.
 
     Examples
     --------
-    >>> shares(200).tables, shares(0, votes=True).tables, shares(4000).tables
+    >>> shares(200).tables, shares(0, neighbour_histogram=True).tables, shares(4000).tables
     (0.6, 0.5, 0.4)
     """
     if steps >= _MANY_STEPS:
         return Shares(tables=0.4)
-    return Shares(tables=0.5) if votes else Shares()
+    return Shares(tables=0.5) if neighbour_histogram else Shares()
 
 
 def training(n: float) -> TrainingSettings:

@@ -1,32 +1,41 @@
 """From private records to a model, one noisy statistic after the other: the one place that orders them.
 
 The order is: number of records (only where the schema has no ``n_public``), single-column counts, the base
-model's edges and tables, moments, votes, studies. The critic's steps come last
-(`dpsynth.synthesis.training`). The ledger runs each of them. What is made of them between is post-processing.
+model's edges and tables, pairwise statistics, the nearest-neighbour histogram, studies, and the critic's
+steps (`Training`). The ledger runs each of them. What is made of them between is post-processing.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.model.base_model.network import Prior
+from dpsynth.files import storage
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.columns.marginals import estimate_marginals
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.reweighting.fit_reweighting import tilted
+from dpsynth.model.generator import GeneratorModel, independent_points
+from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
+from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.features import FourierFeatures, PairFeatures
-from dpsynth.releases.groups import Groups
-from dpsynth.releases.moments import Moments
+from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogram, group_count
+from dpsynth.releases.pairwise_statistics import PairwiseStatistics
 from dpsynth.releases.records import Records
-from dpsynth.releases.votes import Votes, group_count
+from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Releases, Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
@@ -34,6 +43,10 @@ from dpsynth.synthesis.studies import check_widening, fit_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dpsynth.model.wgan.training import TrainingState
+
 
 #: Draws of the base model that say how long the features of a record are, and where groups are.
 _DRAWS = 20_000
@@ -45,12 +58,8 @@ class FitPlan:
 
     Parameters
     ----------
-    schema : Schema
-    options : FitOptions
     n : float
         Public or noisy number of records.
-    blueprint : Blueprint
-    releases : Releases
     """
 
     schema: Schema
@@ -62,16 +71,10 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class Refinements:
-    """What was bought beside the prior.
+    """What was released beside the base model."""
 
-    Parameters
-    ----------
-    moments : Moments, optional
-    votes : Votes, optional
-    """
-
-    moments: Moments | None = None
-    votes: Votes | None = None
+    pairwise_statistics: PairwiseStatistics | None = None
+    neighbour_histogram: NeighbourHistogram | None = None
 
 
 def plan_fit(
@@ -98,10 +101,8 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     ----------
     records : Records
         Conformed to the schema.
-    plan : FitPlan
     rng : numpy.random.Generator
         Of noise and draws (secret).
-    ledger : Ledger
     """
     model, bought = release_statistics(records, plan, rng, ledger)
     model = dataclasses.replace(_refined(model, bought, rng), schema=plan.schema)
@@ -127,10 +128,10 @@ def release_statistics(
     marginals = None
     if releases.marginals is not None:
         marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
-    prior, bought = None, Refinements()
-    if releases.prior is not None and marginals is not None:
-        prior = releases.prior.run(ledger, records, marginals, rng)
-        bought = _release_refinements(records, releases, marginals, prior, schema, rng, ledger)
+    base_model, bought = None, Refinements()
+    if releases.base_model is not None and marginals is not None:
+        base_model = releases.base_model.run(ledger, records, marginals, rng)
+        bought = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
@@ -140,7 +141,7 @@ def release_statistics(
     model = GeneratorModel(
         schema,
         encoder,
-        prior,
+        base_model,
         weights=None,
         latent=training.latent,
         latent_law=training.latent_law,
@@ -153,37 +154,39 @@ def _release_refinements(
     records: Records,
     releases: Releases,
     marginals: Marginals,
-    prior: Prior,
+    base_model: BayesianNetwork,
     schema: Schema,
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> Refinements:
-    """Moments and votes, where they are among the releases; features and groups are of the prior's draws."""
-    if releases.moments is None and releases.votes is None:
+    """What is released beside the base model; features and groups are of its draws."""
+    if releases.pairwise_statistics is None and releases.neighbour_histogram is None:
         return Refinements()
-    bins, draws = Bins(marginals.grids, prior.binnings, marginals.n), prior.sample(_DRAWS, rng)
-    moments, votes = None, None
-    if releases.moments is not None:
+    bins, draws = Bins(marginals.grids, base_model.binnings, marginals.n), base_model.sample(_DRAWS, rng)
+    pairwise_statistics, neighbour_histogram = None, None
+    if releases.pairwise_statistics is not None:
         outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
         products = PairFeatures.of(bins, draws, outcome)
-        moments = ledger.run(releases.moments.of(bins, products), records, rng)
-    if releases.votes is not None:
-        groups = Groups.of(bins, draws, group_count(bins.n, releases.votes.noise_std), rng)
+        pairwise_statistics = ledger.run(releases.pairwise_statistics.of(bins, products), records, rng)
+    if releases.neighbour_histogram is not None:
+        groups = Groups.of(bins, draws, group_count(bins.n, releases.neighbour_histogram.noise_std), rng)
         features = FourierFeatures.of(groups.tables, rng)
-        votes = ledger.run(releases.votes.of(bins, groups, features), records, rng)
-    return Refinements(moments, votes)
+        neighbour_histogram = ledger.run(
+            releases.neighbour_histogram.of(bins, groups, features), records, rng
+        )
+    return Refinements(pairwise_statistics, neighbour_histogram)
 
 
 def _refined(model: GeneratorModel, bought: Refinements, rng: np.random.Generator) -> GeneratorModel:
     """The model with its base model reweighted by what was bought: post-processing."""
-    prior = model.prior
-    if prior is None:
+    base_model = model.base_model
+    if base_model is None:
         return model
-    if bought.moments is not None:
-        prior = tilted(prior, bought.moments, rng)
-    if bought.votes is not None:
-        prior = weighted(prior, bought.votes, rng)
-    return dataclasses.replace(model, prior=prior)
+    if bought.pairwise_statistics is not None:
+        base_model = reweighted(base_model, bought.pairwise_statistics, rng)
+    if bought.neighbour_histogram is not None:
+        base_model = weighted(base_model, bought.neighbour_histogram, rng)
+    return dataclasses.replace(model, base_model=base_model)
 
 
 def _count(
@@ -204,3 +207,119 @@ def _count(
         detail = f"Gaussian noise on the count; ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside"
     count = CountRelease(noise_multiplier=noise, stage=Stage.begin(part[1]), detail=detail)
     return ledger.run(count, records, rng), count.noise_std, part
+
+
+# Rows of the bank of base model draws (or public points) that training gathers from.
+_BANK_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress bar may show: functions of released quantities only.
+
+    Parameters
+    ----------
+    step, total : int
+        Critic steps made and to be made.
+    metrics : dict
+        The last record of the history.
+    """
+
+    step: int
+    total: int
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training of a generator, but for its records, its plan and its noise.
+
+    Parameters
+    ----------
+    model : GeneratorModel
+        With marginals and base model, not trained.
+    initial_rng : numpy.random.Generator
+        Of the initial weights.
+    record : dict
+        What a checkpoint keeps beside the model and the state.
+    checkpoint : path, optional
+        Where an interrupt leaves a private checkpoint.
+    """
+
+    model: GeneratorModel
+    settings: TrainingSettings
+    initial_rng: np.random.Generator
+    record: Callable[[], dict[str, Any]]
+    checkpoint: str | Path | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    def release(self, plan: Plan, *, stage: Stage | None = None, state: Any = None) -> CriticRelease[Trained]:
+        """The critic's steps as a release; ``state`` is where to go on from."""
+
+        def train(records: pd.DataFrame, plan: Plan, rng: np.random.Generator) -> Trained:
+            return train_generator(records, plan, rng, self, state)
+
+        words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
+        return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage)
+
+
+#: A model with a trained generator, and the history of its training.
+Trained = tuple[GeneratorModel, list[dict[str, float]]]
+
+
+def train_generator(
+    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+) -> Trained:
+    """The model with a trained generator, and its history; arguments are those of `trained_state`."""
+    trained = trained_state(records, plan, rng, training, state)
+    return dataclasses.replace(training.model, weights=trained.generator), trained.history
+
+
+def trained_state(
+    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+) -> TrainingState:
+    """Critic and generator after the plan's steps, with the history.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Conformed private records.
+    rng : numpy.random.Generator
+        Of the noise and samples (secret).
+    state : TrainingState, optional
+        Where to go on from.
+    """
+    load_tensorflow_quietly()
+    from dpsynth.model.wgan.checkpoint import write_checkpoint
+    from dpsynth.model.wgan.training import Trainer
+
+    model, settings = training.model, training.settings
+    bank = None
+    if model.base_model is not None:
+        bank = model.base_model.sample_points(_BANK_ROWS, model.encoder, rng)
+    elif settings.penalty == "public":
+        bank = independent_points(model.encoder, _BANK_ROWS, rng)
+
+    def on_chunk(current: TrainingState, total: int) -> None:
+        if training.progress is not None:
+            scale = settings.critic_steps
+            training.progress(Progress(current.step * scale, total * scale, current.history[-1]))
+
+    def on_interrupt(current: TrainingState) -> None:
+        if training.checkpoint is not None:
+            meta, arrays = model.to_state()
+            kept = {**training.record(), "model": meta}
+            stored = storage.prefixed("model", arrays)
+            write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, records)
+
+    trainer = Trainer(
+        model.encoder.transform(records, rng),
+        model.encoder.layout,
+        settings,
+        plan,
+        bank=bank,
+        with_base_model=model.base_model is not None,
+    )
+    return trainer.run(
+        rng, initial_rng=training.initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
+    )

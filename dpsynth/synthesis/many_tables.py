@@ -10,8 +10,9 @@ know of the noise are the idea of Räisä, Jälkö, Kaski and Honkela (2023), "N
 with differentially private synthetic data", who draw them from a Bayesian posterior.
 
 Everything here is a function of released numbers: post-processing, free of privacy cost. What is *not*
-redrawn is kept as it was released: the choice of the prior's edges and of its bins, what moments are of and
-what votes are for, the number of records where it is a noisy count, and a trained generator's weights.
+redrawn is kept as it was released: the choice of the base model's edges and of its bins, what pairwise
+statistics are of and what the nearest-neighbour histogram is for, the number of records where it is a noisy
+count, and a trained generator's weights.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ import pandas as pd
 
 from dpsynth.errors import InputError
 from dpsynth.model.base_model.factors import fit_factors
-from dpsynth.model.base_model.network import Prior
+from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
-from dpsynth.model.reweighting.fit_reweighting import tilted
+from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.model.study_samples.fitted_study import FittedStudy
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.moments import MomentsRelease
+from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
+from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.tables import TablesRelease
-from dpsynth.releases.votes import VotesRelease
 from dpsynth.studies.outcomes import redrawn
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.rules import Rule
 
-#: Evenly drawn records of the prior for each one that is taken from among them, with replacement.
+#: Evenly drawn records of the base model for each one that is taken from among them, with replacement.
 _POOL = 4
 #: Records that agree with the redrawn marginals together, for each one of a table. A table's own sampling
 #: noise falls short of that of independent records by one part in so many.
@@ -57,28 +58,28 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     ----------
     model : GeneratorModel
         With released marginals.
-    rng : numpy Generator
 
     Returns
     -------
     GeneratorModel
-        Marginals, the prior's tables, moments and votes are redrawn together, from one sample of records;
-        edges, bins, features, groups and a generator's weights are those of ``model``. Where waves told
-        nothing, the model has none, and neither have its tables.
+        Marginals, the base model's tables, pairwise statistics and the nearest-neighbour histogram is
+        redrawn together, from one sample of records; edges, bins, features, groups and a generator's weights
+        are those of ``model``. Where random Fourier features told nothing, the model has none, and neither
+        have its tables.
 
     Raises
     ------
     InputError
         If the model has no released marginals, or was saved by a version that did not keep their noise.
     """
-    marginals, prior = _measured(model)
-    frame = _records(marginals, prior, rng)
+    marginals, base_model = _measured(model)
+    frame = _records(marginals, base_model, rng)
     encoder = model.encoder
     again = _marginals(encoder, marginals, frame, rng)
     return dataclasses.replace(
         model,
         encoder=Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical),
-        prior=None if prior is None else _prior(prior, again, frame, rng),
+        base_model=None if base_model is None else _base_model(base_model, again, frame, rng),
     )
 
 
@@ -119,23 +120,25 @@ def redrawn_tables(
         yield pd.concat(list(blocks), ignore_index=True)
 
 
-def _measured(model: GeneratorModel) -> tuple[Marginals, Prior | None]:
+def _measured(model: GeneratorModel) -> tuple[Marginals, BayesianNetwork | None]:
     """What a model was measured to be, if its noise is known."""
     marginals = model.encoder.marginals
     if marginals is None:
         raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")
-    return marginals, model.prior
+    return marginals, model.base_model
 
 
-def _records(marginals: Marginals, prior: Prior | None, rng: np.random.Generator) -> pd.DataFrame:
+def _records(
+    marginals: Marginals, base_model: BayesianNetwork | None, rng: np.random.Generator
+) -> pd.DataFrame:
     """As many records as the real table has, independent draws of the released model."""
     n = max(round(marginals.n), 1)
-    if prior is None:
+    if base_model is None:
         cells = np.stack([rng.choice(len(p), size=n, p=p) for p in marginals.probabilities], axis=1)
     else:
-        # Draws of the prior are more even than independent ones; a choice with replacement undoes that.
-        bins = prior.sample(_POOL * n, rng)
-        cells = prior.cells_of(bins[rng.integers(len(bins), size=n)], rng)
+        # Draws of the base model are more even than independent ones; a choice with replacement undoes that.
+        bins = base_model.sample(_POOL * n, rng)
+        cells = base_model.cells_of(bins[rng.integers(len(bins), size=n)], rng)
     # Anywhere in their cells: columns of many values are also counted value by value.
     columns = zip(marginals.grids, cells.T, rng.random(cells.T.shape), strict=True)
     return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
@@ -156,39 +159,43 @@ def _marginals(
     return estimate_marginals(release, noisy, marginals.grids)
 
 
-def _prior(prior: Prior, again: Marginals, frame: pd.DataFrame, rng: np.random.Generator) -> Prior:
+def _base_model(
+    base_model: BayesianNetwork, again: Marginals, frame: pd.DataFrame, rng: np.random.Generator
+) -> BayesianNetwork:
     binnings = tuple(
         Binning.from_labels(binning.labels, p)
-        for binning, p in zip(prior.binnings, again.probabilities, strict=True)
+        for binning, p in zip(base_model.binnings, again.probabilities, strict=True)
     )
     bins = Bins(again.grids, binnings, again.n)
-    std, columns = prior.noise_std, len(prior.factors)
-    plan = partial(TablesRelease.plan, columns, three_way=prior.kind == "tan")
+    std, columns = base_model.noise_std, len(base_model.factors)
+    plan = partial(TablesRelease.plan, columns, three_way=base_model.kind == "tan")
     sensitivity = plan(noise_multiplier=None).l2_sensitivity
-    tables = plan(noise_multiplier=std / sensitivity if std else None).of(bins, prior.families)
+    tables = plan(noise_multiplier=std / sensitivity if std else None).of(bins, base_model.families)
     records = FrameRecords(frame)
     with records.opened():
         counts = tables(records, rng) if columns else {}
     tables_again = dataclasses.replace(
-        prior,
+        base_model,
         binnings=binnings,
         cells=again.probabilities,
-        factors=fit_factors(prior.families, counts, bins, std),
+        factors=fit_factors(base_model.families, counts, bins, std),
         missing_law=again.missing_law,
         weighting=None,
     )
     refined = tables_again
     with records.opened():
-        if prior.tilt is not None:
-            tilt = prior.tilt
+        if base_model.reweighting is not None:
+            reweighting = base_model.reweighting
             # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
-            multiplier = tilt.noise_std * bins.n / tilt.features.cap
-            moments = MomentsRelease(noise_multiplier=multiplier or None).of(bins, tilt.features)
-            refined = tilted(refined, moments(records, rng), rng)
-        if prior.weighting is not None:
-            weighting, waves = prior.weighting, prior.weighting.waves
-            multiplier = weighting.noise_std / VotesRelease.l2_sensitivity
-            release = VotesRelease(noise_multiplier=multiplier or None)
-            votes = release.of(bins, weighting.groups, None if waves is None else waves.features)
-            refined = weighted(refined, votes(records, rng), rng)
+            multiplier = reweighting.noise_std * bins.n / reweighting.features.cap
+            pairs = PairwiseStatisticsRelease(noise_multiplier=multiplier or None).of(
+                bins, reweighting.features
+            )
+            refined = reweighted(refined, pairs(records, rng), rng)
+        if base_model.weighting is not None:
+            weighting, fourier = base_model.weighting, base_model.weighting.fourier
+            multiplier = weighting.noise_std / NeighbourHistogramRelease.l2_sensitivity
+            release = NeighbourHistogramRelease(noise_multiplier=multiplier or None)
+            histogram = release.of(bins, weighting.groups, None if fourier is None else fourier.features)
+            refined = weighted(refined, histogram(records, rng), rng)
     return refined

@@ -20,9 +20,9 @@ class ModelOptions(Section):
 
     epsilon: float | None = Field(default=3.0, gt=0)
     delta: float | None = Field(default=None, gt=0, lt=1)
-    prior: Literal["auto", "tan", "tree", "none"] = "auto"
-    moments: Literal["auto"] | bool = "auto"
-    votes: Literal["auto"] | bool = "auto"
+    base_model: Literal["auto", "tan", "tree", "none"] = "auto"
+    pairwise_statistics: Literal["auto"] | bool = "auto"
+    neighbour_histogram: Literal["auto"] | bool = "auto"
     training_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     batch_size: int | None = Field(default=None, ge=1)
     noise_shape: NoiseShape = "optimal"
@@ -40,19 +40,21 @@ class ModelOptions(Section):
     def certainly_no_steps(self) -> bool:
         """Whether no critic steps are made, whatever the number of records is."""
         if self.training_steps == "auto":
-            return self.has_prior and self.moments is not False
+            return self.has_base_model and self.pairwise_statistics is not False
         return self.training_steps == 0
 
     def steps(self, n: float | None) -> int:
         """Critic steps of a fit of so many records; None where their number is private."""
         if self.training_steps == "auto":
-            return default_rules.critic_steps(n, prior=self.has_prior, moments=self.moments is not False)
+            return default_rules.critic_steps(
+                n, base_model=self.has_base_model, pairwise_statistics=self.pairwise_statistics is not False
+            )
         return self.training_steps
 
     @property
-    def has_prior(self) -> bool:
+    def has_base_model(self) -> bool:
         """Whether the generator's input is a tree of marginals."""
-        return self.prior != "none" and self.marginals != "none" and self.preset is None
+        return self.base_model != "none" and self.marginals != "none" and self.preset is None
 
     @field_validator("training", mode="before")
     @classmethod
@@ -66,12 +68,18 @@ class ModelOptions(Section):
 
     @model_validator(mode="after")
     def _steps_have_a_share(self) -> Self:
-        if self.votes is not True or self.shares is None or self.certainly_no_steps or not self.has_prior:
+        if (
+            self.neighbour_histogram is not True
+            or self.shares is None
+            or self.certainly_no_steps
+            or not self.has_base_model
+        ):
             return self
-        if self.shares.with_votes >= 1:
+        if self.shares.with_neighbour_histogram >= 1:
             raise ValueError(
-                f"shares leave nothing for critic steps: with votes they add to {self.shares.with_votes:g}, "
-                "and must to less than 1; give less to one of them, or votes=False, or training_steps=0"
+                "shares leave nothing for critic steps: with neighbour_histogram they add to "
+                f"{self.shares.with_neighbour_histogram:g}, and must to less than 1; give less to one of "
+                "them, or neighbour_histogram=False, or training_steps=0"
             )
         return self
 
@@ -81,12 +89,12 @@ class ModelOptions(Section):
             return self
         wanted = {"numeric": "copula", "categorical": "sdv"}
         needs = [f"{name}={value!r}" for name, value in wanted.items() if getattr(self, name) == value]
-        needs += [f"prior={self.prior!r}"] if self.prior not in ("none", "auto") else []
+        needs += [f"base_model={self.base_model!r}"] if self.base_model not in ("none", "auto") else []
         if needs:
             raise ValueError(f"marginals must be released for {', '.join(needs)}, got marginals='none'")
         if not self.training_steps:
             raise ValueError(
-                "training_steps must be greater than 0 where there are neither prior nor marginals"
+                "training_steps must be greater than 0 where there are neither base model nor marginals"
             )
         return self
 
@@ -129,9 +137,11 @@ class FitOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _studies_have_draws(self) -> Self:
-        if self.studies and (self.prior == "none" or self.marginals == "none" or self.preset is not None):
+        if self.studies and (
+            self.base_model == "none" or self.marginals == "none" or self.preset is not None
+        ):
             raise ValueError(
-                "studies need a prior, which stands for the records where nothing is bought: leave prior "
-                "at 'auto', marginals at 'histogram' and preset at None"
+                "studies need a base model, which stands for the records where nothing is released: leave "
+                "base_model at 'auto', marginals at 'histogram' and preset at None"
             )
         return self

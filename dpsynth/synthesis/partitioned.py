@@ -39,8 +39,6 @@ class Part:
     ----------
     name : str
         Of the file.
-    rows : int
-    seed : SeedSequence
     """
 
     name: str
@@ -53,7 +51,6 @@ def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Par
 
     Parameters
     ----------
-    n : int
     partitions : int or None
         How many; None: one for each million records.
     seed : int or None
@@ -82,11 +79,8 @@ def sample_parts(
 
     Parameters
     ----------
-    model : GeneratorModel
     folder : Path
         Exists, under the same name for all workers.
-    parts : iterator of Part
-    client : distributed.Client
     where : str, sequence of str, or mapping, optional
         Conditions on every record, checked before.
 

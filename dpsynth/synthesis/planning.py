@@ -32,9 +32,6 @@ class Blueprint:
     ----------
     needs : Needs
         What it releases.
-    delta : float
-    training : TrainingSettings
-    shares : Shares
     """
 
     needs: Needs
@@ -61,20 +58,30 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
     thesis = options.preset == "healthgan"
     training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)
     batch = min(n, options.batch_size or default_rules.batch_size(options.preset, n))
-    prior: Kind | None = None
-    if options.has_prior and options.prior != "none":
+    base_model: Kind | None = None
+    if options.has_base_model and options.base_model != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
-        prior = usual if options.prior == "auto" else options.prior
+        base_model = usual if options.base_model == "auto" else options.base_model
     # a noisy count must not choose what is bought: the total variation would tell of it
     known, delta = None if schema.n_public is None else n, total_delta(schema, options)
-    steps, moments, votes = options.steps(known), options.moments, options.votes
+    steps, pairwise_statistics, neighbour_histogram = (
+        options.steps(known),
+        options.pairwise_statistics,
+        options.neighbour_histogram,
+    )
     usual_shares = options.shares or Shares()
-    if moments == "auto":
-        moments = default_rules.buys_moments(schema, known, options.epsilon, delta, usual_shares.moments)
-    if votes == "auto":
-        room = options.shares is None or not steps or options.shares.with_votes < 1
-        votes = (
-            moments and room and default_rules.buys_votes(known, options.epsilon, delta, usual_shares.votes)
+    if pairwise_statistics == "auto":
+        pairwise_statistics = default_rules.has_pairwise_statistics(
+            schema, known, options.epsilon, delta, usual_shares.pairwise_statistics
+        )
+    if neighbour_histogram == "auto":
+        room = options.shares is None or not steps or options.shares.with_neighbour_histogram < 1
+        neighbour_histogram = (
+            pairwise_statistics
+            and room
+            and default_rules.has_neighbour_histogram(
+                known, options.epsilon, delta, usual_shares.neighbour_histogram
+            )
         )
     iterations = -(-steps // training.critic_steps)
     plan = None
@@ -87,19 +94,19 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
             noise_shape=options.noise_shape,
             centred=options.centred,
         )
-    refinable = prior is not None and len(schema) > 2
+    refinable = base_model is not None and len(schema) > 2
     needs = Needs(
         schema=schema,
         n=n,
         marginals=thesis or options.marginals != "none",
-        prior=prior,
+        base_model=base_model,
         plan=plan,
-        moments=refinable and moments,
-        votes=refinable and votes,
+        pairwise_statistics=refinable and pairwise_statistics,
+        neighbour_histogram=refinable and neighbour_histogram,
         studies=options.studies,
         n_std=n_std,
     )
-    shares = options.shares or default_rules.shares(steps, needs.votes)
+    shares = options.shares or default_rules.shares(steps, needs.neighbour_histogram)
     return Blueprint(needs, delta, training, shares)
 
 

@@ -2,13 +2,13 @@
 
 A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
 bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
-real one are drawn: predictors of the prior's draws, weighted and mapped to what the released information
+real one are drawn: predictors of the base model's draws, weighted and mapped to what the released information
 tells (`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read as
 the records were, by the study's own releases with the same noise multipliers and fresh noise, and estimated
-by the same code from draws of the prior as they are.
+by the same code from draws of the base model as they are.
 
 A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
-check is post-processing of released numbers, and free. It shows what noise, bounds and the prior of the
+check is post-processing of released numbers, and free. It shows what noise, bounds and the base model of the
 coefficients do to a table *such as this one*. It cannot see what the released numbers themselves have wrong.
 """
 
@@ -171,7 +171,6 @@ def rehearse(
     ----------
     model : GeneratorModel
         Of which the study is one.
-    study : FittedStudy
     n : float
         Public or privately counted number of records.
     repetitions : int
@@ -188,9 +187,9 @@ def rehearse(
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
     readings = study.readings
     rng = np.random.default_rng(streams[0])
-    prior = dataclasses.replace(model, weights=None, studies=())
-    population = Population.of(study, readings, study_draws(prior, rng), rng)
-    draws = study_draws(prior, rng)
+    base_model = dataclasses.replace(model, weights=None, studies=())
+    population = Population.of(study, readings, study_draws(base_model, rng), rng)
+    draws = study_draws(base_model, rng)
     x, y = study.design.read(draws.iloc[rng.permutation(len(draws))[:_STAND_IN]])
     start, stand_in = begin(population.design, x, y, n / min(len(draws), _STAND_IN))
 
@@ -230,7 +229,6 @@ class Population:
 
     Attributes
     ----------
-    design : StandardisedDesign
     beta : ndarray of shape (d,)
     x : ndarray of shape (k, p)
         Predictors of mended draws, of which none lacks a value.
@@ -254,7 +252,7 @@ class Population:
     def of(
         cls, study: FittedStudy, readings: Readings, draws: pd.DataFrame, rng: np.random.Generator
     ) -> Population:
-        """The population of a study, from draws of the prior."""
+        """The population of a study, from draws of the base model."""
         design = StandardisedDesign(
             **{f.name: getattr(study.design, f.name) for f in dataclasses.fields(study.design)}
         )

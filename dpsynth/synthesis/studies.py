@@ -104,7 +104,6 @@ def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
 
     Parameters
     ----------
-    options : FitOptions
     schema : Schema
         With a public number of records.
 
@@ -158,7 +157,7 @@ def _may_lack(study: Study, schema: Schema) -> bool:
 
 
 def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:
-    """Synthetic records that stand for the real ones; ``model`` is the prior's, not trained."""
+    """Synthetic records that stand for the real ones; ``model`` is the base model's, not trained."""
     try:
         return model.sample(DRAWS, rng)
     except RejectionError:  # what was paid for is not lost: draws that break constraints are better than none
@@ -174,7 +173,7 @@ def fit_studies(
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> tuple[FittedStudy, ...]:
-    """Read the records for every declared study, in order; ``model`` is the prior's, not trained."""
+    """Read the records for every declared study, in order; ``model`` is the base model's, not trained."""
     if not studies:
         return ()
     draws = study_draws(model, rng)

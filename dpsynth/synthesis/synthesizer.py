@@ -28,20 +28,19 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
-    confess,
     conformed,
+    record_provenance,
     records_of,
     rows_of,
     tell_few_records,
     warn_of_flattened,
 )
-from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
 from dpsynth.synthesis.studies import check_studies, planned_widening
-from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.io import write_table
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema, require_reviewed
@@ -53,13 +52,13 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-_FORMAT = 2
+_FORMAT = 3
 # Of a seeded sample: whoever picks rows by the same seed must not meet the numbers that put them in order.
 _SAMPLING = 0x5A3
 
 
 class DPWGANGP(BaseEstimator):
-    """Differentially private WGAN-GP for tables, with or without a private prior of marginals.
+    """Differentially private WGAN-GP for tables, with or without a private base model of marginals.
 
     Parameters
     ----------
@@ -67,22 +66,23 @@ class DPWGANGP(BaseEstimator):
         Total budget of ``fit``; None trains without noise and marks every output NOT PRIVATE.
     delta : float, optional
         Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no public number of records.
-    prior : {"auto", "tan", "tree", "none"}
+    base_model : {"auto", "tan", "tree", "none"}
         The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
         parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
         else ``tree``.
-    moments : bool or "auto"
-        Whether the prior's draws are refined by the moments of all pairs of columns, bought at once: a critic
-        that is solved in one shot (:mod:`dpsynth.releases.moments`). ``auto``: where their noise is small
-        (:func:`dpsynth.synthesis.default_rules.buys_moments`).
-    votes : bool or "auto"
-        Whether each record votes for the group of draws that it is most like, and adds random Fourier
-        features, by both of which draws are weighed (:mod:`dpsynth.releases.votes`). ``auto``: where moments
-        are bought and there are records enough (:func:`dpsynth.synthesis.default_rules.buys_votes`).
+    pairwise_statistics : bool or "auto"
+        Whether the base model's draws are refined by the pairwise statistics, bought at once: a critic
+        that is solved in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
+        is small (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
+    neighbour_histogram : bool or "auto"
+        Whether the nearest-neighbour histogram of the records over groups of draws, and random Fourier
+        features, are released; draws are weighed by both (:mod:`dpsynth.releases.neighbour_histogram`).
+        ``auto``: where pairwise statistics are released and there are records enough
+        (:func:`dpsynth.synthesis.default_rules.has_neighbour_histogram`).
     training_steps : int or "auto"
         Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
-        where they improve the draws (:func:`dpsynth.synthesis.default_rules.critic_steps`): without a prior,
-        or on a large table with ``moments=False``.
+        where they improve the draws (:func:`dpsynth.synthesis.default_rules.critic_steps`): without a base
+        model, or on a large table with ``pairwise_statistics=False``.
     batch_size : int, optional
         Expected records in a Poisson sample; default a quarter of n, at most 2,048.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
@@ -153,9 +153,9 @@ class DPWGANGP(BaseEstimator):
         epsilon: float | None = 3.0,
         delta: float | None = None,
         *,
-        prior: str = "auto",
-        moments: bool | Literal["auto"] = "auto",
-        votes: bool | Literal["auto"] = "auto",
+        base_model: str = "auto",
+        pairwise_statistics: bool | Literal["auto"] = "auto",
+        neighbour_histogram: bool | Literal["auto"] = "auto",
         training_steps: int | Literal["auto"] = "auto",
         batch_size: int | None = None,
         noise_shape: NoiseShape = "optimal",
@@ -173,9 +173,9 @@ class DPWGANGP(BaseEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.prior = prior
-        self.moments = moments
-        self.votes = votes
+        self.base_model = base_model
+        self.pairwise_statistics = pairwise_statistics
+        self.neighbour_histogram = neighbour_histogram
         self.training_steps = training_steps
         self.batch_size = batch_size
         self.noise_shape = noise_shape
@@ -305,7 +305,7 @@ class DPWGANGP(BaseEstimator):
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = self.ledger_ = earlier if earlier is not None else Ledger()
         rng = self._generator(len(ledger.entries))
-        confess(ledger, schema, options, rng, unreviewed)
+        record_provenance(ledger, schema, options, rng, unreviewed)
 
         try:
             plan = plan_fit(records, schema, options, rng, ledger)
@@ -422,9 +422,9 @@ class DPWGANGP(BaseEstimator):
         What is remarked on a study is true of its tables, and comes as a warning.
 
         What comes out without a study is valid for what the measured tables express: means, shares, and
-        associations of pairs that are edges of the prior (``model_.prior.edges``). Any other association is
-        as wrong in all tables as it is in one, and combining cannot know it. The edges, the bins and a
-        generator's weights are not redrawn.
+        associations of pairs that are edges of the base model (``model_.base_model.edges``). Any other
+        association is as wrong in all tables as it is in one, and combining cannot know it. The edges, the
+        bins and a generator's weights are not redrawn.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """What is known of each column alone: released probabilities over the cells of its public grid.
 
-The base of encoder, prior and post-processing. How many cells a column has follows from public numbers.
+The base of encoder, base model and post-processing. How many cells a column has follows from public numbers.
 """
 
 from __future__ import annotations

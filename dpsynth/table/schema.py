@@ -41,7 +41,7 @@ class Schema(BaseModel):
         The number of records where that is public knowledge (of a published data set, say). Where it is
         absent, a private count is taken and paid for.
     outcome : str, optional
-        A categorical, binary or ordinal column: what classifiers predict, and the root of the private prior.
+        A categorical, binary or ordinal column: what classifiers predict, and the root of the base model.
     constraints : tuple of str
         Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
     unit : str, optional

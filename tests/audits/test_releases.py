@@ -39,10 +39,10 @@ STUDIES = (
 NAMES = (
     "number of records",
     "one-way marginals",
-    "prior edges",
-    "prior tables",
-    "pair moments",
-    "votes",
+    "base model edges",
+    "base model tables",
+    "pairwise statistics",
+    "nearest-neighbour histogram",
     "information of study death",
     "score of study death (1)",
     "score of study death (2)",
@@ -52,17 +52,19 @@ NAMES = (
     "life table of study time",
     "critic steps",
 )
-GAUSSIAN = [name for name in NAMES if name not in ("prior edges", "critic steps")]
+GAUSSIAN = [name for name in NAMES if name not in ("base model edges", "critic steps")]
 
 
 @cache
-def found(*, votes: bool = False) -> Releases:
-    """Every release of a fit, with all bins and points; votes only where they are asked for."""
+def found(*, neighbour_histogram: bool = False) -> Releases:
+    """Every release of a fit, with all bins and points; the nearest-neighbour histogram only where they are
+    asked for.
+    """
     options = FitOptions(
         epsilon=20.0,
         delta=DELTA,
-        moments=True,
-        votes=votes,
+        pairwise_statistics=True,
+        neighbour_histogram=neighbour_histogram,
         training_steps=200,
         studies=STUDIES,
     )
@@ -77,14 +79,14 @@ def audited(release: GaussianRelease, made_up: pd.DataFrame, *, trials: int = TR
 
 def test_every_release_of_a_fit_is_audited():
     """Catches a reading that the auditor never sees: each that a fit posts is in the list, in its order."""
-    assert found(votes=True).names == NAMES
-    assert found().names == tuple(name for name in NAMES if name != "votes")
+    assert found(neighbour_histogram=True).names == NAMES
+    assert found().names == tuple(name for name in NAMES if name != "nearest-neighbour histogram")
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_correct_releases_pass(name):
     """Catches an audit that contradicts what is right, that sleeps, or whose neighbours are no worst case."""
-    of = found(votes=name == "votes")
+    of = found(neighbour_histogram=name == "nearest-neighbour histogram")
     result = audited(of.releases[of.names.index(name)], of.made_up)
     assert result.verdict == "pass", result.to_dict()
     assert result.attained == pytest.approx(1.0, abs=1e-2)

@@ -29,10 +29,10 @@ def test_the_headroom_of_made_up_arms():
     """A sign turned round, a discriminator below one half that counts as good, parts that do not add up."""
     real = [figures(), figures(discriminator=0.49), figures(discriminator=0.51)]
     free = [figures(discriminator=0.62, correlation_error=0.02) for _ in real]
-    prior = [figures(discriminator=d, correlation_error=0.05) for d in (0.7, 0.28, 0.75)]
-    for entry in prior:
+    base_model = [figures(discriminator=d, correlation_error=0.05) for d in (0.7, 0.28, 0.75)]
+    for entry in base_model:
         entry["AUC (boosting)"] = 0.75
-    found = {entry.measure: entry for entry in split(real, free, prior)}
+    found = {entry.measure: entry for entry in split(real, free, base_model)}
     assert list(found) == ["AUC (boosting)", "discriminator", "correlation error"]
     auc, apart, error = found.values()
     assert (auc.total, auc.noise, auc.model) == pytest.approx((0.05, 0.05, 0.0))
@@ -45,13 +45,13 @@ def test_the_headroom_of_made_up_arms():
 def test_the_sentence_says_where_and_why():
     """A reason that is the wrong one, or a measure without room that is promised."""
     free = [figures(discriminator=0.62)]
-    prior = [{**figures(discriminator=0.7, correlation_error=0.011), "AUC (boosting)": 0.75}]
-    said = sentence(split([figures()], free, prior))
+    base_model = [{**figures(discriminator=0.7, correlation_error=0.011), "AUC (boosting)": 0.75}]
+    said = sentence(split([figures()], free, base_model))
     assert said == (
         "A refinement can win at most .050 in AUC (boosting) (lost to noise); .200 in discriminator (.120 "
         "lost to the model, .080 to noise). Nothing in correlation error."
     )
-    model = sentence(split([figures()], prior, prior))
+    model = sentence(split([figures()], base_model, base_model))
     assert ".050 in AUC (boosting) (lost to the model)" in model
     assert sentence(split([figures()] * 3, free * 3, [figures()] * 3)).startswith(
         "A refinement can win nothing"
@@ -60,8 +60,8 @@ def test_the_sentence_says_where_and_why():
 
 def test_room_that_one_seed_does_not_have_is_no_room():
     """A headroom that is the luck of two seeds of three."""
-    prior = [{**figures(), "AUC (boosting)": auc} for auc in (0.7, 0.7, 0.81)]
-    found = split([figures()] * 3, prior, prior)[0]
+    base_model = [{**figures(), "AUC (boosting)": auc} for auc in (0.7, 0.7, 0.81)]
+    found = split([figures()] * 3, base_model, base_model)[0]
     assert found.total == pytest.approx(0.1) and not found.sure and not found.notable
 
 
@@ -119,7 +119,7 @@ def test_a_registry_table_is_its_own_reference():
 
 
 def test_what_no_epsilon_touches_runs_once():
-    """The noise-free prior fitted anew for every epsilon, or a changed arm that is taken for done."""
+    """The noise-free base model fitted anew for every epsilon, or a changed arm that is taken for done."""
     mine = {**arms.ARMS, "mine": {"training_steps": 10}}
     found = arms.runs(["xor", "flchain"], [100, 200], [1.0, 3.0], 2, mine)
     assert len(found) == 3 * 2 * (2 + 3 * 2)
@@ -168,7 +168,7 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "carried_out", made_up)
     _arms(tmp_path, steps=10)
     first = ["--table", "xor", "--n", "100", "--seeds", "2", "--out", str(tmp_path / "out")]
-    first += ["--only", "real", "noise-free prior", "prior"]
+    first += ["--only", "real", "noise-free base model", "base_model"]
     command.main(first)
     assert len(asked) == 6
     command.main([*first, "mine", "--arms", str(tmp_path / "arms.yaml")])

@@ -48,7 +48,7 @@ def test_the_truth_is_the_population_fit():
     found = truth("made")
     assert found.terms == ("age", "sex: M vs F") and found.records == 1500
     assert np.asarray(found.values) == pytest.approx(np.asarray(model.params)[1:], rel=1e-6)
-    # the weak prior of a study moves them little, and so does what is lost without noise
+    # the weak base model of a study moves them little, and so does what is lost without noise
     assert found.target == pytest.approx(found.values, abs=0.01)
     assert found.exact == pytest.approx(found.values, abs=0.05)
 

@@ -45,11 +45,11 @@ def config(**changes: Any) -> RunConfig:
     """A run of the independent marginals alone, which takes no training."""
     fields: dict[str, Any] = {
         "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
-        "model": {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0},
+        "model": {"epsilon": 3.0, "delta": 1e-5, "base_model": "none", "training_steps": 0},
         "evaluate": {"seed": 0, "reference": False},
     }
     return RunConfig.from_dict(fields | changes)
 
 
 def model(**changes: Any) -> dict[str, Any]:
-    return {"epsilon": 3.0, "delta": 1e-5, "prior": "none", "training_steps": 0} | changes
+    return {"epsilon": 3.0, "delta": 1e-5, "base_model": "none", "training_steps": 0} | changes

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting import Ledger
-from dpsynth.model.base_model.network import Prior, PriorReleases
+from dpsynth.model.base_model.network import BaseModelReleases, BayesianNetwork
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.marginals import MarginalsRelease
@@ -26,7 +26,7 @@ def release_count(frame: pd.DataFrame, noise_multiplier: float | None, rng: np.r
     return Ledger().run(CountRelease(noise_multiplier=noise_multiplier), FrameRecords(frame), rng)
 
 
-def fit_prior(
+def fit_base_model(
     frame: pd.DataFrame,
     schema: Schema,
     marginals: Marginals,
@@ -36,8 +36,10 @@ def fit_prior(
     selection_epsilon: float | None,
     rng: np.random.Generator,
     n_bins: int | None = None,
-) -> Prior:
-    releases = PriorReleases.plan(schema, kind, noise_multiplier=noise_multiplier, epsilon=selection_epsilon)
+) -> BayesianNetwork:
+    releases = BaseModelReleases.plan(
+        schema, kind, noise_multiplier=noise_multiplier, epsilon=selection_epsilon
+    )
     return releases.run(Ledger(), FrameRecords(frame), marginals, rng, n_bins=n_bins)
 
 

@@ -289,14 +289,14 @@ def cases(
 @st.composite
 def fit_options(draw, schema: Schema, most_steps: int = 20) -> dict[str, Any]:
     """Options of `DPWGANGP` that do not contradict each other."""
-    prior = draw(st.sampled_from(["auto", "tree", "none"] + ["tan"] * (schema.outcome is not None)))
+    base_model = draw(st.sampled_from(["auto", "tree", "none"] + ["tan"] * (schema.outcome is not None)))
     steps = draw(st.integers(1, most_steps)) if most_steps and draw(st.integers(0, 14)) == 0 else 0
     options: dict[str, Any] = {
         "epsilon": draw(st.sampled_from([0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 100.0, None])),
         "delta": draw(st.sampled_from([None, 1e-9, 1e-5, 1e-3])),
-        "prior": prior,
-        "moments": draw(st.sampled_from(["auto", "auto", True, False])),
-        "votes": draw(st.sampled_from(["auto", "auto", True, False])),
+        "base_model": base_model,
+        "pairwise_statistics": draw(st.sampled_from(["auto", "auto", True, False])),
+        "neighbour_histogram": draw(st.sampled_from(["auto", "auto", True, False])),
         "numeric": draw(st.sampled_from(["copula", "copula", "minmax"])),
         "categorical": draw(st.sampled_from(["onehot", "onehot", "sdv"])),
         "marginals": draw(
@@ -308,7 +308,7 @@ def fit_options(draw, schema: Schema, most_steps: int = 20) -> dict[str, Any]:
     }
     own = schema.modelled.columns
     outcomes = [column for column in own if column.is_numeric or len(column.categories) == 2]
-    if prior != "none" and outcomes and len(own) > 1 and draw(st.integers(0, 3)) == 0:
+    if base_model != "none" and outcomes and len(own) > 1 and draw(st.integers(0, 3)) == 0:
         outcome = draw(st.sampled_from(outcomes))
         others = [f"`{column.name}`" for column in own if column != outcome]
         kind = "linear" if outcome.is_numeric else "logistic"

@@ -11,7 +11,7 @@ from dpsynth.mechanism.allocation import allocate
 from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds, penalty_radii, spectral_norm_bound
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import NOISE_SHAPES
-from dpsynth.model.wgan.weights import flatten, glorot
+from dpsynth.model.wgan.networks import flatten, glorot
 from dpsynth.table.layout import Layout
 
 seeds = st.integers(0, 2**32 - 1)

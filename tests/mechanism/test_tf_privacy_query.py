@@ -13,7 +13,7 @@ from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import Plan
 from dpsynth.mechanism.tf_privacy_query import BoundedSumQuery
-from dpsynth.model.wgan.weights import flatten, glorot, unflatten
+from dpsynth.model.wgan.networks import flatten, glorot, unflatten
 
 present = bounded_sum.sum_query_base() is not bounded_sum._Absent
 needs_tf_privacy = pytest.mark.skipif(not present, reason="tensorflow_privacy is not installed")

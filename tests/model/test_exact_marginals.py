@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from releases import fit_prior, release_marginals
+from releases import fit_base_model, release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError
@@ -44,10 +44,10 @@ def fitted(numeric="copula", categorical="onehot", std=5.0):
     rng = np.random.default_rng(0)
     frame = table(3000, rng)
     released = release_marginals(frame, SCHEMA, noise_multiplier=std, n=3000, rng=rng)
-    prior = fit_prior(
+    base_model = fit_base_model(
         frame, SCHEMA, released, kind="tan", noise_multiplier=std, selection_epsilon=1.0, rng=rng
     )
-    return prior, Encoder(SCHEMA, released, numeric=numeric, categorical=categorical)
+    return base_model, Encoder(SCHEMA, released, numeric=numeric, categorical=categorical)
 
 
 def cells_of(frame, encoder):
@@ -56,12 +56,12 @@ def cells_of(frame, encoder):
 
 @pytest.mark.parametrize("numeric", ["copula", "minmax"])
 @pytest.mark.parametrize("categorical", ["onehot", "sdv"])
-@pytest.mark.parametrize("with_prior", [True, False])
-def test_marginals_are_the_released_ones(numeric, categorical, with_prior):
+@pytest.mark.parametrize("with_base_model", [True, False])
+def test_marginals_are_the_released_ones(numeric, categorical, with_base_model):
     """A marginal that is missed by more than rounding, missing values included, or an undeclared value."""
-    prior, encoder = fitted(numeric, categorical)
+    base_model, encoder = fitted(numeric, categorical)
     n = 4000
-    drawn = matched_draws(prior if with_prior else None, encoder, n, np.random.default_rng(1))
+    drawn = matched_draws(base_model if with_base_model else None, encoder, n, np.random.default_rng(1))
     frame = encoder.decode(*drawn)
     pd.testing.assert_frame_equal(SCHEMA.conform(frame).frame, frame)
     for j, grid in enumerate(encoder.grids):
@@ -80,21 +80,21 @@ def test_the_law_is_that_of_calibrated_points(numeric):
     Every pair of columns, by a chi-square test of two samples of counts over coarse bins; draws agree with
     marginals more closely than independent ones, so p-values are large rather than uniform.
     """
-    prior, encoder = fitted(numeric)
+    base_model, encoder = fitted(numeric)
     rng = np.random.default_rng(2)
     n, repeats = 3000, 12
     direct, detour = [], []
     for _ in range(repeats):
-        direct.append(cells_of(encoder.decode(*matched_draws(prior, encoder, n, rng)), encoder))
-        points = prior.sample_points(n, encoder, rng)
+        direct.append(cells_of(encoder.decode(*matched_draws(base_model, encoder, n, rng)), encoder))
+        points = base_model.sample_points(n, encoder, rng)
         detour.append(cells_of(encoder.decode(*calibrate(points, encoder, rng)), encoder))
     coarse = [
-        np.stack([b.labels[cells[:, j]] for j, b in enumerate(prior.binnings)], axis=1)
+        np.stack([b.labels[cells[:, j]] for j, b in enumerate(base_model.binnings)], axis=1)
         for cells in (np.concatenate(direct), np.concatenate(detour))
     ]
     for a in range(5):
         for b in range(a):
-            sizes = prior.binnings[a].size, prior.binnings[b].size
+            sizes = base_model.binnings[a].size, base_model.binnings[b].size
             pair = [
                 np.bincount(np.ravel_multi_index((t[:, a], t[:, b]), sizes), minlength=sizes[0] * sizes[1])
                 for t in coarse
@@ -113,8 +113,8 @@ def test_without_a_prior_columns_are_independent():
 
 def test_values_that_share_a_cell_are_all_drawn():
     """Places that are lost: of the ten counts in a cell only one would be drawn."""
-    prior, encoder = fitted()
-    frame = encoder.decode(*matched_draws(prior, encoder, 20_000, np.random.default_rng(4)))
+    base_model, encoder = fitted()
+    frame = encoder.decode(*matched_draws(base_model, encoder, 20_000, np.random.default_rng(4)))
     assert frame["count"].nunique() > 200 and frame["lab"].nunique() > 10_000
 
 
@@ -134,7 +134,7 @@ def test_exact_labels_change_as_few_as_possible(n, size, seed):
 
 def test_no_records_and_no_marginals():
     """A crash on an empty sample, or draws that pretend to follow marginals that nobody released."""
-    prior, encoder = fitted()
-    assert len(encoder.decode(*matched_draws(prior, encoder, 0, np.random.default_rng(0)))) == 0
+    base_model, encoder = fitted()
+    assert len(encoder.decode(*matched_draws(base_model, encoder, 0, np.random.default_rng(0)))) == 0
     with pytest.raises(ConfigError, match="released"):
         matched_draws(None, Encoder(SCHEMA, None, numeric="minmax"), 5, np.random.default_rng(0))

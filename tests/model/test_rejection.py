@@ -151,7 +151,7 @@ def test_released_marginals_are_kept(fitted):
     plain = GeneratorModel(
         SCHEMA.modelled,
         model.encoder,
-        model.prior,
+        model.base_model,
         None,
         latent=model.latent,
         latent_law=model.latent_law,

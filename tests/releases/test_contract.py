@@ -25,20 +25,19 @@ from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.events import event_to_dict
 from dpsynth.errors import PrivacyError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.base_model.network import PriorReleases
+from dpsynth.model.base_model.network import BaseModelReleases
 from dpsynth.releases import structure
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.features import FourierFeatures, PairFeatures
 from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.releases.groups import Groups
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.moments import MomentsRelease
+from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogramRelease
+from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
-from dpsynth.releases.votes import VotesRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
@@ -89,12 +88,12 @@ def marginals(schema: Schema = SCHEMA, n: int = 30_000) -> MarginalsRelease:
     return MarginalsRelease(schema=schema, n=n, noise_multiplier=Z)
 
 
-def prior(kind: str) -> PriorReleases:
-    return PriorReleases.plan(SCHEMA, kind, noise_multiplier=Z, epsilon=0.7)
+def base_model(kind: str) -> BaseModelReleases:
+    return BaseModelReleases.plan(SCHEMA, kind, noise_multiplier=Z, epsilon=0.7)
 
 
 def tables(kind: str) -> GaussianRelease:
-    bins, releases = bins_of(kind), prior(kind)
+    bins, releases = bins_of(kind), base_model(kind)
     families = Ledger().run(
         replace(releases.edges, epsilon=None).of(bins), FrameRecords(table(300)), np.random.default_rng(0)
     )
@@ -102,7 +101,7 @@ def tables(kind: str) -> GaussianRelease:
 
 
 def edges(kind: str) -> structure.EdgesRelease:
-    return prior(kind).edges.of(bins_of(kind))
+    return base_model(kind).edges.of(bins_of(kind))
 
 
 STUDIES = {
@@ -123,17 +122,19 @@ def point(kind: str) -> ScorePoint:
     return ScorePoint(design, rng.normal(size=design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
 
 
-def moments(outcome: int | None) -> MomentsRelease:
+def pairwise_statistics(outcome: int | None) -> PairwiseStatisticsRelease:
     bins, rng = bins_of("tan"), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
-    return MomentsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws, outcome))
+    return PairwiseStatisticsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws, outcome))
 
 
-def votes() -> VotesRelease:
+def neighbour_histogram() -> NeighbourHistogramRelease:
     bins, rng = bins_of("tan"), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
     groups = Groups.of(bins, draws, 12, rng)
-    return VotesRelease(noise_multiplier=Z).of(bins, groups, FourierFeatures.of(groups.tables, rng))
+    return NeighbourHistogramRelease(noise_multiplier=Z).of(
+        bins, groups, FourierFeatures.of(groups.tables, rng)
+    )
 
 
 def score(kind: str) -> ScoreRelease:
@@ -170,10 +171,12 @@ CASES = {
     "without panel": Case(lambda: marginals(SCHEMA.select(["group", "died"])), np.sqrt(2)),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(3 + 4 / 3)),  # and four of the outcome with one column
-    "moments": Case(lambda: moments(None), 1.0),
-    "moments with the outcome": Case(lambda: moments(3), 1.0),
-    "moments with an ordinal outcome": Case(lambda: moments(4), 1.0),
-    "votes": Case(votes, np.sqrt(1 + 1)),  # one group, and waves of length 1
+    "pairwise_statistics": Case(lambda: pairwise_statistics(None), 1.0),
+    "pairwise statistics with the outcome": Case(lambda: pairwise_statistics(3), 1.0),
+    "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0),
+    "neighbour_histogram": Case(
+        neighbour_histogram, np.sqrt(1 + 1)
+    ),  # one group, and random Fourier features of length 1
     "tree edges": Case(lambda: edges("tree")),
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),
@@ -459,7 +462,7 @@ def test_every_choice_is_paid_for(names, kind, monkeypatch):
     records = FrameRecords(frame)
     rng, ledger = np.random.default_rng(0), Ledger()
     exact = release_marginals(frame, schema, n=200, noise_multiplier=None, rng=rng)
-    releases = PriorReleases.plan(schema, kind, noise_multiplier=2.0, epsilon=0.25)
+    releases = BaseModelReleases.plan(schema, kind, noise_multiplier=2.0, epsilon=0.25)
     releases.run(ledger, records, exact, rng)
     posted = [event_to_dict(entry.event) for entry in ledger.entries]
     assert posted == [event_to_dict(event) for event in releases.events]

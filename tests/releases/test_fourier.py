@@ -1,4 +1,4 @@
-"""Random Fourier features, and the tilt that is fitted to their means: against formulas written out."""
+"""Random Fourier features, and the reweighting that is fitted to their means, against formulas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.model.reweighting.fit_fourier import FourierTilt, fourier_tilt
+from dpsynth.model.reweighting.weights import FourierReweighting, fourier_reweighting
 from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import DEVIATION, FourierFeatures, numbers
 
@@ -38,9 +38,9 @@ def point(record: np.ndarray) -> np.ndarray:
     return np.concatenate([table[bin] for table, bin in zip(TABLES, record, strict=True)]).astype(float)
 
 
-def few(waves: int = 6, seed: int = 0) -> FourierFeatures:
+def few(fourier: int = 6, seed: int = 0) -> FourierFeatures:
     of = features(seed)
-    return replace(of, frequencies=of.frequencies[:, :waves])
+    return replace(of, frequencies=of.frequencies[:, :fourier])
 
 
 def on_a_ring(draws: np.ndarray) -> np.ndarray:
@@ -94,16 +94,18 @@ def test_a_tilt_is_the_exponential_of_a_sum_of_waves() -> None:
     """Sines and cosines exchanged where both are put together to one wave; a bound that is lost."""
     of, draws = few(), draws_of(5000, 3)
     coefficients = RNG(0).normal(size=of.size).astype(np.float32)
-    tilt = FourierTilt(of, coefficients, 0.3)
-    np.testing.assert_allclose(tilt.of(draws), np.exp(of.values(draws) @ coefficients - 0.3), rtol=1e-4)
-    assert tilt.of(draws[:0]).shape == (0,)
-    far = FourierTilt(of, 100 * coefficients, 0.0).of(draws)
+    reweighting = FourierReweighting(of, coefficients, 0.3)
+    np.testing.assert_allclose(
+        reweighting.of(draws), np.exp(of.values(draws) @ coefficients - 0.3), rtol=1e-4
+    )
+    assert reweighting.of(draws[:0]).shape == (0,)
+    far = FourierReweighting(of, 100 * coefficients, 0.0).of(draws)
     assert far.min() == pytest.approx(1 / 50) and far.max() == pytest.approx(50)
 
 
-def tilted_mean(tilt: FourierTilt, draws: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    counted = weights * tilt.of(draws)
-    return counted @ tilt.features.values(draws) / counted.sum()
+def tilted_mean(reweighting: FourierReweighting, draws: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    counted = weights * reweighting.of(draws)
+    return counted @ reweighting.features.values(draws) / counted.sum()
 
 
 def test_without_noise_draws_have_the_released_means() -> None:
@@ -111,9 +113,9 @@ def test_without_noise_draws_have_the_released_means() -> None:
     of, draws = few(), draws_of(20_000, 4)
     even = np.ones(len(draws))
     wanted = of.total(ring(100_000, 5)) / 100_000
-    tilt = fourier_tilt(of, wanted, 0.0, 1e9, draws, even)
+    reweighting = fourier_reweighting(of, wanted, 0.0, 1e9, draws, even)
     before = np.abs(of.values(draws).mean(axis=0) - wanted).max()
-    assert np.abs(tilted_mean(tilt, draws, even) - wanted).max() < 0.001 < 0.02 < before
+    assert np.abs(tilted_mean(reweighting, draws, even) - wanted).max() < 0.001 < 0.02 < before
 
 
 def test_a_weak_tilt_is_the_posterior_mean() -> None:
@@ -124,7 +126,7 @@ def test_a_weak_tilt_is_the_posterior_mean() -> None:
     slope = RNG(1).normal(size=of.size)
     slope *= 0.1 / np.std(values @ slope)
     gap = covariance @ slope + noise * RNG(2).normal(size=of.size)
-    tilt = fourier_tilt(of, center + gap, noise, n, draws, np.ones(len(draws)))
+    reweighting = fourier_reweighting(of, center + gap, noise, n, draws, np.ones(len(draws)))
     known = noise**2 * np.eye(of.size) + covariance * (1 / n + 1 / len(draws))
 
     def surprise(variance: float) -> float:
@@ -134,7 +136,7 @@ def test_a_weak_tilt_is_the_posterior_mean() -> None:
     variance = min(np.exp(np.linspace(-12, 8, 400)), key=surprise)
     gain = variance * covariance @ np.linalg.inv(variance * covariance @ covariance + known)
     posterior = (values - center) @ (gain @ gap)
-    found = np.log(tilt.of(draws))
+    found = np.log(reweighting.of(draws))
     assert 0.05 < np.std(posterior) < 0.1
     assert np.corrcoef(found, posterior)[0, 1] > 0.99 and np.std(found) == pytest.approx(
         np.std(posterior), rel=0.1
@@ -147,7 +149,7 @@ def test_noise_alone_is_no_tilt() -> None:
     found = []
     for seed in range(9):
         mean = of.total(draws_of(2000, 100 + seed)) / 2000 + 0.01 * RNG(seed).normal(size=of.size)
-        found.append(fourier_tilt(of, mean, 0.01, 2000.0, draws, np.ones(len(draws))) is None)
+        found.append(fourier_reweighting(of, mean, 0.01, 2000.0, draws, np.ones(len(draws))) is None)
     assert sum(found) >= 8
 
 
@@ -156,7 +158,7 @@ def test_a_ring_is_kept() -> None:
     of, draws, n, noise = features(), draws_of(20_000, 8), 5000, 0.002
     mean = of.total(ring(n, 9)) / n + noise * RNG(0).normal(size=of.size)
     even = np.ones(len(draws))
-    counted = fourier_tilt(of, mean, noise, float(n), draws, even).of(draws)
+    counted = fourier_reweighting(of, mean, noise, float(n), draws, even).of(draws)
     on = on_a_ring(draws)
     assert 0.3 < on.mean() < 0.4 and counted[on].sum() / counted.sum() > 0.6
 
@@ -169,7 +171,7 @@ def test_a_small_square_is_found() -> None:
     inside = (np.abs(draws - 11.5) < 2).all(axis=1)
     records = draws[inside][RNG(6).integers(0, inside.sum(), n)]
     mean = of.total(records) / n + 4 / n * RNG(7).normal(size=of.size)
-    counted = fourier_tilt(of, mean, 4 / n, float(n), draws, np.ones(len(draws))).of(draws)
+    counted = fourier_reweighting(of, mean, 4 / n, float(n), draws, np.ones(len(draws))).of(draws)
     assert inside.mean() < 0.03 and counted[inside].sum() / counted.sum() > 0.7
     assert counted.mean() == pytest.approx(1, abs=0.3)
 
@@ -181,12 +183,12 @@ def test_draws_that_are_all_the_same_have_no_tilt(noise: float) -> None:
     for draws in (np.zeros((1, 3), dtype=np.int64), np.ones((5000, 3), dtype=np.int64)):
         for records in (draws, draws_of(500, 1)):
             mean = of.total(records) / len(records) + noise * RNG(0).normal(size=of.size)
-            assert fourier_tilt(of, mean, noise, 500.0, draws, np.ones(len(draws))) is None
+            assert fourier_reweighting(of, mean, noise, 500.0, draws, np.ones(len(draws))) is None
 
 
 def test_weights_that_draws_have_are_counted_in() -> None:
-    """What groups told already is told twice: the tilt of draws that have the released means is none."""
+    """What groups gave is counted twice: draws that have the released means need no reweighting."""
     of, draws, n = features(), draws_of(20_000, 8), 5000
     mean = of.total(ring(n, 9)) / n + 0.002 * RNG(0).normal(size=of.size)
     known = np.where(on_a_ring(draws), 1.0, 0.0)
-    assert fourier_tilt(of, mean, 0.002, float(n), draws, known) is None
+    assert fourier_reweighting(of, mean, 0.002, float(n), draws, known) is None

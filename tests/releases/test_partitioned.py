@@ -15,7 +15,7 @@ from table_strategies import random_frame, schemas
 
 from dpsynth import cluster
 from dpsynth.errors import DataError, InputError, PrivacyError, RunError
-from dpsynth.releases.axes import BinAxis, GridAxis, MissingAxis
+from dpsynth.releases.bins import BinAxis, GridAxis, MissingAxis
 from dpsynth.releases.marginals import make_grids
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords

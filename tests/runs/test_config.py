@@ -127,13 +127,13 @@ def test_studies_that_are_none(text: str, words: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("model", [{"prior": "none"}, {"marginals": "none", "numeric": "minmax"}])
+@pytest.mark.parametrize("model", [{"base_model": "none"}, {"marginals": "none", "numeric": "minmax"}])
 def test_studies_that_contradict_the_model(model: dict[str, object]) -> None:
     """A fault of two keys that is laid to one section, or found after the table was read."""
     config = RunConfig.from_dict(
         {"dataset": "flchain", "model": {"epsilon": 3, **model}, "studies": ["death ~ age"]}
     )
-    with pytest.raises(ConfigError, match=r"^studies need a prior"):
+    with pytest.raises(ConfigError, match=r"^studies need a base model"):
         build_model(config)
 
 
@@ -147,8 +147,8 @@ def test_studies_that_contradict_the_model(model: dict[str, object]) -> None:
         ("dataset: a\nmodel: {epsilon: '3'}", "model.epsilon must be a valid number, got '3'"),
         ("dataset: a\nmodel: {delta: 1}", "model.delta must be less than 1, got 1"),
         (
-            "dataset: a\nmodel: {prior: forest}",
-            "model.prior must be 'auto', 'tan', 'tree' or 'none', got 'forest'",
+            "dataset: a\nmodel: {base_model: forest}",
+            "model.base_model must be 'auto', 'tan', 'tree' or 'none', got 'forest'",
         ),
         ("dataset: a\nmodel: {epsilon: 1, training: {lr: 3}}", "model.training: lr is not a known key"),
         (
@@ -168,7 +168,7 @@ def test_studies_that_contradict_the_model(model: dict[str, object]) -> None:
             "one of dataset and data is required, and both",
         ),
         ("{}", "model is required"),
-        ("dataset: a\nmodel: {prior: tan}", "model.epsilon is required"),
+        ("dataset: a\nmodel: {base_model: tan}", "model.epsilon is required"),
         ("model: {epsilon: 1}", "one of dataset and data is required, and neither is given"),
         ("", "a mapping of keys is required, got None"),
         ("[1]", "a mapping of keys is required, got [1]"),

@@ -24,7 +24,7 @@ from dpsynth.synthesis.synthesizer import DPWGANGP
 
 __all__ = ["drawing_folder", "folder"]
 QUICK = {"evaluate": {"enabled": False}}
-FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out m"
+FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --base-model none --steps 0 --out m"
 
 #: of tests of small tables that are about something else
 FEW = pytest.mark.filterwarnings("ignore:epsilon .* leaves little:dpsynth.errors.OwnerWarning")

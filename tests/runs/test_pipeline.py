@@ -556,22 +556,24 @@ def test_a_run_of_ones_own_file(
 ) -> None:
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
-    command = (
-        "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --out a/b"
-    )
+    command = "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --out a/b"
+    command += " --base-model none --steps 0"
     assert main([*command.split(), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ledger"]["epsilon"] <= 2 and report["ledger"]["delta"] == 1e-6
     written = report["config"]
     assert written["data"]["path"] == str(folder / "cohort.csv")
-    assert (written["model"]["prior"], written["model"]["training_steps"]) == ("none", 0)
+    assert (written["model"]["base_model"], written["model"]["training_steps"]) == ("none", 0)
     for words, said in (
         ("run --out c", "give a YAML file, or --data"),
         ("run --data cohort.csv --out c", "dpsynth schema infer cohort.csv"),
         ("run --data cohort.csv --schema cohort.yaml --out c", "--epsilon, or --not-private"),
         ("run --data cohort.csv --schema cohort.yaml --epsilon -1 --out c", "--epsilon must be greater"),
         ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --steps -1 --out c", "--steps must be"),
-        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --prior x --out c", "--prior must be"),
+        (
+            "run --data cohort.csv --schema cohort.yaml --epsilon 1 --base-model x --out c",
+            "--base-model must be",
+        ),
         ("run cohort.yaml --epsilon 1 --out c", "--epsilon does not go with cohort.yaml"),
     ):
         assert main(words.split()) == 2
@@ -667,8 +669,8 @@ def test_ctrl_c_exits_130_with_one_sentence(
 
 def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch commands that do not fit together, or a cost that changes on the way."""
-    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --prior none --steps 0 --json"
-    fit += " --out model"
+    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --base-model none --steps 0"
+    fit += " --json --out model"
     assert main(fit.split()) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["epsilon"] <= 2.0 and fitted["delta"] == 1e-6
@@ -739,8 +741,8 @@ def test_wrong_options_are_configuration_errors(options: dict[str, Any], message
 def test_options_reach_the_model() -> None:
     """Would catch an option that is read but not used."""
     options = {"training_steps": 7, "training": {"critic_hidden": [8, 8]}, "shares": {"tables": 0.3}}
-    built = pipeline.build_model(config(model=model(prior="tree", **options)))
-    assert (built.epsilon, built.delta, built.prior, built.training_steps) == (3.0, 1e-5, "tree", 7)
+    built = pipeline.build_model(config(model=model(base_model="tree", **options)))
+    assert (built.epsilon, built.delta, built.base_model, built.training_steps) == (3.0, 1e-5, "tree", 7)
     assert built.training is not None and built.training.critic_hidden == (8, 8)
     assert built.shares is not None and built.shares.tables == 0.3
 

@@ -19,9 +19,9 @@ SCHEMA = Schema(
 )
 
 
-def planned(*, epsilon, delta, prior, steps, sampling_prob, marginals="histogram", counted=False):
+def planned(*, epsilon, delta, base_model, steps, sampling_prob, marginals="histogram", counted=False):
     plan = Plan(sampling_prob, 100.0, steps, None) if steps else None
-    needs = Needs(SCHEMA, 400, marginals, None if prior == "none" else prior, plan)
+    needs = Needs(SCHEMA, 400, marginals, None if base_model == "none" else base_model, plan)
     return plan_releases(needs, epsilon=epsilon, delta=delta, shares=Shares(), counted=counted)
 
 
@@ -30,13 +30,13 @@ def planned(*, epsilon, delta, prior, steps, sampling_prob, marginals="histogram
 @given(
     epsilon=st.floats(0.2, 12),
     delta=st.sampled_from([1e-4, 1e-6]),
-    prior=st.sampled_from(["none", "tree", "tan"]),
+    base_model=st.sampled_from(["none", "tree", "tan"]),
     steps=st.sampled_from([0, 50, 400]),
     q=st.sampled_from([0.02, 0.3, 1.0]),
 )
-def test_total_is_met_and_never_exceeded(epsilon, delta, prior, steps, q):
+def test_total_is_met_and_never_exceeded(epsilon, delta, base_model, steps, q):
     """Catches a run that costs more than asked for, or wastes a tenth of its budget."""
-    releases = planned(epsilon=epsilon, delta=delta, prior=prior, steps=steps, sampling_prob=q)
+    releases = planned(epsilon=epsilon, delta=delta, base_model=base_model, steps=steps, sampling_prob=q)
     total = Profile(releases.events).epsilon(delta)
     assert 0.97 * epsilon <= total <= epsilon
 
@@ -44,7 +44,7 @@ def test_total_is_met_and_never_exceeded(epsilon, delta, prior, steps, q):
 def test_nothing_to_release_is_refused():
     """Catches a run that releases nothing and calls it a success."""
     with pytest.raises(PrivacyError, match="nothing to release"):
-        planned(epsilon=1, delta=1e-6, prior="none", marginals=None, steps=0, sampling_prob=0.1)
+        planned(epsilon=1, delta=1e-6, base_model="none", marginals=None, steps=0, sampling_prob=0.1)
 
 
 def test_gaussian_mu_solves_the_dual():
@@ -71,7 +71,7 @@ def test_a_share_is_named_as_users_write_it(share, said):
 
 
 def plan(**changes):
-    given = {"epsilon": 2.94, "delta": 9.8e-7, "prior": "tan", "steps": 200, "sampling_prob": 0.25}
+    given = {"epsilon": 2.94, "delta": 9.8e-7, "base_model": "tan", "steps": 200, "sampling_prob": 0.25}
     return planned(**{**given, **changes})
 
 
@@ -89,11 +89,13 @@ def test_what_a_count_decides_stays_within_what_was_promised_before_it():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "prior"),
+    ("epsilon", "delta", "base_model"),
     [(1e-9, 1e-6, "none"), (1e-4, 1e-6, "none"), (1e4, 1e-6, "none"), (98, 1e-3, "tan")],
 )
 @pytest.mark.parametrize("counted", [False, True])
-def test_extreme_epsilons_are_planned(epsilon, delta, prior, counted):
+def test_extreme_epsilons_are_planned(epsilon, delta, base_model, counted):
     """Catches a root finder's text where there is no bracket, and a total variation near 1 as a target."""
-    releases = plan(epsilon=epsilon, delta=delta, steps=4, sampling_prob=1.0, prior=prior, counted=counted)
+    releases = plan(
+        epsilon=epsilon, delta=delta, steps=4, sampling_prob=1.0, base_model=base_model, counted=counted
+    )
     assert Profile(releases.events).epsilon(delta) <= epsilon

@@ -92,9 +92,9 @@ WIDE_SCHEMA = Schema(
         ),
         ({"studies": "died ~ age"}, "studies must be a list of studies, got 'died ~ age'"),
         ({"studies": ["died ~ age", 3]}, "studies: study 2: a study must be a text, a mapping of keys"),
-        ({"prior": "none"}, "studies need a prior"),
-        ({"marginals": "none", "numeric": "minmax", "training_steps": 20}, "studies need a prior"),
-        ({"preset": "healthgan", "epsilon": None}, "studies need a prior"),
+        ({"base_model": "none"}, "studies need a base model"),
+        ({"marginals": "none", "numeric": "minmax", "training_steps": 20}, "studies need a base model"),
+        ({"preset": "healthgan", "epsilon": None}, "studies need a base model"),
     ],
     ids=str,
 )

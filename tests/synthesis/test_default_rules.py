@@ -23,68 +23,75 @@ def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
 
 
 @pytest.mark.parametrize(
-    ("n", "given", "moments", "steps"),
+    ("n", "given", "pairwise_statistics", "steps"),
     [
         (100, {}, False, 0),
         (3000, {}, True, 0),
         (36_000, {}, True, 0),
         (3000, {"epsilon": 0.01, "delta": 1e-5}, False, 0),
         (100, {"epsilon": None}, True, 0),
-        (100, {"moments": True}, True, 0),
-        (3000, {"moments": False}, False, 0),
-        (36_000, {"moments": False}, False, 4000),
-        (3000, {"prior": "none"}, False, 1000),
-        (3000, {"prior": "none", "moments": True}, False, 1000),
+        (100, {"pairwise_statistics": True}, True, 0),
+        (3000, {"pairwise_statistics": False}, False, 0),
+        (36_000, {"pairwise_statistics": False}, False, 4000),
+        (3000, {"base_model": "none"}, False, 1000),
+        (3000, {"base_model": "none", "pairwise_statistics": True}, False, 1000),
         (3000, {"training_steps": 12}, True, 12),
     ],
 )
-def test_the_rule(n, given, moments, steps) -> None:
-    """Moments where they are noise, none where they tell; steps beside moments, none without a prior."""
+def test_the_rule(n, given, pairwise_statistics, steps) -> None:
+    """Pairwise statistics where they are noise, none where they tell; steps beside pairwise statistics, none
+    without a prior.
+    """
     needs = blueprint(n, **given).needs
-    assert needs.moments is moments
+    assert needs.pairwise_statistics is pairwise_statistics
     assert (0 if needs.plan is None else needs.plan.steps) in range(steps, steps + 5)
 
 
 @pytest.mark.parametrize(
-    ("n", "given", "votes"),
+    ("n", "given", "neighbour_histogram"),
     [
         (100, {}, False),
         (1000, {}, False),
         (3000, {}, True),
         (36_000, {}, True),
         (36_000, {"epsilon": 0.01, "delta": 1e-5}, False),
-        (36_000, {"moments": False}, False),
-        (36_000, {"moments": False, "votes": True}, True),
-        (100, {"votes": True}, True),
-        (3000, {"votes": False}, False),
-        (3000, {"prior": "none", "votes": True}, False),
+        (36_000, {"pairwise_statistics": False}, False),
+        (36_000, {"pairwise_statistics": False, "neighbour_histogram": True}, True),
+        (100, {"neighbour_histogram": True}, True),
+        (3000, {"neighbour_histogram": False}, False),
+        (3000, {"base_model": "none", "neighbour_histogram": True}, False),
     ],
 )
-def test_the_rule_of_votes(n, given, votes) -> None:
-    """Votes for a handful of groups; votes beside nothing, where somebody wanted tables alone."""
-    assert blueprint(n, **given).needs.votes is votes
+def test_the_rule_of_votes(n, given, neighbour_histogram) -> None:
+    """Votes for a handful of groups; the nearest-neighbour histogram beside nothing, where somebody wanted
+    tables alone.
+    """
+    assert blueprint(n, **given).needs.neighbour_histogram is neighbour_histogram
 
 
 def test_two_columns_have_neither_moments_nor_votes() -> None:
     """A share of the budget for pairs that the tables hold already."""
-    needs = blueprint(9000, SCHEMA.select(["lab0", "died"]), votes=True).needs
-    assert not needs.moments and not needs.votes
+    needs = blueprint(9000, SCHEMA.select(["lab0", "died"]), neighbour_histogram=True).needs
+    assert not needs.pairwise_statistics and not needs.neighbour_histogram
 
 
 def test_shares_that_leave_nothing_for_steps_are_refused() -> None:
     """Steps whose noise is chosen from a negative part of the budget, or a refusal after a count was paid."""
-    with pytest.raises(InputError, match=r"with votes they add to 1\.07, .* or votes=False"):
-        DPWGANGP(votes=True, shares=Shares(studies=0.4), training_steps=200).validate()
-    DPWGANGP(votes=True, shares=Shares(tables=0.4), training_steps=200).validate()
-    DPWGANGP(votes=True, shares=Shares(studies=0.4)).validate()  # no steps
+    with pytest.raises(
+        InputError,
+        match=r"with neighbour_histogram they add to 1\.07, .* or neighbour_histogram=False",
+    ):
+        DPWGANGP(neighbour_histogram=True, shares=Shares(studies=0.4), training_steps=200).validate()
+    DPWGANGP(neighbour_histogram=True, shares=Shares(tables=0.4), training_steps=200).validate()
+    DPWGANGP(neighbour_histogram=True, shares=Shares(studies=0.4)).validate()  # no steps
 
 
 def test_votes_by_rule_make_room_for_steps() -> None:
-    """Shares that were good before there were votes, and are refused now."""
+    """Shares that were good before there were the nearest-neighbour histogram, and are refused now."""
     shares = {"shares": {"studies": 0.4}}
-    assert not blueprint(36_000, training_steps=200, **shares).needs.votes
-    assert blueprint(36_000, **shares).needs.votes
-    assert blueprint(36_000, training_steps=200).needs.votes
+    assert not blueprint(36_000, training_steps=200, **shares).needs.neighbour_histogram
+    assert blueprint(36_000, **shares).needs.neighbour_histogram
+    assert blueprint(36_000, training_steps=200).needs.neighbour_histogram
 
 
 def test_many_steps_have_a_larger_share() -> None:
@@ -93,20 +100,26 @@ def test_many_steps_have_a_larger_share() -> None:
     def tables(**given) -> float:
         options = FitOptions(epsilon=3.0, delta=1e-5, **given)
         releases = choose_noise(draw_up(SCHEMA.with_n_public(36_000), 36_000.0, options), options, (0.0, 0.0))
-        return releases.prior.tables.noise_multiplier
+        return releases.base_model.tables.noise_multiplier
 
-    few, many = (tables(moments=False, training_steps=steps) for steps in (200, 4000))
+    few, many = (tables(pairwise_statistics=False, training_steps=steps) for steps in (200, 4000))
     assert (many / few) ** 2 == pytest.approx(0.6 / 0.4, rel=0.01)
 
 
-@pytest.mark.parametrize("given", [{}, {"moments": False}, {"prior": "none"}])
+@pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}, {"base_model": "none"}])
 def test_a_private_count_chooses_nothing(given) -> None:
     """A total variation, printed in the ledger, that tells on which side of a rule the noisy count fell."""
     options = FitOptions(epsilon=3.0, delta=1e-5, **given)
     bought = []
     for n in (40.0, 4000.0, 40_000.0):
         needs = draw_up(SCHEMA.with_n_public(None), n, options).needs
-        bought.append((needs.moments, needs.votes, None if needs.plan is None else needs.plan.steps))
+        bought.append(
+            (
+                needs.pairwise_statistics,
+                needs.neighbour_histogram,
+                None if needs.plan is None else needs.plan.steps,
+            )
+        )
     assert len(set(bought)) == 1
 
 
@@ -115,4 +128,4 @@ def test_wide_tables_have_no_moments() -> None:
     columns = tuple(
         Column(name=f"c{j}", kind="categorical", categories=tuple("abcdefghij")) for j in range(40)
     )
-    assert not blueprint(36_000, Schema(columns=columns)).needs.moments
+    assert not blueprint(36_000, Schema(columns=columns)).needs.pairwise_statistics

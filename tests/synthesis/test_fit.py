@@ -15,7 +15,7 @@ from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import training as critic
+from dpsynth.synthesis import fit as critic
 
 SCHEMA = Schema(
     columns=(
@@ -52,10 +52,10 @@ class Stopped(Exception):
 READINGS = [
     "number of records",
     "one-way marginals",
-    "prior edges",
-    "prior tables",
-    "pair moments",
-    "votes",
+    "base model edges",
+    "base model tables",
+    "pairwise statistics",
+    "nearest-neighbour histogram",
     "critic steps",
 ]
 
@@ -78,7 +78,7 @@ def test_nothing_is_read_before_it_is_posted(monkeypatch, reading):
 
     for name in ("_size", "_counts", "_sums", "_frame"):
         watch(name)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, moments=True, training_steps=4, training=SMALL)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, pairwise_statistics=True, training_steps=4, training=SMALL)
     with pytest.raises(Stopped):
         model.fit(table(), schema=SCHEMA.with_n_public(None))
     assert [entry.name for entry in model.ledger_.entries] == READINGS[:reading]
@@ -105,22 +105,24 @@ def test_releases_use_the_public_number_of_records(monkeypatch):
     model, ledger = DPWGANGP(epsilon=2.0, training_steps=4, batch_size=60, training=SMALL), Watched()
     model.fit(table(270), schema=SCHEMA, ledger=ledger)
     marginals = ledger.ran["one-way marginals"][0]
-    tables, plan = ledger.ran["prior tables"][0], ledger.ran["critic steps"][0].plan
+    tables, plan = ledger.ran["base model tables"][0], ledger.ran["critic steps"][0].plan
     assert (marginals.n, model.model_.encoder.marginals.n, tables.bins.n) == (300.0, 300.0, 300.0)
     assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
     assert model.n_ == 300.0
 
 
-@pytest.mark.parametrize("prior", ["tree", "none"])
-def test_no_record_is_a_public_point(monkeypatch, prior):
+@pytest.mark.parametrize("base_model", ["tree", "none"])
+def test_no_record_is_a_public_point(monkeypatch, base_model):
     """Catches records as the bank of draws, or as the public points of the penalty: used without noise."""
     settings = replace(SMALL, penalty="public", critic_constraint="none")
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, prior=prior, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, base_model=base_model, training_steps=0).fit(
+        table(), schema=SCHEMA
+    )
     training = critic.Training(model.model_, settings, np.random.default_rng(0), dict)
     plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
     given = []
 
-    def look(points, layout, settings, plan, *, bank, with_prior):
+    def look(points, layout, settings, plan, *, bank, with_base_model):
         given.append((points, bank))
         raise Stopped
 
@@ -136,9 +138,9 @@ def test_no_record_is_a_public_point(monkeypatch, prior):
 def test_noise_comes_from_the_operating_system():
     """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
     first, second = (
-        DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=True, votes=True).fit(
-            table(), schema=SCHEMA.with_n_public(None), ledger=Watched()
-        )
+        DPWGANGP(
+            epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=True, neighbour_histogram=True
+        ).fit(table(), schema=SCHEMA.with_n_public(None), ledger=Watched())
         for _ in range(2)
     )
     assert list(first.ledger_.ran) == READINGS[:-1]
@@ -165,7 +167,7 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         from dpsynth.model.wgan.checkpoint import write_checkpoint
         from dpsynth.model.wgan.training import TrainingState, initial_state
 
-        arrays = initial_state(model.encoder.layout, settings, with_prior=True, rng=rng).arrays
+        arrays = initial_state(model.encoder.layout, settings, with_base_model=True, rng=rng).arrays
         meta, stored = model.to_state()
         record, stored = {**training.record(), "model": meta}, storage.prefixed("model", stored)
         state = TrainingState(arrays, 10, [])

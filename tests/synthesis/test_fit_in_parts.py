@@ -70,50 +70,55 @@ def estimator(**options):
 
 
 @pytest.mark.parametrize("n_public", [600, None])
-@pytest.mark.parametrize("prior", ["tan", "tree", "none"])
-def test_the_same_noise_gives_the_same_bytes(prior, n_public, frame, folder, client, tmp_path):
+@pytest.mark.parametrize("base_model", ["tan", "tree", "none"])
+def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder, client, tmp_path):
     """Catches counts, noise or postings that differ between a table in memory and one in parts."""
     schema = SCHEMA.with_n_public(n_public)
-    # moments are sums of floats, see below
-    estimator(prior=prior, moments=False).fit(frame, schema=schema).save(tmp_path / "memory")
+    # pairwise statistics are sums of floats, see below
+    estimator(base_model=base_model, pairwise_statistics=False).fit(frame, schema=schema).save(
+        tmp_path / "memory"
+    )
     parts = opened(folder, client, schema)
-    estimator(prior=prior, moments=False).fit(parts, schema=schema).save(tmp_path / "dask")
+    estimator(base_model=base_model, pairwise_statistics=False).fit(parts, schema=schema).save(
+        tmp_path / "dask"
+    )
     texts = [(tmp_path / name / "model.json").read_text() for name in ("memory", "dask")]
     keys = [re.sub(r'"[0-9a-f]{16}"', '"a key"', text) for text in texts]  # drawn at random
     assert keys[0] == keys[1]
     assert (tmp_path / "memory/model.npz").read_bytes() == (tmp_path / "dask/model.npz").read_bytes()
     entries = json.loads(texts[1])["ledger"]["entries"]
-    assert len(entries) == (1 if prior == "none" else 3) + (n_public is None)
+    assert len(entries) == (1 if base_model == "none" else 3) + (n_public is None)
 
 
 def test_the_same_noise_gives_the_same_moments(frame, folder, client):
-    """Moments of one part alone, or whose noise is drawn part by part."""
-    memory = estimator(moments=True).fit(frame, schema=SCHEMA)
-    parts = estimator(moments=True).fit(opened(folder, client), schema=SCHEMA)
-    tilts = [model.model_.prior.tilt for model in (memory, parts)]
+    """Pairwise statistics of one part alone, or whose noise is drawn part by part."""
+    memory = estimator(pairwise_statistics=True).fit(frame, schema=SCHEMA)
+    parts = estimator(pairwise_statistics=True).fit(opened(folder, client), schema=SCHEMA)
+    tilts = [model.model_.base_model.reweighting for model in (memory, parts)]
     # sums of floats in another order
     assert tilts[0].weights == pytest.approx(tilts[1].weights, rel=1e-7)
     np.testing.assert_allclose(tilts[0].pairs, tilts[1].pairs, atol=0.05)
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
-    assert [entry.name for entry in parts.ledger_.entries][-1] == "pair moments"
+    assert [entry.name for entry in parts.ledger_.entries][-1] == "pairwise statistics"
 
 
 def test_the_same_noise_gives_the_same_votes(frame, folder, client):
     """Votes of one part alone, or whose noise is drawn part by part."""
-    # a parity of three, so that votes have something to tell
+    # a parity of three, so that the nearest-neighbour histogram have something to tell
     odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
     linked = frame.assign(died=np.where(odd, "yes", "no"))
     for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
         linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
-    options = {"epsilon": 40.0, "moments": False, "votes": True}
+    options = {"epsilon": 40.0, "pairwise_statistics": False, "neighbour_histogram": True}
     memory = estimator().set_params(**options).fit(linked, schema=SCHEMA)
     parts = estimator().set_params(**options).fit(opened(folder, client), schema=SCHEMA)
-    one, other = (model.model_.prior.weighting for model in (memory, parts))
+    one, other = (model.model_.base_model.weighting for model in (memory, parts))
     assert np.ptp(one.weights) > 0.1
     np.testing.assert_array_equal(one.groups.centres, other.groups.centres)
-    # votes are whole numbers; waves are sums of floats in another order, and weights follow both
+    # the nearest-neighbour histogram is whole numbers; random Fourier features are sums of floats in another
+    # order, and weights follow both
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
-    assert [entry.name for entry in parts.ledger_.entries][-1] == "votes"
+    assert [entry.name for entry in parts.ledger_.entries][-1] == "nearest-neighbour histogram"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from releases import fit_prior, release_marginals
+from releases import fit_base_model, release_marginals
 
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
@@ -42,7 +42,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
     """A released model whose noise multipliers are chosen, without a budget."""
     frame = schema.conform(frame).frame
     released = release_marginals(frame, schema, noise_multiplier=noise, n=schema.n_public, rng=rng)
-    prior = fit_prior(
+    base_model = fit_base_model(
         frame,
         schema,
         released,
@@ -51,7 +51,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
         selection_epsilon=None if noise is None else 1.0,
         rng=rng,
     )
-    return GeneratorModel(schema, Encoder(schema, released), prior, None, latent=1, latent_law="normal")
+    return GeneratorModel(schema, Encoder(schema, released), base_model, None, latent=1, latent_law="normal")
 
 
 @pytest.fixture(scope="module")
@@ -80,13 +80,13 @@ def test_an_odds_ratio_varies_as_theory_says(noise):
     """Catches a table redrawn with another noise than its own, which is sqrt(tables) times the multiplier."""
     rng = np.random.default_rng(0)
     model = model_of(pairs(N, rng), PAIR, noise=noise, rng=rng)
-    table = model.prior.factors[0][2]
-    assert model.prior.noise_std == (noise or 0.0) and model.prior.noise_std is not None
+    table = model.base_model.factors[0][2]
+    assert model.base_model.noise_std == (noise or 0.0) and model.base_model.noise_std is not None
 
     def log_odds(t):
         return np.log(t[1, 1] * t[0, 0] / (t[1, 0] * t[0, 1]))
 
-    draws = [log_odds(redraw(model, rng).prior.factors[0][2]) for _ in range(300)]
+    draws = [log_odds(redraw(model, rng).base_model.factors[0][2]) for _ in range(300)]
     # the delta method; bringing four counts to the sum n takes the mean off their noise, and fitting the
     # table to its margins keeps its odds ratio
     gradient = np.array([1.0, -1.0, -1.0, 1.0]) / table.ravel()
@@ -100,7 +100,7 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
     """Noise of another scale in the tables of many columns, or tables that are not redrawn."""
     rng = np.random.default_rng(4)
     model = model_of(cohort(), SCHEMA, noise=3.0, rng=rng, kind="tan")
-    std = model.prior.noise_std
+    std = model.base_model.noise_std
     assert std == pytest.approx(3.0 * np.sqrt(2 + 3 / 3))
     seen = []
 
@@ -115,7 +115,7 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
     monkeypatch.setattr("dpsynth.releases.tables.TablesRelease.measure", measured)
     again = redraw(model, rng)
     ((counts, noise_std),) = seen
-    assert noise_std == std and again.prior.noise_std == std
+    assert noise_std == std and again.base_model.noise_std == std
     assert {len(family) for family in counts} == {2, 3} and len(counts) == 5
     for family, noise in counts.items():
         more = np.sqrt(3.0) if len(family) == 2 else 1.0
@@ -127,10 +127,10 @@ def test_marginals_and_tables_come_from_one_sample():
     rng = np.random.default_rng(2)
     model = model_of(pairs(N, rng), PAIR, noise=None, rng=rng)
     again = redraw(model, rng)
-    table = again.prior.factors[0][2]
+    table = again.base_model.factors[0][2]
     np.testing.assert_allclose(table, np.round(table), atol=1e-6)
     np.testing.assert_allclose(table.sum(axis=1), N * again.encoder.marginals.probabilities[0])
-    assert not np.array_equal(table, model.prior.factors[0][2])
+    assert not np.array_equal(table, model.base_model.factors[0][2])
 
 
 @pytest.mark.slow
@@ -149,12 +149,12 @@ def test_redraws_vary_as_new_releases_of_new_samples_do(how):
         return pd.DataFrame({"y": y, **values})
 
     def told(model):
-        marginals, prior = model.encoder.marginals, model.prior
+        marginals, base_model = model.encoder.marginals, model.base_model
         lab, grid = marginals.probabilities[1], marginals.grids[1]
         firsts = grid.decode(np.arange(grid.present), np.zeros(grid.present)).to_numpy()
         # fits have cells of their own: a cell lies below a value in part
         low = np.interp((3.5, 4.5, 5.5), np.append(firsts, 10), np.append(0, lab[:-1].cumsum()))
-        held = dict(zip(prior.families, (t for _, _, t in prior.factors), strict=True))
+        held = dict(zip(base_model.families, (t for _, _, t in base_model.factors), strict=True))
         missing = next(t for family, t in held.items() if len(family) == 2)
         return np.array([*low, lab[-1], marginals.missing_law[3], missing[1, -1] / N])
 
@@ -202,16 +202,22 @@ def test_what_is_kept(fitted):
     """Catches other edges or bins than the released ones, or a sampler left at the first marginals."""
     model = fitted.model_
     again = redraw(model, np.random.default_rng(0))
-    assert again.prior.edges == model.prior.edges and again.prior.noise_std == model.prior.noise_std
+    assert (
+        again.base_model.edges == model.base_model.edges
+        and again.base_model.noise_std == model.base_model.noise_std
+    )
     for before, after, p in zip(
-        model.prior.binnings, again.prior.binnings, again.encoder.marginals.probabilities, strict=True
+        model.base_model.binnings,
+        again.base_model.binnings,
+        again.encoder.marginals.probabilities,
+        strict=True,
     ):
         assert np.array_equal(before.labels, after.labels)
         np.testing.assert_allclose(after.probabilities, np.bincount(after.labels, weights=p))
     for p, q, cells in zip(
         model.encoder.marginals.probabilities,
         again.encoder.marginals.probabilities,
-        again.prior.cells,
+        again.base_model.cells,
         strict=True,
     ):
         assert not np.array_equal(p, q) and np.array_equal(q, cells) and p.shape == q.shape
@@ -233,8 +239,8 @@ def test_values_that_are_missing_together_are_redrawn():
     again = redraw(model, rng)
     marginals = again.encoder.marginals
     assert marginals.counting == model.encoder.marginals.counting and marginals.counting.twice
-    assert np.array_equal(marginals.missing_law, again.prior.missing_law)
-    assert not np.array_equal(marginals.missing_law, model.prior.missing_law)
+    assert np.array_equal(marginals.missing_law, again.base_model.missing_law)
+    assert not np.array_equal(marginals.missing_law, model.base_model.missing_law)
     assert marginals.missing_law[[0, 3]].sum() > 0.9
 
 
@@ -276,10 +282,10 @@ def test_conditions_and_constraints_hold_in_every_table():
     assert "x" in model.acceptance_.conditions
 
 
-@pytest.mark.parametrize("prior", ["none", "tree"])
-def test_without_a_prior_or_noise(prior):
-    """Catches a redraw that needs a prior, or noise where the model has none."""
-    model = DPWGANGP(epsilon=None, prior=prior, training_steps=0).fit(cohort(), schema=SCHEMA)
+@pytest.mark.parametrize("base_model", ["none", "tree"])
+def test_without_a_prior_or_noise(base_model):
+    """Catches a redraw that needs a base model, or noise where the model has none."""
+    model = DPWGANGP(epsilon=None, base_model=base_model, training_steps=0).fit(cohort(), schema=SCHEMA)
     shares = [
         redraw(model.model_, np.random.default_rng(k)).encoder.marginals.probabilities[3][1] * 400
         for k in range(5)
@@ -291,7 +297,7 @@ def test_without_a_prior_or_noise(prior):
 
 @pytest.mark.slow
 def test_a_trained_generator_is_kept():
-    """Catches weights that are lost, so that the tables come from the prior alone."""
+    """Catches weights that are lost, so that the tables come from the base model alone."""
     small = TrainingSettings(
         critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
     )

@@ -52,7 +52,7 @@ def cohort(n: int = 1500, seed: int = 0) -> pd.DataFrame:
 
 @cache
 def fitted(epsilon: float | None = 2.0) -> DPWGANGP:
-    model = DPWGANGP(epsilon, 1e-5, prior="tree", training_steps=0, studies=STUDIES, random_state=0)
+    model = DPWGANGP(epsilon, 1e-5, base_model="tree", training_steps=0, studies=STUDIES, random_state=0)
     return model.fit(cohort(), schema=SCHEMA)
 
 

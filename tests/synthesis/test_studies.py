@@ -154,7 +154,7 @@ def test_the_expected_widening_is_what_a_benchmark_saw(multiplier, n, terms, see
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"prior": "none", "training_steps": 1}, "studies need a prior"),
+        ({"base_model": "none", "training_steps": 1}, "studies need a base model"),
         ({"studies": ["died ~ bmi"]}, "'bmi' is not a column"),
         ({"studies": ["logistic: age ~ sex"]}, "must have two categories"),
         ({"studies": [TEXT, "died ~ age"]}, "died"),

@@ -55,13 +55,13 @@ def check_is_valid(frame):
 @pytest.mark.parametrize(
     "options",
     [
-        {"prior": "tan", "training_steps": 0},
-        {"prior": "tree", "training_steps": 0},
-        {"prior": "tan", "training_steps": 20},
-        pytest.param({"prior": "none", "training_steps": 20}, marks=pytest.mark.slow),
+        {"base_model": "tan", "training_steps": 0},
+        {"base_model": "tree", "training_steps": 0},
+        {"base_model": "tan", "training_steps": 20},
+        pytest.param({"base_model": "none", "training_steps": 20}, marks=pytest.mark.slow),
         pytest.param(
             {
-                "prior": "none",
+                "base_model": "none",
                 "training_steps": 20,
                 "numeric": "minmax",
                 "marginals": "none",
@@ -69,8 +69,10 @@ def check_is_valid(frame):
             },
             marks=pytest.mark.slow,
         ),
-        pytest.param({"prior": "none", "training_steps": 20, "categorical": "sdv"}, marks=pytest.mark.slow),
-        {"prior": "none", "training_steps": 0},
+        pytest.param(
+            {"base_model": "none", "training_steps": 20, "categorical": "sdv"}, marks=pytest.mark.slow
+        ),
+        {"base_model": "none", "training_steps": 0},
     ],
     ids=str,
 )
@@ -102,7 +104,7 @@ def test_few_records_follow_the_distribution_too():
 
 
 def test_save_and_load_sample_the_same(tmp_path):
-    """Catches a saved model that loses a part: prior, correction, marginals or ledger."""
+    """Catches a saved model that loses a part: base model, correction, marginals or ledger."""
     model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
@@ -249,8 +251,11 @@ def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda table: table * np.nan, "prior/table_0 holds a number that is negative or not finite"),
-        (lambda table: table - table.max(), "prior/table_0 holds a number that is negative or not finite"),
+        (lambda table: table * np.nan, "base_model/table_0 holds a number that is negative or not finite"),
+        (
+            lambda table: table - table.max(),
+            "base_model/table_0 holds a number that is negative or not finite",
+        ),
     ],
     ids=["nan", "negative"],
 )
@@ -262,7 +267,7 @@ def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeyp
         return tuple((parents, child, spoil(table)) for parents, child, table in usual(*args))
 
     monkeypatch.setattr("dpsynth.model.base_model.network.fit_factors", broken)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=False)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
     with pytest.raises(RunError, match=said):
         model.fit(table(), schema=SCHEMA)
     assert not hasattr(model, "model_") and 0.9 < model.ledger_.epsilon(1e-5) <= 1.0
@@ -324,7 +329,7 @@ def test_the_ledger_says_what_drew_the_noise():
 
 def test_no_epsilon_is_not_private_everywhere():
     """Catches a noiseless run that looks like a private one."""
-    model = DPWGANGP(epsilon=None, training_steps=20, training=SMALL, prior="none").fit(
+    model = DPWGANGP(epsilon=None, training_steps=20, training=SMALL, base_model="none").fit(
         table(), schema=SCHEMA
     )
     assert model.ledger_.not_private and "NOT PRIVATE" in str(model.guarantee())
@@ -500,7 +505,7 @@ def test_noise_shapes_without_a_proof_are_refused(options):
         ({"epsilon": "3"}, "epsilon"),
         ({"delta": 1.0}, "delta"),
         ({"delta": 0.0}, "delta"),
-        ({"prior": "forest"}, "prior"),
+        ({"base_model": "forest"}, "base_model"),
         ({"training_steps": -1}, "training_steps"),
         ({"training_steps": 1.5}, "training_steps"),
         ({"batch_size": 0}, "batch_size"),
@@ -589,7 +594,7 @@ def test_rows_picked_by_the_seed_of_their_sample_are_like_all(seed):
 
     Rows are drawn column by column, so that who meets the order of a column's draws picks what is in it.
     """
-    model = DPWGANGP(epsilon=None, moments=False, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=None, pairwise_statistics=False, training_steps=0).fit(table(), schema=SCHEMA)
     n, few = 20_000, 4_000
     died = (model.sample(n, random_state=seed)["died"] == "yes").to_numpy()
     dose = model.sample(n, random_state=seed)["dose"].isna().to_numpy()
@@ -619,8 +624,8 @@ def test_columns_that_noise_has_flattened_are_named():
     assert model.model_.encoder.marginals.flattened == ("site",)
 
 
-@pytest.mark.parametrize("prior", ["tree", "none"])
-def test_special_codes_come_out_as_often_as_they_went_in(prior):
+@pytest.mark.parametrize("base_model", ["tree", "none"])
+def test_special_codes_come_out_as_often_as_they_went_in(base_model):
     """Catches codes that are counted as numbers: -1 and 999 went from 27 % of a column to 2 %."""
     schema = Schema(
         columns=(
@@ -636,7 +641,7 @@ def test_special_codes_come_out_as_often_as_they_went_in(prior):
     sbp = np.where(rng.random(3000) < np.where(ward == "a", 0.4, 0.1), -1.0, sbp)
     sbp = np.where(rng.random(3000) < 0.05, 999.0, np.where(rng.random(3000) < 0.1, np.nan, sbp))
     frame = pd.DataFrame({"sbp": sbp, "ward": ward})
-    model = DPWGANGP(epsilon=5.0, delta=1e-5, prior=prior, training_steps=0, random_state=0)
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, base_model=base_model, training_steps=0, random_state=0)
     model = model.fit(frame, schema=schema)
     made = model.sample(3000, random_state=0)
     for code in (-1, 999):
@@ -644,7 +649,7 @@ def test_special_codes_come_out_as_often_as_they_went_in(prior):
     assert made["sbp"].isna().mean() == pytest.approx(np.isnan(sbp).mean(), abs=0.02)
     numbers = made.loc[made["sbp"].between(40, 300), "sbp"].astype(float)
     assert numbers.mean() == pytest.approx(120, abs=3) and numbers.std() == pytest.approx(15, rel=0.15)
-    if prior == "tree":
+    if base_model == "tree":
         of_a, of_b = ((made.loc[made["ward"] == w, "sbp"] == -1).mean() for w in "ab")
         assert of_a > 2 * of_b
     report = dpsynth.evaluate(made, train=frame, test=frame, schema=schema, seed=0)

@@ -53,8 +53,8 @@ def riskcal(parts):
     return {
         "advantage": float(get_advantage_from_pld(pld)),
         "misses": float(get_beta_from_pld(pld, alpha=FPR)),
-        # its Bayes risk is the error of the best attack, with the prior of the larger class
-        "accuracy": 1 - float(get_bayes_risk_from_pld(pld, prior=1 - PRIOR)),
+        # its Bayes risk is the error of the best attack, with the base model of the larger class
+        "accuracy": 1 - float(get_bayes_risk_from_pld(pld, base_model=1 - PRIOR)),
     }
 
 

@@ -3,7 +3,7 @@
 MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.), Algorithm 1 and chapter 5.
 
 ==============  ======================================================================================
-`belief`        log-odds and belief of a :class:`~dpsynth.releases.transcript.Transcript`, step by step
+`belief`        log-odds and belief of a :class:`~dpsynth.releases.critic.Transcript`, step by step
 `game`          many runs: advantage and exceedance with intervals, beside what is proved
 `neighbours`    which record differs: dataset and local sensitivity (Definitions 3 and 6)
 ==============  ======================================================================================

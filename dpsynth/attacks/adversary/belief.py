@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import inside
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 
 Floats = NDArray[np.float64]
 

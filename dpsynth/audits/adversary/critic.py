@@ -208,8 +208,8 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     import tensorflow as tf
 
     from dpsynth.model.wgan.critic import critic_pass
+    from dpsynth.model.wgan.networks import unflatten
     from dpsynth.model.wgan.training import build_step, initial_state
-    from dpsynth.model.wgan.weights import unflatten
 
     step = build_step(
         layout,
@@ -217,7 +217,7 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
         plan,
         n_records=len(points),
         n_bank=0,
-        with_prior=False,
+        with_base_model=False,
         in_graph=False,
         n_steps=1,
     )
@@ -225,7 +225,7 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     centred = tf.constant((points - layout.center).astype(np.float32))
     found = []
     for number in range(_INITIAL):
-        state = initial_state(layout, training, with_prior=False, rng=np.random.default_rng(number))
+        state = initial_state(layout, training, with_base_model=False, rng=np.random.default_rng(number))
         initial = [tf.constant(a) for a in state.arrays["critic"]]
         weights = unflatten(step.constrain(initial), output_bias=False)
         centres, stds = step.noise_scales(weights)

@@ -27,7 +27,7 @@ from dpsynth.checks import inside, whole
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 from dpsynth.table.layout import Layout
 
 

@@ -1,4 +1,4 @@
-"""From noisy tables to the factors of a prior: post-processing, free of privacy cost.
+"""From noisy tables to the factors of a base_model: post-processing, free of privacy cost.
 
 Tables are made non-negative (norm-sub) and fitted to the released one-way marginals. A table of the outcome
 and two columns is more: its two-way tables with the outcome are known better, from tables of their own and
@@ -34,7 +34,7 @@ _LEAST_CELL = 1e-4
 def fit_factors(
     families: Sequence[Family], counts: Mapping[Family, Array], bins: Bins, noise_std: float
 ) -> tuple[Factor, ...]:
-    """The factors of a prior.
+    """The factors of a base model.
 
     Parameters
     ----------
@@ -42,7 +42,6 @@ def fit_factors(
         Columns of each factor, the child last.
     counts : mapping of families to arrays
         Noisy tables; with three-way ones those of the root and each column alone, to which they are fitted.
-    bins : Bins
     noise_std : float
         Standard deviation of the noise in a cell of a three-way table.
     """

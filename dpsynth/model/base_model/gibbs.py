@@ -1,9 +1,9 @@
-"""Draws of a tilted prior: every column of every record is drawn anew given the others, many times.
+"""Draws of a tilted base_model: every column of every record is drawn anew given the others, many times.
 
 Gibbs sampling (Geman and Geman 1984) of discrete records: the law of one column's bin, given the others, is
-the product of the prior's tables that hold the column and of the tilt, over all its bins. A sweep visits the
-columns in random order; the prior's own draws are the start, so that few sweeps are enough where the tilt is
-mild. Post-processing: everything here is a function of released numbers.
+the product of the base model's tables that hold the column and of the reweighting, over all its bins. A sweep
+visits the columns in random order; the base model's own draws are the start, so that few sweeps are enough
+where the reweighting is mild. Post-processing: everything here is a function of released numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.model.base_model.missing_count_tree import conditional
 from dpsynth.model.base_model.missing_counts import lacking_bins, missing_values
-from dpsynth.model.reweighting.reweighting import Tilt
+from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import OUTCOME_WEIGHT, values_of
 
@@ -30,7 +30,7 @@ _BLOCK, _ALIKE = 8192, 2
 
 
 class HeatBath:
-    """Sweeps over records of a prior.
+    """Sweeps over records of a base model.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class HeatBath:
     root : int
         The column drawn first.
     factors : sequence of (parents, child, table)
-        The prior's tables.
+        The base model's tables.
     panel : sequence of int
         Columns whose missing values are counted together; none where they are not.
     still : bool array, shape (panel + 1,), optional
@@ -74,22 +74,21 @@ class HeatBath:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
         return missing_values(draws, self.panel, self.last)
 
-    def sweep(self, draws: NDArray[np.int64], tilt: Tilt, rng: np.random.Generator, times: int = 1) -> None:
+    def sweep(
+        self, draws: NDArray[np.int64], reweighting: Reweighting, rng: np.random.Generator, times: int = 1
+    ) -> None:
         """Draw every column of every record anew, ``times`` times, in place.
 
         Parameters
         ----------
         draws : int array, shape (n, columns)
             Bins.
-        tilt : Tilt
-        rng : numpy Generator
-        times : int
         """
         if self.still is not None and self.still.any():
             moving = np.flatnonzero(~self.still[self.missing(draws)])
             if len(moving) < len(draws):
                 swept = np.asfortranarray(draws[moving])
-                self.sweep(swept, tilt, rng, times)
+                self.sweep(swept, reweighting, rng, times)
                 draws[moving] = swept
                 return
         blocks = _ALIKE * max(math.ceil(len(draws) / (_ALIKE * _BLOCK)), 1)
@@ -99,7 +98,7 @@ class HeatBath:
 
         def work(start: int, seed: int) -> None:
             part = draws[start : start + size]
-            _Sweeper(self, tilt, part, np.random.Generator(np.random.SFC64(seed))).run(times)
+            _Sweeper(self, reweighting, part, np.random.Generator(np.random.SFC64(seed))).run(times)
 
         with ThreadPoolExecutor(max_workers=min(cpu_count() or 1, max(len(starts), 1))) as pool:
             for _ in pool.map(work, starts, seeds):
@@ -110,18 +109,18 @@ class _Sweeper:
     """Some records, with what a sweep keeps of them; arrays hold a record in a column, which is faster."""
 
     def __init__(
-        self, bath: HeatBath, tilt: Tilt, draws: NDArray[np.int64], rng: np.random.Generator
+        self, bath: HeatBath, reweighting: Reweighting, draws: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        self.bath, self.tilt, self.rng = bath, tilt, rng
+        self.bath, self.reweighting, self.rng = bath, reweighting, rng
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
-        features = tilt.features
+        features = reweighting.features
         self.values = np.ascontiguousarray(features.values(draws).T)
         self.total, self.products, self.outcome = features.sums(draws)
-        self.pairs = tilt.pairs[:, : features.size]
+        self.pairs = reweighting.pairs[:, : features.size]
         self.energy = _energy(self.pairs, self.values)
         if features.outcome is not None:
             self.halves = np.ascontiguousarray(values_of(features.halves, draws).T)
-            thirds = np.float32(OUTCOME_WEIGHT) * tilt.pairs[:, features.size :]
+            thirds = np.float32(OUTCOME_WEIGHT) * reweighting.pairs[:, features.size :]
             self.thirds, self.halved = thirds[:, : features.size], thirds[:, features.size :]
             #: the outcome's number; a view, which follows the draws
             self.number = self.values[features.ends[features.outcome]]
@@ -138,7 +137,7 @@ class _Sweeper:
 
     def draw(self, j: int) -> None:
         """Draw column j of every record given the others; energies are linear in its numbers."""
-        features, tilt = self.tilt.features, self.tilt
+        features, reweighting = self.reweighting.features, self.reweighting
         here = slice(features.ends[j], features.ends[j + 1])
         table, squares = features.tables[j], features.squares[j]
         slope, total, products = self.pairs[here] @ self.values, self.total, self.products
@@ -156,12 +155,12 @@ class _Sweeper:
             base = rest - self.number * lost
         logits = self._scales(j, total, products)
         logits *= _linear(slopes, base)
-        logits += tilt.columns[j][:, None]
+        logits += reweighting.columns[j][:, None]
         for others, sizes, logs in self.bath.tables[j]:
             logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
         if j in self.bath.panel:
             without = self.missing - (self.columns[j] == self.bath.last[j])
-            logits[self.bath.last[j]] += tilt.missing[without + 1] - tilt.missing[without]
+            logits[self.bath.last[j]] += reweighting.missing[without + 1] - reweighting.missing[without]
         new = draw_logits(logits, self.rng)
         if j in self.bath.panel:
             self.missing = without + (new == self.bath.last[j])
@@ -182,7 +181,7 @@ class _Sweeper:
 
     def _thirds(self, j: int, here: slice) -> list[tuple[Floats, Floats, Floats]]:
         """What column j adds to an outcome's energy: its numbers by bin, by record, and their slopes."""
-        features = self.tilt.features
+        features = self.reweighting.features
         if features.outcome in (None, j):
             return []
         thirds = [(features.tables[j], self.values, self.thirds[here] @ self.values)]
@@ -195,11 +194,10 @@ class _Sweeper:
 
         Parameters
         ----------
-        j : int
         total, products : float32 arrays, shapes (2, n)
             Of all columns but j and the outcome, see `length_of`.
         """
-        features, (square, half) = self.tilt.features, self.tilt.features.squares[j][:, :, None]
+        features, (square, half) = self.reweighting.features, self.reweighting.features.squares[j][:, :, None]
         weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome
         by_outcome = weight * products.sum(axis=0) + total[0]
         if j == features.outcome:

@@ -1,9 +1,9 @@
 """A tree of tables whose records have a released number of missing values.
 
-Laboratory panels are taken or not taken as a whole, and the tables of a prior tie a column's missing values
-to those of one other column only: that ten are missing in one record is next to impossible for them. How many
-are is released (`dpsynth.model.base_model.missing_counts`), and of all laws with that, and with each column's
-own share of missing values, the one nearest to the tables' law p is
+Laboratory panels are taken or not taken as a whole, and the tables of a base model tie a column's missing
+values to those of one other column only: that ten are missing in one record is next to impossible for them.
+How many are is released (`dpsynth.model.base_model.missing_counts`), and of all laws with that, and with each
+column's own share of missing values, the one nearest to the tables' law p is
 
     q(x)  ~  p(x) g(k(x)) product over missing columns of v_j,
 

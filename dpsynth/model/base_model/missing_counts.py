@@ -1,9 +1,9 @@
 """Values that are missing together: the number of missing values a record, bought and kept.
 
-Laboratory panels are taken or not taken as a whole. A prior of few tables ties a column's missing values to
-those of one other column only, so that records lack about the same number each, where real ones lack none or
-a whole panel. One more histogram, of the number of missing values a record, says how it is; a record lies in
-exactly one of its cells. Records are drawn with this law and each column's own share of missing values
+Laboratory panels are taken or not taken as a whole. A base model of few tables ties a column's missing values
+to those of one other column only, so that records lack about the same number each, where real ones lack none
+or a whole panel. One more histogram, of the number of missing values a record, says how it is; a record lies
+in exactly one of its cells. Records are drawn with this law and each column's own share of missing values
 (`dpsynth.model.base_model.missing_count_tree`).
 """
 
@@ -101,11 +101,11 @@ def with_mean(law: Array, mean: float) -> Array:
         near[numbers] = 1.0
         return near
 
-    def tilted(slope: float) -> Array:
+    def reweighted(slope: float) -> Array:
         """The nearest law of those with its own mean: a straight line is added, and cut at zero."""
         return norm_sub(law[numbers] + slope * numbers, 1.0)
 
     # from a slope of 2 on, either way, the first or the last number takes all
-    slope = brentq(lambda slope: float(tilted(slope) @ numbers) - mean, -2.0, 2.0, xtol=1e-15)
-    near[numbers] = tilted(slope)
+    slope = brentq(lambda slope: float(reweighted(slope) @ numbers) - mean, -2.0, 2.0, xtol=1e-15)
+    near[numbers] = reweighted(slope)
     return near

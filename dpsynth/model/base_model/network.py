@@ -1,4 +1,4 @@
-"""A private prior: a tree of marginals from which records are drawn (theory of section 1.8).
+"""A private base_model: a tree of marginals from which records are drawn (theory of section 1.8).
 
 Algorithm 1 of Pedersen (2022) leaves the generator's input distribution free. Here it is a small Bayesian
 network bought with part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
@@ -29,7 +29,7 @@ from dpsynth.model.base_model.factors import Factor, fit_factors
 from dpsynth.model.base_model.gibbs import HeatBath
 from dpsynth.model.base_model.missing_count_tree import CountedTree
 from dpsynth.model.base_model.missing_counts import choose, lacking_bins, missing_values, with_mean
-from dpsynth.model.reweighting.reweighting import Tilt
+from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.model.reweighting.weights import Weighting
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.marginals import panel_of
@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
 #: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
 _SORTED = 6
-#: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, moments of 40,000
-#: draws are as near to those of the law as another 40,000 (flchain, support2; PhysioNet 2012 nearly).
+#: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, pairwise
+#: statistics of 40,000 draws are as near to those of the law as another 40,000 (flchain, support2; PhysioNet
+#: 2012 nearly).
 SWEEPS = 5
 #: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
 _WEIGHED, _MORE = 20_000, 100
@@ -55,12 +56,11 @@ _CAPS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
-    """A fitted prior; made by `PriorReleases.run`.
+class BayesianNetwork:
+    """A fitted base model; made by `BaseModelReleases.run`.
 
     Attributes
     ----------
-    kind : {"tree", "tan"}
     root : int
         Column drawn first, from its one-way probabilities.
     binnings : tuple of Binning
@@ -76,10 +76,12 @@ class Prior:
     noise_std : float
         Standard deviation of the noise in a cell of their tables (those of the outcome and one column have
         more, `dpsynth.releases.tables`), 0 without noise.
-    tilt : Tilt or None
-        What released moments multiply the tables' law by (`dpsynth.model.reweighting.fit_reweighting`).
+    tilt : Reweighting or None
+        What released pairwise statistics multiply the tables' law by
+        (`dpsynth.model.reweighting.fit_reweighting`).
     weighting : Weighting or None
-        What released votes multiply that by (`dpsynth.model.reweighting.fit_weights`).
+        What released the nearest-neighbour histogram multiply that by
+        (`dpsynth.model.reweighting.fit_weights`).
     """
 
     kind: str
@@ -90,7 +92,7 @@ class Prior:
     panel: tuple[int, ...] = ()
     missing_law: NDArray[np.float64] | None = None
     noise_std: float = 0.0
-    tilt: Tilt | None = None
+    reweighting: Reweighting | None = None
     weighting: Weighting | None = None
 
     @property
@@ -108,12 +110,12 @@ class Prior:
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
         if self.weighting is None or self.weighting.most == 1.0 or n == 0:
-            return self._tilted(n, rng)
+            return self._reweighted(n, rng)
         sizes = [min(_WEIGHED, n - start) for start in range(0, n, _WEIGHED)]
         return np.asfortranarray(np.vstack([self._weighed(size, self.weighting, rng) for size in sizes]))
 
     def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
-        draws = self._tilted(math.ceil(n * weighting.most) + _MORE, rng)
+        draws = self._reweighted(math.ceil(n * weighting.most) + _MORE, rng)
         weights = weighting.of(draws, self.missing(draws))
         for _ in range(_CAPS):
             # a draw that weighs more than the distance of the marks would be chosen twice
@@ -132,10 +134,10 @@ class Prior:
         """Columns whose missing values are counted together, where their law was released."""
         return self.panel if self.missing_law is not None else ()
 
-    def _tilted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _reweighted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         bins = self._with_panel(n, rng)
-        if self.tilt is not None and n:
-            self.heat_bath().sweep(bins, self.tilt, rng, SWEEPS)
+        if self.reweighting is not None and n:
+            self.heat_bath().sweep(bins, self.reweighting, rng, SWEEPS)
         return bins
 
     def heat_bath(self) -> HeatBath:
@@ -214,9 +216,9 @@ class Prior:
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
         arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
         arrays |= {f"cells_{j}": p for j, p in enumerate(self.cells)}
-        if self.tilt is not None:
-            meta["tilt"], tilt = self.tilt.to_state()
-            arrays |= prefixed("tilt", tilt)
+        if self.reweighting is not None:
+            meta["reweighting"], reweighting = self.reweighting.to_state()
+            arrays |= prefixed("reweighting", reweighting)
         if self.weighting is not None:
             meta["weighting"], weighting = self.weighting.to_state()
             arrays |= prefixed("weighting", weighting)
@@ -225,7 +227,9 @@ class Prior:
         return meta, arrays
 
     @classmethod
-    def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Prior:
+    def from_state(
+        cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]
+    ) -> BayesianNetwork:
         """Rebuild what `to_state` described."""
         cells = tuple(np.asarray(arrays[f"cells_{j}"]) for j in range(len(schema)))
         binnings = tuple(Binning.from_labels(arrays[f"labels_{j}"], p) for j, p in enumerate(cells))
@@ -235,7 +239,11 @@ class Prior:
         )
         panel = tuple(meta.get("panel", ()))
         law = arrays.get("missing_law")
-        tilt = Tilt.from_state(meta["tilt"], under("tilt", arrays)) if "tilt" in meta else None
+        reweighting = (
+            Reweighting.from_state(meta["reweighting"], under("reweighting", arrays))
+            if "reweighting" in meta
+            else None
+        )
         weighting = (
             Weighting.from_state(meta["weighting"], under("weighting", arrays))
             if "weighting" in meta
@@ -250,20 +258,14 @@ class Prior:
             panel,
             law,
             float(meta["noise_std"]),
-            tilt,
+            reweighting,
             weighting,
         )
 
 
 @dataclass(frozen=True)
-class PriorReleases:
-    """The readings that a prior is made of, their noise fixed together and beforehand.
-
-    Parameters
-    ----------
-    edges : EdgesRelease
-    tables : TablesRelease
-    """
+class BaseModelReleases:
+    """The readings that a base model is made of, their noise fixed together and beforehand."""
 
     edges: EdgesRelease
     tables: TablesRelease
@@ -277,18 +279,15 @@ class PriorReleases:
         noise_multiplier: float | None,
         epsilon: float | None,
         stage: Stage | None = None,
-    ) -> PriorReleases:
+    ) -> BaseModelReleases:
         """Both readings, from public numbers.
 
         Parameters
         ----------
-        schema : Schema
-        kind : {"tree", "tan"}
         noise_multiplier : float or None
             Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
         epsilon : float or None
             Of each choice of an edge; None: the best edges, **not private**.
-        stage : Stage, optional
 
         Raises
         ------
@@ -317,17 +316,15 @@ class PriorReleases:
         rng: np.random.Generator,
         *,
         n_bins: int | None = None,
-    ) -> Prior:
+    ) -> BayesianNetwork:
         """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
         Parameters
         ----------
-        ledger : Ledger
         records : Records
             Conformed to the schema.
         marginals : Marginals
             Released one-way marginals of the same schema; ``marginals.n`` is the number of records used.
-        rng : numpy Generator
         n_bins : int, optional
             Most bins of an ordered column; by default a rule that reads no records.
 
@@ -351,7 +348,7 @@ class PriorReleases:
         families = ledger.run(edges.of(bins), records, rng) if edges.choices else edges.only()
         tables = self.tables.of(bins, families)
         counts = ledger.run(tables, records, rng) if tables.count else {}
-        return Prior(
+        return BayesianNetwork(
             kind=edges.kind,
             root=edges.root,
             binnings=bins.binnings,

@@ -82,7 +82,6 @@ class Cells:
 
         Parameters
         ----------
-        grid : Grid
         coarse : array, shape (grid.present,), or None
         values : array, shape (declared values,), or None
         std : float

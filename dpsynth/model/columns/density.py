@@ -258,7 +258,7 @@ def _habit(cells: Cells, means: Array, values: Array, std: float) -> Array:
 
 
 def _dispersion(noisy: Array, means: Array, variance: Array) -> float:
-    """Variance of the cells beyond noise and Poisson, in squared means (method of moments)."""
+    """Variance of the cells beyond noise and Poisson, in squared means (method of pairwise statistics)."""
     weight = (means / np.maximum(variance + means, 1e-300)) ** 2
     beyond = ((noisy - means) ** 2 - variance - means) * weight
     return float(np.clip(beyond.sum() / max((means**2 * weight).sum(), 1e-9), 0.0, _MOST_DISPERSION))

@@ -144,7 +144,6 @@ def fit(
 
     Parameters
     ----------
-    design : Design
     counts, variance : arrays, shape (cells,)
         Noisy counts, and their variance around the density's means.
     total : (float, float)
@@ -153,10 +152,6 @@ def fit(
         Coefficients to start from.
     smoothness : array
         Weights to try.
-
-    Returns
-    -------
-    Fitted
     """
     best: Fitted | None = None
     current = b

@@ -27,7 +27,6 @@ def estimate_marginals(
 
     Parameters
     ----------
-    release : MarginalsRelease
     noisy : sequence of arrays
         Its noisy counts.
     onto : sequence of Grid, optional

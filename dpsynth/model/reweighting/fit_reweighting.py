@@ -1,16 +1,17 @@
-"""Fit a tilt: the law nearest to the prior whose mean features are those that were released.
+"""Fit a reweighting: the law nearest to the base model whose mean features are those that were released.
 
 With released means m, noise of variance s^2 in each and sampling noise of variance C / n (C: a feature's
-variance), the tilt maximises
+variance), the reweighting maximises
 
-    T . m  -  log E_prior[exp(T . features)]  -  1 / 2 sum of w (s^2 + C / n) T^2,
+    T . m  -  log E_base[exp(T . features)]  -  1 / 2 sum of w (s^2 + C / n) T^2,
 
-a convex problem whose penalty is a Gaussian prior on what the tree lacks: the prior counts for as much as w
-records. w is not chosen but estimated: the gap between released and prior means has variance C / w + s^2 +
-C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is taken.
-Kinds of products have a w each, for the prior does not know all alike: a TAN has counted every column with
-the outcome, but of the others few pairs, and of most it does not know how they go together in each class. A
-product that stands out of its kind, as one interaction among many pairs without any, has one of its own.
+a convex problem whose penalty is a Gaussian prior on what the tree lacks: the base model counts for as much
+as w records. w is not chosen but estimated: the gap between released and base model means has variance C / w
++ s^2 + C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is
+taken. Kinds of products have a w each, for the base model does not know all alike: a TAN has counted every
+column with the outcome, but of the others few pairs, and of most it does not know how they go together in
+each class. A product that stands out of its kind, as one interaction among many pairs without any, has one of
+its own.
 
 The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
 approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
@@ -25,9 +26,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.model.base_model.network import Prior
-from dpsynth.model.reweighting.reweighting import Tilt
-from dpsynth.releases.moments import Moments
+from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.reweighting.reweighting import Reweighting
+from dpsynth.releases.pairwise_statistics import PairwiseStatistics
 
 Floats = NDArray[np.float64]
 
@@ -36,9 +37,9 @@ _CHAINS = (10_000, 40_000)
 #: Products of all chains together, at most, where there are more chains than the least number.
 _PRODUCTS = 400_000_000
 _STEPS, _RATE = 60, 0.1
-#: Longest step of one entry of the tilt.
+#: Longest step of one entry of the reweighting.
 _LONGEST = 0.3
-#: The last part of the steps, whose tilts are averaged.
+#: The last part of the steps, whose reweightings are averaged.
 _AVERAGED = 1 / 3
 #: Shares of bins are compared with this much added to each.
 _SHARE = 1e-4
@@ -46,18 +47,20 @@ _SHARE = 1e-4
 _OUTSTANDING = 4.0
 #: Least sum of variances of a kind of products.
 _LEAST = 1e-12
-#: Draws of the prior that its own means are taken from.
+#: Draws of the base model that its own means are taken from.
 _DRAWS = 40_000
 
 
-def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> tuple[Floats, Floats]:
-    """For how many records the prior counts beside released moments; n where these only tell noise.
+def weights_of(
+    released: PairwiseStatistics, mean: Floats, variance: Floats, draws: int
+) -> tuple[Floats, Floats]:
+    """For how many records the base model counts beside released pairwise statistics; n where these only tell
+    noise.
 
     Parameters
     ----------
-    moments : Moments
     mean, variance : arrays, of the shape of ``features.products``
-        Of the features under the prior.
+        Of the features under the base model.
     draws : int
         From how many draws they are.
 
@@ -68,10 +71,10 @@ def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> 
     array, of the shape of ``features.products``
         Of each product: that of its kind, or, where it stands out of its kind and of noise, its own.
     """
-    kinds, square = moments.features.kinds, (moments.mean - mean) ** 2
-    noise = moments.noise_std**2 + variance * (1.0 / moments.n + 1.0 / draws)
+    kinds, square = released.features.kinds, (released.mean - mean) ** 2
+    noise = released.noise_std**2 + variance * (1.0 / released.n + 1.0 / draws)
     pairs = np.zeros(kinds.shape, dtype=bool)
-    pairs[moments.features.places] = True
+    pairs[released.features.places] = True
     outstanding = np.zeros_like(pairs)
     for _ in range(2):  # the second time without those of the first
         rest = pairs & ~outstanding
@@ -80,71 +83,77 @@ def weights_of(moments: Moments, mean: Floats, variance: Floats, draws: int) -> 
             return np.bincount(kinds[among], weights=of[among], minlength=3).astype(np.float64)
 
         known = sums(variance)
-        weights = known / np.maximum(sums(square - noise), np.maximum(known, _LEAST) / moments.n)
-        # of a column that hardly varies moments tell noise, whatever their gap
-        tells = known > np.maximum(sums(np.full_like(square, moments.noise_std**2)), _LEAST)
-        weights = np.where(tells, weights, moments.n)
+        weights = known / np.maximum(sums(square - noise), np.maximum(known, _LEAST) / released.n)
+        # of a column that hardly varies pairwise statistics tell noise, whatever their gap
+        tells = known > np.maximum(sums(np.full_like(square, released.noise_std**2)), _LEAST)
+        weights = np.where(tells, weights, released.n)
         of_each = weights[kinds]
         outstanding = (square > _OUTSTANDING**2 * (noise + variance / of_each)) & tells[kinds]
     own = variance / np.maximum(square, _LEAST)
     return weights, np.where(outstanding, np.minimum(own, of_each), of_each)
 
 
-def tilted(prior: Prior, moments: Moments, rng: np.random.Generator) -> Prior:
-    """The prior with a tilt that makes its draws agree with released moments.
+def reweighted(
+    base_model: BayesianNetwork, released: PairwiseStatistics, rng: np.random.Generator
+) -> BayesianNetwork:
+    """The base model with a reweighting that makes its draws agree with released pairwise statistics.
 
     Parameters
     ----------
-    prior : Prior
+    base_model : BayesianNetwork
         A tilt that it has is where the fit starts.
-    moments : Moments
+    released : PairwiseStatistics
         Of the same bins.
-    rng : numpy Generator
     """
-    bare = replace(prior, tilt=None)
-    mean, variance = moments.features.moments(bare.sample(_DRAWS, rng))
-    weights, of_each = weights_of(moments, mean, variance, _DRAWS)
-    most = _PRODUCTS // moments.features.products.size
-    chains = prior.sample(int(np.clip(min(moments.n, most), *_CHAINS)), rng)
-    fit = _Fit(bare, moments, weights, of_each, chains, rng)
-    if prior.tilt is not None:
-        fit.start(prior.tilt)
-    return replace(bare, tilt=fit.run(_STEPS if prior.tilt is None else _STEPS // 3))
+    bare = replace(base_model, reweighting=None)
+    mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))
+    weights, of_each = weights_of(released, mean, variance, _DRAWS)
+    most = _PRODUCTS // released.features.products.size
+    chains = base_model.sample(int(np.clip(min(released.n, most), *_CHAINS)), rng)
+    fit = _Fit(bare, released, weights, of_each, chains, rng)
+    if base_model.reweighting is not None:
+        fit.start(base_model.reweighting)
+    return replace(bare, reweighting=fit.run(_STEPS if base_model.reweighting is None else _STEPS // 3))
 
 
 class _Fit:
-    """Tilt and chains on their way."""
+    """Reweighting and chains on their way."""
 
     def __init__(
         self,
-        prior: Prior,
-        moments: Moments,
+        base_model: BayesianNetwork,
+        released: PairwiseStatistics,
         weights: Floats,
         of_each: Floats,
         chains: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        self.prior, self.moments, self.chains, self.rng = prior, moments, chains, rng
+        self.base_model, self.released, self.chains, self.rng = (
+            base_model,
+            released,
+            chains,
+            rng,
+        )
         #: of each kind, and of each product
         self.weights, self.weight = weights, of_each
-        self.bath = prior.heat_bath()
-        self.pairs = np.zeros(moments.features.products.shape)
-        self.columns = [np.zeros(binning.size) for binning in prior.binnings]
-        self.missing = np.zeros(len(prior.panel) + 1)
-        if prior.missing_law is not None:
+        self.bath = base_model.heat_bath()
+        self.pairs = np.zeros(released.features.products.shape)
+        self.columns = [np.zeros(binning.size) for binning in base_model.binnings]
+        self.missing = np.zeros(len(base_model.panel) + 1)
+        if base_model.missing_law is not None:
             # the chains have the released number of missing values, the tables alone another one
-            self.missing += prior.counted.log_number
-            for j, factor in prior.counted.columns.items():
+            self.missing += base_model.counted.log_number
+            for j, factor in base_model.counted.columns.items():
                 self.columns[j][self.bath.last[j]] += np.log(factor)
 
-    def start(self, tilt: Tilt) -> None:
+    def start(self, reweighting: Reweighting) -> None:
         """Go on from another fit's tilt."""
-        self.pairs = tilt.pairs.astype(np.float64)
-        self.columns = [column.astype(np.float64) for column in tilt.columns]
-        self.missing = tilt.missing.astype(np.float64)
+        self.pairs = reweighting.pairs.astype(np.float64)
+        self.columns = [column.astype(np.float64) for column in reweighting.columns]
+        self.missing = reweighting.missing.astype(np.float64)
 
-    def run(self, steps: int) -> Tilt:
-        """The average of the last tilts."""
+    def run(self, steps: int) -> Reweighting:
+        """The average of the last reweightings."""
         kept = 0
         pairs, missing = np.zeros_like(self.pairs), np.zeros_like(self.missing)
         columns = [np.zeros_like(column) for column in self.columns]
@@ -155,36 +164,36 @@ class _Fit:
                 kept += 1
                 pairs, missing = pairs + self.pairs, missing + self.missing
                 columns = [total + column for total, column in zip(columns, self.columns, strict=True)]
-            self.bath.sweep(self.chains, self.tilt(), self.rng)
+            self.bath.sweep(self.chains, self.reweighting(), self.rng)
         self.pairs, self.missing = pairs / kept, missing / kept
         self.columns = [total / kept for total in columns]
-        return self.tilt()
+        return self.reweighting()
 
-    def tilt(self) -> Tilt:
+    def reweighting(self) -> Reweighting:
         """The tilt as it is."""
-        return Tilt(
-            self.moments.features,
+        return Reweighting(
+            self.released.features,
             self.pairs.astype(np.float32),
             tuple(column.astype(np.float32) for column in self.columns),
             self.missing.astype(np.float32),
-            self.moments.noise_std,
+            self.released.noise_std,
             tuple(self.weights.tolist()),
         )
 
     def step(self, rate: float) -> None:
-        """Move the tilt towards the released numbers, from where the chains are."""
-        mean, variance = self.moments.features.moments(self.chains)
-        penalty = self.weight * (self.moments.noise_std**2 + variance / self.moments.n)
-        gradient = self.moments.mean - mean - penalty * self.pairs
+        """Move the reweighting towards the released numbers, from where the chains are."""
+        mean, variance = self.released.features.mean_and_variance(self.chains)
+        penalty = self.weight * (self.released.noise_std**2 + variance / self.released.n)
+        gradient = self.released.mean - mean - penalty * self.pairs
         move = rate * gradient / np.maximum(variance + penalty, 1e-6)
-        self.pairs += np.where(self.moments.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
+        self.pairs += np.where(self.released.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
         n = len(self.chains)
-        for j, (binning, column) in enumerate(zip(self.prior.binnings, self.columns, strict=True)):
+        for j, (binning, column) in enumerate(zip(self.base_model.binnings, self.columns, strict=True)):
             have = np.bincount(self.chains[:, j], minlength=binning.size) / n
             column += rate * _towards(binning.probabilities, have)
         if self.bath.panel:
             have = np.bincount(self.bath.missing(self.chains), minlength=len(self.missing)) / n
-            self.missing += rate * _towards(self.prior.counted.law, have)
+            self.missing += rate * _towards(self.base_model.counted.law, have)
 
 
 def _towards(wanted: Floats, have: Floats) -> Floats:

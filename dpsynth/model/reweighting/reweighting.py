@@ -1,13 +1,13 @@
-"""A tilt: how likely each record is, compared with the prior.
+"""A reweighting: how likely each record is, compared with the base model.
 
-The law of a tilted prior is
+The law of a reweighted base model is
 
     q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' (T_ij + w y U_ij) a_j(x_j)
                                               + w y b_i(x_i) V_ij b_j(x_j)) + sum of h_j(x_j) + m(k(x)))
 
-with p the prior, a_j the numbers of a column's bin, b_j its half, y the outcome's number, w its weight and
-s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all laws with its mean
-features it is the one nearest to the prior in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
+with p the base model, a_j the numbers of a column's bin, b_j its half, y the outcome's number, w its weight
+and s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all laws with its mean
+features it is the one nearest to the base model in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
 geometry"). The terms h and m keep one-way marginals and the law of missing values as they were released.
 """
 
@@ -26,12 +26,11 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Tilt:
-    """What multiplies the prior.
+class Reweighting:
+    """What multiplies the base model.
 
     Parameters
     ----------
-    features : PairFeatures
     pairs : float32 array, of the shape of ``features.products``
         T, and U and V beside it where there is an outcome; symmetric, zero within a column.
     columns : tuple of float32 arrays, shapes (bins,)
@@ -39,9 +38,10 @@ class Tilt:
     missing : float32 array, shape (panel + 1,)
         m, by the number of missing values.
     noise_std : float
-        Of an entry of the moments that it was fitted to.
+        Of an entry of the pairwise statistics that it was fitted to.
     weights : tuple of float
-        How many records the prior counted for beside them, by the kind of a product (`PairFeatures.kinds`).
+        How many records the base model counted for beside them, by the kind of a product
+        (`PairFeatures.kinds`).
     """
 
     features: PairFeatures
@@ -66,7 +66,7 @@ class Tilt:
         return meta, arrays
 
     @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Tilt:
+    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Reweighting:
         """Inverse of `to_state`."""
         size = sum(name.startswith("table_") for name in arrays)
         features = PairFeatures(

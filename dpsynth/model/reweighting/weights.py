@@ -1,9 +1,20 @@
-"""Weights of a prior's draws: how likely each is, compared with the prior, by group and waves.
+"""Weights of a base model's draws: how likely each is, by group and by random Fourier features.
 
-A draw x has the weight w_g(x) of the group that it lies in, times what a sum of waves says
-(`dpsynth.model.reweighting.fit_fourier`), a factor for each column's bin and one for its number of missing
-values; the factors keep one-way marginals and the law of missing values as they were released. Draws are made
-by choosing among more of them than are needed, at most `most` times as many.
+A draw x has the weight w_g(x) of the group that it lies in, times exp(f(x)) over its mean, a factor for each
+column's bin and one for its number of missing values. The factors keep single-column counts and the law of
+missing values as they were released. Draws are made by choosing among more of them than are needed, at most
+`most` times as many.
+
+f(x) = T'(phi(x) - mu), with phi the features and mu their mean over the draws, whose weights are counted in
+everywhere. Where the entries of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006,
+chapter 2), and the gap g between released means and mu has the covariance (C: the features' under the draws;
+s: the noise of a mean; m: as many equal draws as say as much)
+
+    t C^2 + s^2 + C (1 / n + 1 / m),
+
+in which all terms have the eigenvectors of C: with eigenvalues c, the likelihood of g is one of independent
+numbers, and t is what maximises it (empirical Bayes). Where that is no more than noise, f is 0. All is
+post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -15,20 +26,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.model.reweighting.fit_fourier import FourierTilt
 from dpsynth.releases.features import FourierFeatures
-from dpsynth.releases.groups import Groups
+from dpsynth.releases.neighbour_histogram import Groups
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """What a draw of the prior counts for.
+    """What a draw of the base model counts for.
 
     Parameters
     ----------
-    groups : Groups
     weights : array, shape (groups.size,)
         Not negative.
     columns : tuple of arrays, shapes (bins,)
@@ -38,8 +47,8 @@ class Weighting:
     most : float
         Greatest weight that counts, at least 1: so many draws are made for each one that is kept.
     noise_std : float
-        Of the votes that it was fitted to.
-    waves : FourierTilt, optional
+        Of the nearest-neighbour histogram that it was fitted to.
+    fourier : FourierReweighting, optional
         None where they told nothing.
     """
 
@@ -49,7 +58,7 @@ class Weighting:
     missing: Floats
     most: float
     noise_std: float
-    waves: FourierTilt | None = None
+    fourier: FourierReweighting | None = None
 
     def of(self, draws: NDArray[np.int64], missing: NDArray[np.int64]) -> Floats:
         """Weight of each draw, shape (m,), from 0 to ``most``.
@@ -64,8 +73,8 @@ class Weighting:
         weights = self.weights[self.groups.labels(draws)] * self.missing[missing]
         for j, factors in enumerate(self.columns):
             weights *= factors[draws[:, j]]
-        if self.waves is not None:
-            weights *= self.waves.of(draws)
+        if self.fourier is not None:
+            weights *= self.fourier.of(draws)
         return np.minimum(weights, self.most)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -78,10 +87,10 @@ class Weighting:
         for j, (table, column) in enumerate(zip(self.groups.tables, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"column_{j}": column}
         meta = {"most": self.most, "noise_std": self.noise_std}
-        if self.waves is not None:
-            meta["offset"] = self.waves.offset
-            arrays["frequencies"] = self.waves.features.frequencies
-            arrays["coefficients"] = self.waves.coefficients
+        if self.fourier is not None:
+            meta["offset"] = self.fourier.offset
+            arrays["frequencies"] = self.fourier.features.frequencies
+            arrays["coefficients"] = self.fourier.coefficients
         return meta, arrays
 
     @classmethod
@@ -89,10 +98,10 @@ class Weighting:
         """Inverse of `to_state`."""
         size = sum(name.startswith("table_") for name in arrays)
         tables = tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size))
-        waves = None
+        fourier = None
         if "frequencies" in arrays:
             features = FourierFeatures(tables, np.asarray(arrays["frequencies"]))
-            waves = FourierTilt(features, np.asarray(arrays["coefficients"]), float(meta["offset"]))
+            fourier = FourierReweighting(features, np.asarray(arrays["coefficients"]), float(meta["offset"]))
         return cls(
             Groups(tables, np.asarray(arrays["centres"])),
             np.asarray(arrays["weights"]),
@@ -100,5 +109,121 @@ class Weighting:
             np.asarray(arrays["missing"]),
             float(meta["most"]),
             float(meta["noise_std"]),
-            waves,
+            fourier,
         )
+
+
+#: Least gain in log likelihood for which there is a reweighting.
+_LEAST_GAIN = 2.0
+#: Logarithms of the variance t, among which the likeliest is found.
+_VARIANCES = (-25.0, 25.0)
+#: Eigenvalues are no smaller, compared with the greatest.
+_SMALLEST = 1e-7
+#: Least variance in any direction for which draws differ.
+_LEAST_VARIANCE = 1e-6
+#: Steps, and the gradient, in standard deviations of an entry, at which they end.
+_ITERATIONS, _GRADIENT = 100, 1e-2
+#: No draw counts for more times the mean, or for less than one part in as much.
+_MOST = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class FourierReweighting:
+    """The logarithm of what each draw counts for, as a sum of waves.
+
+    Parameters
+    ----------
+    coefficients : float32 array, shape (features.size,)
+        T, cosines first.
+    offset : float
+        T'mu, and the logarithm of the mean of exp(f).
+    """
+
+    features: FourierFeatures
+    coefficients: NDArray[np.float32]
+    offset: float
+
+    def of(self, draws: NDArray[np.int64]) -> Floats:
+        """What each draw counts for, shape (m,): from 1/50 to 50, and 1 on average where it was fitted."""
+        cosine, sine = np.split(self.coefficients / np.float32(np.sqrt(self.features.size // 2)), 2)
+        # a cos(x) + b sin(x) is one wave: half of the cosines
+        height, lag = np.hypot(cosine, sine), np.arctan2(sine, cosine)
+        parts = [np.cos(angles - lag) @ height for angles in self.features.angles(draws)]
+        reweighting = np.concatenate([*parts, np.zeros(0)]) - self.offset
+        return np.exp(np.clip(reweighting, -np.log(_MOST), np.log(_MOST)))
+
+
+def fourier_reweighting(
+    features: FourierFeatures,
+    mean: Floats,
+    noise_std: float,
+    n: float,
+    draws: NDArray[np.int64],
+    weights: Floats,
+) -> FourierReweighting | None:
+    """The tilt that released means ask for, or None where they tell nothing but noise.
+
+    Parameters
+    ----------
+    mean : array, shape (features.size,)
+        Released.
+    noise_std : float
+        Of an entry of ``mean``.
+    n : float
+        Records that it is a mean of.
+    draws : int array, shape (m, columns)
+    weights : array, shape (m,)
+        What draws count for already.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp
+
+    weights = weights / weights.sum()
+    spread = 1.0 / n + float(weights @ weights)
+    values = features.values(draws)
+    light = weights.astype(np.float32)
+    center = light @ values
+    values -= center
+    covariance = ((values * light[:, None]).T @ values).astype(np.float64)
+    eigenvalues, basis = np.linalg.eigh(covariance)
+    if eigenvalues[-1] < _LEAST_VARIANCE:
+        return None
+    eigenvalues = np.maximum(eigenvalues, _SMALLEST * eigenvalues[-1])
+    gap = np.asarray(basis.T @ (mean - center), dtype=np.float64)
+    known = noise_std**2 + eigenvalues * spread
+    variance = _likeliest(gap, eigenvalues, known)
+    if variance is None:
+        return None
+    ridge = known / eigenvalues / variance
+    # in units of what is known of them: the curvature at 0 is 1 in all directions
+    units = 1.0 / np.sqrt(n * (eigenvalues + ridge))
+    turned = values @ (basis * units).astype(np.float32)
+
+    def loss(reweighting: Floats) -> tuple[float, Floats]:
+        exponent = turned @ reweighting.astype(np.float32)
+        most = exponent.max()
+        share = light * np.exp(exponent - most)
+        total = float(share.sum(dtype=np.float64))
+        found = (share @ turned).astype(np.float64) / total
+        pull, back = units * gap, units**2 * ridge * reweighting
+        value = np.log(total) + most - reweighting @ pull + reweighting @ back / 2
+        return float(n * value), n * (found - pull + back)
+
+    options = {"maxiter": _ITERATIONS, "gtol": _GRADIENT}
+    reweighting = minimize(loss, np.zeros(len(gap)), jac=True, method="L-BFGS-B", options=options).x
+    coefficients = (basis @ (units * reweighting)).astype(np.float32)
+    mean_of = float(logsumexp(values @ coefficients, b=light))
+    return FourierReweighting(features, coefficients, float(coefficients @ center) + mean_of)
+
+
+def _likeliest(gap: Floats, eigenvalues: Floats, known: Floats) -> float | None:
+    """The variance t of the reweighting's entries, or None where there need be none."""
+    from scipy.optimize import minimize_scalar
+
+    def surprise(log_variance: float) -> float:
+        of = np.exp(log_variance) * eigenvalues**2 + known
+        return float(np.sum(gap**2 / of + np.log(of)) / 2)
+
+    nothing = float(np.sum(gap**2 / known + np.log(known)) / 2)
+    best = minimize_scalar(surprise, bounds=_VARIANCES, method="bounded")
+    return float(np.exp(best.x)) if best.fun < nothing - _LEAST_GAIN else None

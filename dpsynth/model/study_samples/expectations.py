@@ -47,7 +47,6 @@ class StandIn:
 
     Attributes
     ----------
-    design : StudyDesign
     x, y : ndarray of shape (k, p), (k,)
         Of the draws that lack nothing.
     share : float

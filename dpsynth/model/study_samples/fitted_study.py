@@ -61,13 +61,9 @@ class FittedStudy:
 
     Attributes
     ----------
-    declared : Study
-    design : StudyDesign
     beta : ndarray of shape (d,)
         Of standardised terms, intercepts first.
     covariance : ndarray of shape (d, d)
-    estimates : Estimates
-    readings : Readings
     """
 
     declared: Study

@@ -63,9 +63,6 @@ class StudyReleases:
 
     Parameters
     ----------
-    information : InformationRelease
-    first : ScoreRelease
-    second : ScoreRelease
     multiplier : float or None
         Of one Gaussian mechanism that costs what they do together.
     life_table : LifeTableRelease or None
@@ -137,11 +134,8 @@ class StudyReleases:
 
         Parameters
         ----------
-        ledger : Ledger
         records : Records
             Conformed to the schema.
-        declared : Study
-        schema : Schema
         draws : DataFrame of at least one record
             Released synthetic records.
         n : float

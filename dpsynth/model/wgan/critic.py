@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.model.wgan.weights import Weights
+from dpsynth.model.wgan.networks import Weights
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
     weights : list of (W, b)
     x : tensor (n, dim)
         Centred points.
-    activation : Activation
 
     Returns
     -------

@@ -35,11 +35,10 @@ class DrawShapes:
         Entries of the critic's gradient.
     n_records : int
         Rows that may be sampled (secret).
-    sampling_prob : float
     capacity : int
         Initial width of the index array.
     n_bank : int
-        Rows of the bank of prior or public points, 0 where there is none.
+        Rows of the bank of base model or public points, 0 where there is none.
     """
 
     steps: int

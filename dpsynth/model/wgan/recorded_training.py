@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
-from dpsynth.model.wgan.weights import unflatten
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 from dpsynth.table.layout import Layout
 
 
@@ -37,7 +37,7 @@ class Watched:
         The record of table D.
     second : ndarray (dim,) or None
         The record that D' has in its place.
-    layout, settings, plan, bank, with_prior
+    layout, settings, plan, bank, with_base_model
         As for `dpsynth.model.wgan.training.Trainer`.
     step : type, optional
         A subclass of Step, for what an audit injects.
@@ -59,7 +59,7 @@ class Watched:
         plan: Plan,
         *,
         bank: np.ndarray | None = None,
-        with_prior: bool = False,
+        with_base_model: bool = False,
         step: type[Step] = Step,
     ) -> None:
         if plan.noise_multiplier is None:
@@ -67,7 +67,7 @@ class Watched:
         if settings.penalty == "data":
             raise InputError("penalty must be 'none' or 'public' in a run that is watched, got 'data'")
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        self.layout, self.settings, self.plan, self.with_prior = layout, settings, plan, with_prior
+        self.layout, self.settings, self.plan, self.with_base_model = layout, settings, plan, with_base_model
         self.n_others = len(others)
         self.n_steps = plan.steps // settings.critic_steps
         made = build_step(
@@ -76,7 +76,7 @@ class Watched:
             plan,
             n_records=self.n_others + 1,
             n_bank=0 if bank is None else len(bank),
-            with_prior=with_prior,
+            with_base_model=with_base_model,
             in_graph=False,
             n_steps=self.n_steps,
         )
@@ -86,7 +86,7 @@ class Watched:
             made.draws,
             made.noise_scales,
             made.expected_batch,
-            made.with_prior,
+            made.with_base_model,
         )
         # Rows: the others, the first candidate, the second, if there is one.
         self._rows = (self.n_others, -1 if second is None else self.n_others + 1)
@@ -114,7 +114,7 @@ class Watched:
             Of ``plan.steps`` steps, whole generator iterations.
         """
         arrays: State = initial_state(
-            self.layout, self.settings, with_prior=self.with_prior, rng=initial_rng
+            self.layout, self.settings, with_base_model=self.with_base_model, rng=initial_rng
         ).arrays
         arrays = tf.nest.map_structure(tf.constant, arrays)
         arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}

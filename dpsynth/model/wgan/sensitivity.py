@@ -12,9 +12,9 @@ from dpsynth.mechanism.allocation import allocate
 from dpsynth.mechanism.bounds import gradient_bounds, penalty_radii, spectral_norm_bound
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import Weights, flatten
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import NoiseScales
-from dpsynth.model.wgan.weights import Weights, flatten
 from dpsynth.table.layout import Layout
 
 
@@ -31,7 +31,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
 
     Examples
     --------
-    >>> from dpsynth.model.wgan.weights import glorot
+    >>> from dpsynth.model.wgan.networks import glorot
     >>> plan = Plan(sampling_prob=0.1, expected_batch=9, steps=2, noise_multiplier=1, noise_shape="spherical")
     >>> scales = noise_scales(Layout(2), TrainingSettings(clip_norm=0.5), plan)
     >>> centers, stds = scales(glorot(np.random.default_rng(0), (2, 4, 1), output_bias=False))

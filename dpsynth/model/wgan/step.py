@@ -24,10 +24,9 @@ import tensorflow as tf
 
 from dpsynth.mechanism.bounds import project
 from dpsynth.model.wgan.critic import Activation, critic_pass, squared_gradient_norms, weighted_gradient
-from dpsynth.model.wgan.generator import generator_pass
+from dpsynth.model.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.model.wgan.randomness import HostDraws
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.weights import Weights, flatten, unflatten
 from dpsynth.table.layout import Layout
 
 State = dict[str, Any]
@@ -81,16 +80,14 @@ class Step:
 
     Parameters
     ----------
-    layout : Layout
-    settings : TrainingSettings
     draws : HostDraws
         Reads this step's random numbers out of a chunk.
     noise_scales : callable or None
         Centre and unit std of the released sum for given critic weights; None adds no noise.
     expected_batch : float
         Public B = q * n.
-    with_prior : bool
-        Whether the bank holds draws of a prior that the generator corrects.
+    with_base_model : bool
+        Whether the bank holds draws of a base model that the generator corrects.
     """
 
     layout: Layout
@@ -98,7 +95,7 @@ class Step:
     draws: HostDraws
     noise_scales: NoiseScales | None
     expected_batch: float
-    with_prior: bool
+    with_base_model: bool
 
     @property
     def activation(self) -> Activation:
@@ -121,7 +118,7 @@ class Step:
 
     def generate(self, weights: Weights, bank: Any, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
         """Generated points, centred, shape (batch, dim)."""
-        base = tf.gather(bank, chunk["bank"][step, slot]) if self.with_prior else None
+        base = tf.gather(bank, chunk["bank"][step, slot]) if self.with_base_model else None
         latent = self.draws.latent(chunk, step, slot)
         return generator_pass(weights, latent, base, self.layout, TensorOps) - self._center
 
@@ -249,7 +246,7 @@ class Step:
         j: Any,
     ) -> list[Any]:
         """Penalty summed over the sampled records, each with a generated partner of its own (line 11)."""
-        base = tf.gather(bank, chunk["pair"][step, j]) if self.with_prior else None
+        base = tf.gather(bank, chunk["pair"][step, j]) if self.with_base_model else None
         generator = unflatten(state["generator"], output_bias=True)
         partner = generator_pass(generator, chunk["pair_latent"][step, j], base, self.layout, TensorOps)
         mix = chunk["mix"][step, j][:, None]

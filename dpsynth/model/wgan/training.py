@@ -19,11 +19,11 @@ import tensorflow as tf
 from dpsynth.errors import RunError
 from dpsynth.mechanism.noise import NoiseStream
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import Weights, flatten, glorot, unflatten
 from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS, State, Step
-from dpsynth.model.wgan.weights import Weights, flatten, glorot, unflatten
 from dpsynth.table.layout import Layout
 
 # Floats drawn for one chunk (16 MiB; the first chunk is waited for, so not many), and generator steps at
@@ -57,13 +57,13 @@ class TrainingState:
 
 
 def initial_state(
-    layout: Layout, settings: TrainingSettings, *, with_prior: bool, rng: np.random.Generator
+    layout: Layout, settings: TrainingSettings, *, with_base_model: bool, rng: np.random.Generator
 ) -> TrainingState:
-    """Glorot weights, zero moments; with a prior the generator starts as the identity."""
+    """Glorot weights, zero moments; with a base model the generator starts as the identity."""
     critic = glorot(rng, (layout.dim, *settings.critic_hidden, 1), output_bias=False)
-    n_in = settings.latent + (layout.dim if with_prior else 0)
+    n_in = settings.latent + (layout.dim if with_base_model else 0)
     generator = glorot(rng, (n_in, *settings.generator_hidden, layout.dim), output_bias=True)
-    if with_prior:
+    if with_base_model:
         matrix, bias = generator[-1]
         generator[-1] = (np.zeros_like(matrix), bias)
     flat_c, flat_g = flatten(critic), flatten(generator)
@@ -90,7 +90,7 @@ def build_step(
     *,
     n_records: int,
     n_bank: int,
-    with_prior: bool,
+    with_base_model: bool,
     in_graph: bool,
     n_steps: int,
 ) -> Step:
@@ -116,7 +116,7 @@ def build_step(
     noisy = plan.noise_multiplier is not None
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
     scales = noise_scales(layout, settings, plan) if noisy else None
-    return Step(layout, settings, draws, scales, float(batch), with_prior)
+    return Step(layout, settings, draws, scales, float(batch), with_base_model)
 
 
 @functools.lru_cache(maxsize=8)
@@ -150,13 +150,11 @@ class Trainer:
     ----------
     points : ndarray (n, dim) float32
         Encoded private records in the unit cube.
-    layout : Layout
-    settings : TrainingSettings
     plan : Plan
         Sampler, noise and event; ``plan.steps`` critic steps are made.
     bank : ndarray (n_bank, dim) or None
-        Draws of the prior (``with_prior``) or points made without private records, for ``penalty='public'``.
-    with_prior : bool
+        Draws of the base model (``with_base_model``) or points made without private records, for
+        ``penalty='public'``.
     in_graph : bool, optional
         Draw noise inside the program; by default only where there is a GPU.
     """
@@ -169,14 +167,14 @@ class Trainer:
         plan: Plan,
         *,
         bank: np.ndarray | None,
-        with_prior: bool,
+        with_base_model: bool,
         in_graph: bool | None = None,
     ) -> None:
         if in_graph is None:
             in_graph = bool(tf.config.list_physical_devices("GPU"))
         # TF32 products round at 1e-3, outside what the bounds are widened for.
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        self.layout, self.settings, self.with_prior = layout, settings, with_prior
+        self.layout, self.settings, self.with_base_model = layout, settings, with_base_model
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than were paid for.
         self.n_steps = plan.steps // settings.critic_steps
@@ -186,7 +184,7 @@ class Trainer:
             plan,
             n_records=len(points),
             n_bank=0 if bank is None else len(bank),
-            with_prior=with_prior,
+            with_base_model=with_base_model,
             in_graph=in_graph,
             n_steps=self.n_steps,
         )
@@ -231,7 +229,7 @@ class Trainer:
         """
         if state is None:
             start = initial_rng if initial_rng is not None else np.random.default_rng()
-            state = initial_state(self.layout, self.settings, with_prior=self.with_prior, rng=start)
+            state = initial_state(self.layout, self.settings, with_base_model=self.with_base_model, rng=start)
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}

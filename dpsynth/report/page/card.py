@@ -60,7 +60,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Random parts", " ".join(sampled(measured)), True)
     add("Synthetic records", synthetic)
     add("Guarantee", report.guarantee or "None is known.")
-    add("Beyond the prior", _refinement(report))
+    add("Beyond the base model", _refinement(report))
     add("Seeds", _seeds(report))
     add("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()))
     add("Wall time", ", ".join(f"{stage} {value:.1f} s" for stage, value in report.seconds.items()), True)
@@ -68,31 +68,38 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
 
 
 def _refinement(report: RunReport) -> str | None:
-    """What the prior's draws were improved by, and why by nothing else."""
+    """What the base model was improved by, and why by nothing else."""
     names = set() if report.ledger is None else {entry.name for entry in report.ledger.entries}
-    if "prior tables" not in names:
+    if "base model tables" not in names:
         return None
     model = report.config.get("model")
     asked = model if isinstance(model, Mapping) else {}
-    by_rule = {key for key in ("moments", "votes", "training_steps") if asked.get(key) == "auto"}
-    moments, votes, steps = (name in names for name in ("pair moments", "votes", "critic steps"))
+    by_rule = {
+        key
+        for key in ("pairwise_statistics", "neighbour_histogram", "training_steps")
+        if asked.get(key) == "auto"
+    }
+    pairs, histogram, steps = (
+        name in names for name in ("pairwise statistics", "nearest-neighbour histogram", "critic steps")
+    )
     words = []
-    if moments:
-        words.append("Moments of all pairs of columns, bought at once: a critic solved in one shot.")
-    if votes:
+    if pairs:
+        words.append("Pairwise statistics: noisy mean products of two columns, for all pairs at once.")
+    if histogram:
         words.append(
-            "Votes of the records for groups of draws, and waves: they ask about all columns together."
+            "Nearest-neighbour histogram and random Fourier features: noisy statistics of all columns "
+            "together."
         )
     if steps:
         words.append("Critic steps.")
     if not words:
         why = " By rule: at this budget their noise, or their time, outweighs what they tell."
-        none = "Neither moments of pairs of columns nor votes for groups of draws nor critic steps."
-        return none + (why if "moments" in by_rule else "")
-    if moments and not votes and "votes" in by_rule:
-        words.append("No votes for groups of draws: by rule there are too few records for them.")
-    if moments and not steps and "training_steps" in by_rule:
-        words.append("No critic steps: by rule none are made beside moments.")
+        none = "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps."
+        return none + (why if "pairwise_statistics" in by_rule else "")
+    if pairs and not histogram and "neighbour_histogram" in by_rule:
+        words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
+    if pairs and not steps and "training_steps" in by_rule:
+        words.append("No critic steps: by rule none are made beside pairwise statistics.")
     return " ".join(words)
 
 

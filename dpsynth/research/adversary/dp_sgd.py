@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import inside, one_of, whole
 from dpsynth.errors import InputError
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 
 Floats = NDArray[np.float64]
 

@@ -17,15 +17,14 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.weights import Weights, unflatten
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.check_inputs import confess, conformed, records_of
-from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.check_inputs import conformed, record_provenance, records_of
+from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state
 from dpsynth.synthesis.synthesizer import DPWGANGP
-from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -99,7 +98,7 @@ class CriticTrainer:
         ledger = Ledger()
         # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
-        confess(ledger, schema, options, rng, {})
+        record_provenance(ledger, schema, options, rng, {})
         plan = plan_fit(records, schema, options, rng, ledger)
         released = fit_releases(records, plan, rng, ledger)
         releases, settings = plan.releases, plan.blueprint.training

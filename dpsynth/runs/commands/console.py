@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dpsynth.accounting.ledger import Ledger
     from dpsynth.studies.estimates import Estimates
-    from dpsynth.synthesis.training import Progress
+    from dpsynth.synthesis.fit import Progress
     from dpsynth.table.schema import Schema
 
 

@@ -36,7 +36,7 @@ def fit(
             "--delta", help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."
         ),
     ] = None,
-    prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
+    base_model: Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
     study: console.StudyOption = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
@@ -68,7 +68,7 @@ def fit(
     from dpsynth.table.schema import Schema
 
     in_parts = data.is_dir() or scheduler is not None or workers is not None
-    given = {"prior": prior, "training_steps": steps, "studies": study}
+    given = {"base_model": base_model, "training_steps": steps, "studies": study}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
     options = model.validate()

@@ -30,7 +30,7 @@ def run_configuration(
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget, with --data.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Probability of failure.")] = None,
-    prior: Annotated[str | None, typer.Option("--prior", help="none, tree or tan.")] = None,
+    base_model: Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Critic steps.")] = None,
     study: console.StudyOption = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")] = False,
@@ -64,7 +64,7 @@ def run_configuration(
         "--schema": schema,
         "--epsilon": epsilon,
         "--delta": delta,
-        "--prior": prior,
+        "--base-model": base_model,
         "--steps": steps,
         "--study": study,
         "--not-private": not_private or None,
@@ -120,7 +120,11 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         raise InputError(f"--schema is needed; `dpsynth schema infer {data} --out my.yaml` drafts one")
     if (epsilon is None) != bool(given["--not-private"]):
         raise InputError("give either --epsilon, or --not-private for a run without any guarantee")
-    model = {"delta": given["--delta"], "prior": given["--prior"], "training_steps": given["--steps"]}
+    model = {
+        "delta": given["--delta"],
+        "base_model": given["--base-model"],
+        "training_steps": given["--steps"],
+    }
     record = {
         "data": {
             "path": str(data),

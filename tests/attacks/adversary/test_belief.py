@@ -13,7 +13,7 @@ from scipy.stats import norm
 from dpsynth.attacks.adversary.belief import beliefs, chooses_first, log_odds, log_ratios, shifts
 from dpsynth.audits.adversary.quick import run_at_the_bound
 from dpsynth.errors import InputError
-from dpsynth.releases.transcript import Transcript
+from dpsynth.releases.critic import Transcript
 
 
 def transcript(seed, q, replaced, steps=8, width=5, world=0):

@@ -1,4 +1,4 @@
-"""Tilted priors: their law by enumeration, their features by loops, their fit by what it is fitted to."""
+"""Reweighted models: their law by enumeration, their features by loops, their fit by what it is fitted to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from dpsynth.model.base_model import gibbs
-from dpsynth.model.base_model.network import Prior
-from dpsynth.model.reweighting.fit_reweighting import _Fit, tilted, weights_of
-from dpsynth.model.reweighting.reweighting import Tilt
+from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.reweighting.fit_reweighting import _Fit, reweighted, weights_of
+from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import PairFeatures, halves_of, numbers, tables_of
-from dpsynth.releases.moments import Moments
+from dpsynth.releases.pairwise_statistics import PairwiseStatistics
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
@@ -33,7 +33,7 @@ SIZES = [grid.size for grid in GRIDS]
 STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))
 
 
-def prior(seed: int = 0) -> Prior:
+def base_model(seed: int = 0) -> BayesianNetwork:
     """Four columns, three of which may be missing: a TAN of random tables."""
     rng = np.random.default_rng(seed)
     cells = tuple(rng.dirichlet(np.full(size, 4.0)) for size in SIZES)
@@ -43,20 +43,22 @@ def prior(seed: int = 0) -> Prior:
         for parents, child in families
     )
     binnings = tuple(Binning(np.arange(size), p) for size, p in zip(SIZES, cells, strict=True))
-    return Prior("tan", 0, binnings, cells, factors, (1, 2, 3), rng.dirichlet(np.full(4, 5.0)), 1.0)
+    return BayesianNetwork("tan", 0, binnings, cells, factors, (1, 2, 3), rng.dirichlet(np.full(4, 5.0)), 1.0)
 
 
-def features(made: Prior, outcome: int | None = 0) -> PairFeatures:
+def features(made: BayesianNetwork, outcome: int | None = 0) -> PairFeatures:
     bins = Bins(GRIDS, made.binnings, 1000.0)
     return PairFeatures.of(bins, made.sample(500, np.random.default_rng(1)), outcome)
 
 
-def tilt(made: Prior, seed: int = 0, size: float = 0.25, outcome: int | None = 0) -> Tilt:
+def reweighting(
+    made: BayesianNetwork, seed: int = 0, size: float = 0.25, outcome: int | None = 0
+) -> Reweighting:
     rng, of = np.random.default_rng(seed), features(made, outcome)
     pairs = of.matrix(rng.normal(0, size, len(of.places[0])))
     columns = tuple(rng.normal(0, size, k).astype(np.float32) for k in SIZES)
     missing = rng.normal(0, size, 4).astype(np.float32)
-    return Tilt(of, pairs.astype(np.float32), columns, missing, 0.1, (50.0,))
+    return Reweighting(of, pairs.astype(np.float32), columns, missing, 0.1, (50.0,))
 
 
 def naive_vector(of: PairFeatures, state: np.ndarray) -> np.ndarray:
@@ -80,7 +82,7 @@ def naive_products(of: PairFeatures, state: np.ndarray) -> Iterator[tuple[tuple[
                         yield (row, 2 * of.size + column), 0.5 * float(y) * u * v
 
 
-def law(made: Prior, by: Tilt | None) -> np.ndarray:
+def law(made: BayesianNetwork, by: Reweighting | None) -> np.ndarray:
     """Probability of every state, transcribed from the definition."""
     weights = []
     for state in STATES:
@@ -106,17 +108,17 @@ def counts(draws: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("outcome", [None, 0])
 def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
     """A product left out, counted twice or within a column; a scale that is not the vector's own."""
-    of = features(prior(), outcome)
+    of = features(base_model(), outcome)
     assert len(of.places[0]) == len(naive_vector(of, STATES[0]))
     naive = np.array([naive_vector(of, state) for state in STATES])
     assert np.linalg.norm(naive, axis=1).max() == pytest.approx(of.cap) and of.cap > 0.5
     for state, vector in zip(STATES[::7], naive[::7], strict=True):
         total = of.total(state[None]) * of.cap
         np.testing.assert_allclose(np.sort(total), np.sort(vector), atol=1e-6)
-        mean, variance = of.moments(state[None])
+        mean, variance = of.mean_and_variance(state[None])
         np.testing.assert_allclose(mean, of.matrix(total), atol=1e-5)
         assert np.abs(variance).max() < 1e-5
-    mean, variance = of.moments(STATES)
+    mean, variance = of.mean_and_variance(STATES)
     np.testing.assert_allclose(mean[of.places], of.total(STATES) * of.cap / len(STATES), atol=1e-5)
     each = np.array([of.total(state[None]) * of.cap for state in STATES])
     np.testing.assert_allclose(variance[of.places], each.var(axis=0), atol=1e-4)
@@ -165,8 +167,8 @@ def test_numbers_are_standardised() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_sweeps_draw_the_tilted_law(seed: int, outcome: int | None) -> None:
     """A conditional that forgets a table, the scale, the energy of other columns or the missing values."""
-    made = prior(seed)
-    by = tilt(made, seed, outcome=outcome)
+    made = base_model(seed)
+    by = reweighting(made, seed, outcome=outcome)
     draws = made.sample(15_000, np.random.default_rng(seed))
     made.heat_bath().sweep(draws, by, np.random.default_rng(seed + 1), 60)
     expected = law(made, by) * len(draws)
@@ -181,8 +183,8 @@ def test_sweeps_draw_the_tilted_law(seed: int, outcome: int | None) -> None:
 @pytest.mark.parametrize("outcome", [None, 0])
 def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A term of the energy or of the length that is off, or not kept up to date from draw to draw."""
-    made = prior(1)
-    by, seen = tilt(made, 1, outcome=outcome), []
+    made = base_model(1)
+    by, seen = reweighting(made, 1, outcome=outcome), []
     logs, drawn = np.log(law(made, by)).reshape(SIZES), gibbs.draw_logits
 
     def spy(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -215,7 +217,7 @@ def test_every_bin_of_many_is_drawn_as_often_as_it_should(bins: int) -> None:
 
 def test_a_sweep_is_the_same_for_a_seed() -> None:
     """Threads whose order changes what is drawn."""
-    made, by = prior(), tilt(prior())
+    made, by = base_model(), reweighting(base_model())
     runs = []
     for _ in range(2):
         draws = made.sample(9000, np.random.default_rng(3))
@@ -235,40 +237,44 @@ def test_every_record_is_swept_once(n: int, monkeypatch: pytest.MonkeyPatch) -> 
         seen.append(len(draws))
 
     monkeypatch.setattr(gibbs._Sweeper, "__init__", spy)
-    made = prior()
+    made = base_model()
     draws = made._with_panel(n, np.random.default_rng(3))
     still = made.counted.loose[made.missing(draws)]
-    made.heat_bath().sweep(draws, tilt(made), np.random.default_rng(4))
+    made.heat_bath().sweep(draws, reweighting(made), np.random.default_rng(4))
     assert sum(seen) == n - still.sum() and draws.shape == (n, len(SIZES))
 
 
-def moments_of(made: Prior, weights: np.ndarray, n: float, noise_std: float = 0.0, seed: int = 0) -> Moments:
+def moments_of(
+    made: BayesianNetwork, weights: np.ndarray, n: float, noise_std: float = 0.0, seed: int = 0
+) -> PairwiseStatistics:
     of = features(made)
     vectors = np.array([of.total(state[None]) * of.cap for state in STATES])
     noise = noise_std * np.random.default_rng(seed).standard_normal(vectors.shape[1])
-    return Moments(of, of.matrix(weights @ vectors + noise), noise_std, n)
+    return PairwiseStatistics(of, of.matrix(weights @ vectors + noise), noise_std, n)
 
 
-def agreeing(made: Prior, truth: np.ndarray) -> Prior:
-    """The prior with the marginals and the law of missing values that a law has."""
+def agreeing(made: BayesianNetwork, truth: np.ndarray) -> BayesianNetwork:
+    """The base model with the marginals and the law of missing values that a law has."""
     binnings = tuple(
         Binning(np.arange(k), np.bincount(STATES[:, j], weights=truth)) for j, k in enumerate(SIZES)
     )
     return replace(made, binnings=binnings, missing_law=np.bincount(number_missing(made), weights=truth))
 
 
-def number_missing(made: Prior) -> np.ndarray:
+def number_missing(made: BayesianNetwork) -> np.ndarray:
     return np.sum([STATES[:, j] == SIZES[j] - 1 for j in made.panel], axis=0)
 
 
 def test_a_fit_meets_exact_moments() -> None:
-    """A gradient of the wrong sign or scale, a tilt that is not applied to draws, marginals that are lost."""
-    truth = law(prior(), tilt(prior(), 5, size=0.2))
-    made = agreeing(prior(), truth)
+    """A gradient of the wrong sign or scale, a reweighting that is not applied to draws, marginals that are
+    lost.
+    """
+    truth = law(base_model(), reweighting(base_model(), 5, size=0.2))
+    made = agreeing(base_model(), truth)
     released = moments_of(made, truth, 1e4)
-    fitted = tilted(made, released, np.random.default_rng(0))
-    assert fitted.tilt is not None and max(fitted.tilt.weights) < 1e3
-    reached = law(made, fitted.tilt)
+    fitted = reweighted(made, released, np.random.default_rng(0))
+    assert fitted.reweighting is not None and max(fitted.reweighting.weights) < 1e3
+    reached = law(made, fitted.reweighting)
     before = np.abs(moments_of(made, law(made, None), 1e4).mean - released.mean).max()
     after = np.abs(moments_of(made, reached, 1e4).mean - released.mean).max()
     assert before > 0.1 and after < 0.03
@@ -282,22 +288,24 @@ def test_a_fit_meets_exact_moments() -> None:
 
 
 def test_noise_tilts_nothing() -> None:
-    """A fit that follows noise: the released means are the prior's own but for noise."""
-    bare = replace(prior(), missing_law=None, panel=())
+    """A fit that follows noise: the released means are the base model's own but for noise."""
+    bare = replace(base_model(), missing_law=None, panel=())
     own = law(bare, None)
     bare = replace(agreeing(replace(bare, panel=(1,)), own), missing_law=None, panel=())
     of = moments_of(bare, own, 300.0).features
-    mean, variance = of.moments(bare.sample(40_000, np.random.default_rng(0)))
+    mean, variance = of.mean_and_variance(bare.sample(40_000, np.random.default_rng(0)))
     noisy = [moments_of(bare, own, 300.0, noise_std=0.1, seed=seed) for seed in range(3, 12)]
     weights = [weights_of(released, mean, variance, 40_000)[0] for released in noisy]
-    other = moments_of(bare, law(bare, tilt(bare, 5, size=0.4)), 300.0, 0.1)
+    other = moments_of(bare, law(bare, reweighting(bare, 5, size=0.4)), 300.0, 0.1)
     assert weights_of(other, mean, variance, 40_000)[1].min() < 40 < np.median(weights)
     assert np.max(weights) <= 300
     # a kind has seven products here, of which chance alone makes some look like more than noise
     kept = []
     for released in noisy[:5]:
-        fitted = tilted(bare, released, np.random.default_rng(0))
-        moved = moments_of(bare, law(bare, fitted.tilt), 300.0).mean - moments_of(bare, own, 300.0).mean
+        fitted = reweighted(bare, released, np.random.default_rng(0))
+        moved = (
+            moments_of(bare, law(bare, fitted.reweighting), 300.0).mean - moments_of(bare, own, 300.0).mean
+        )
         kept.append(np.abs(moved).sum() / np.abs(released.mean - mean).sum())
     assert np.median(kept) < 0.25
 
@@ -306,23 +314,23 @@ def test_noise_tilts_nothing() -> None:
 def test_each_kind_of_product_has_a_weight_of_its_own(kind) -> None:
     """One weight for all: what two columns lack would make noise of products with the outcome believed."""
     rng = np.random.default_rng(0)
-    bare = replace(prior(), missing_law=None, panel=())
+    bare = replace(base_model(), missing_law=None, panel=())
     own = moments_of(bare, law(bare, None), 300.0, noise_std=0.05)
-    mean, variance = own.features.moments(bare.sample(40_000, np.random.default_rng(0)))
+    mean, variance = own.features.mean_and_variance(bare.sample(40_000, np.random.default_rng(0)))
     moved = replace(own, mean=mean + 0.5 * (own.features.products & (own.features.kinds == kind)))
     weights, of_each = weights_of(moved, mean, variance, 40_000)
     assert weights[kind] < 10 and np.all(np.delete(weights, kind) == 300)
     for j in range(3):
         assert np.all(of_each[own.features.products & (own.features.kinds == j)] <= weights[j])
     fit = _Fit(bare, moved, weights, of_each, bare.sample(10, np.random.default_rng(0)), rng)
-    assert fit.weight is of_each and fit.tilt().weights == tuple(weights)
+    assert fit.weight is of_each and fit.reweighting().weights == tuple(weights)
 
 
 def test_one_product_may_stand_out_of_its_kind() -> None:
     """One interaction among many pairs without any that is believed no more than these; noise that is."""
-    bare = replace(prior(), missing_law=None, panel=())
+    bare = replace(base_model(), missing_law=None, panel=())
     own = moments_of(bare, law(bare, None), 300.0, noise_std=0.05)
-    mean, variance = own.features.moments(bare.sample(40_000, np.random.default_rng(0)))
+    mean, variance = own.features.mean_and_variance(bare.sample(40_000, np.random.default_rng(0)))
     rows, columns = own.features.places
     (place, *_) = np.flatnonzero(own.features.kinds[rows, columns] == 2)
     gap = np.zeros(len(rows))
@@ -342,9 +350,9 @@ def test_one_product_may_stand_out_of_its_kind() -> None:
 
 def test_a_column_that_does_not_vary_tells_nothing() -> None:
     """A weight of 0, by which rounding is believed, where products have no variance."""
-    made = replace(prior(), missing_law=None, panel=())
+    made = replace(base_model(), missing_law=None, panel=())
     own = moments_of(made, law(made, None), 300.0, noise_std=0.05)
-    mean, variance = own.features.moments(made.sample(40_000, np.random.default_rng(0)))
+    mean, variance = own.features.mean_and_variance(made.sample(40_000, np.random.default_rng(0)))
     still = np.where(own.features.kinds == 0, variance, 1e-17)
     assert weights_of(own, mean, still, 40_000)[0][1:].tolist() == [300, 300]
     alone = replace(own.features, outcome=None)
@@ -357,13 +365,17 @@ def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
     """A saved model that draws from the tables alone, or from another tilt."""
     from dpsynth.table.schema import Schema
 
-    made = replace(prior(), tilt=tilt(prior()))
+    made = replace(base_model(), reweighting=reweighting(base_model()))
     meta, arrays = made.to_state()
-    again = Prior.from_state(Schema(columns=COLUMNS), meta, arrays)
+    again = BayesianNetwork.from_state(Schema(columns=COLUMNS), meta, arrays)
     np.testing.assert_array_equal(
         made.sample(500, np.random.default_rng(2)), again.sample(500, np.random.default_rng(2))
     )
-    assert again.tilt is not None and again.tilt.weights == (50.0,) and again.tilt.noise_std == 0.1
+    assert (
+        again.reweighting is not None
+        and again.reweighting.weights == (50.0,)
+        and again.reweighting.noise_std == 0.1
+    )
     assert not np.array_equal(
-        made.sample(500, np.random.default_rng(2)), prior().sample(500, np.random.default_rng(2))
+        made.sample(500, np.random.default_rng(2)), base_model().sample(500, np.random.default_rng(2))
     )

@@ -3,17 +3,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from releases import fit_prior, read, release_marginals
+from releases import fit_base_model, read, release_marginals
 from scipy.optimize import minimize
 
 from dpsynth.accounting import Ledger
 from dpsynth.model.base_model.missing_counts import choose, with_mean
-from dpsynth.model.base_model.network import Prior
-from dpsynth.model.reweighting.fit_reweighting import tilted
+from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import PairFeatures
 from dpsynth.releases.marginals import MarginalsRelease, panel_of
-from dpsynth.releases.moments import MomentsRelease
+from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
@@ -56,28 +56,30 @@ def test_panels_are_missing_together_in_sampled_records():
     frame = table(4000, rng)
     released = release_marginals(frame, SCHEMA, noise_multiplier=1.0, n=4000, rng=rng)
     shuffled = pd.DataFrame({name: rng.permutation(frame[name].array) for name in frame})
-    prior = fit_prior(
+    base_model = fit_base_model(
         shuffled, SCHEMA, released, kind="tan", noise_multiplier=1.0, selection_epsilon=0.5, rng=rng
     )
     panel = panel_of(released.grids)
 
-    def spread(prior):
-        cells = prior.sample_cells(4000, rng)
+    def spread(base_model):
+        cells = base_model.sample_cells(4000, rng)
         return np.std(sum(cells[:, j] == released.grids[j].present for j in panel))
 
     real = frame.isna().sum(axis=1).std()
-    without = Prior(prior.kind, prior.root, prior.binnings, prior.cells, prior.factors)
+    without = BayesianNetwork(
+        base_model.kind, base_model.root, base_model.binnings, base_model.cells, base_model.factors
+    )
     assert spread(without) < 0.6 * real  # the fault
-    assert spread(prior) == pytest.approx(real, rel=0.05)
-    cells = prior.sample_cells(20_000, rng)
+    assert spread(base_model) == pytest.approx(real, rel=0.05)
+    cells = base_model.sample_cells(20_000, rng)
     for j in panel:
         share = np.mean(cells[:, j] == released.grids[j].present)
         assert share == pytest.approx(released.probabilities[j][-1], abs=0.03)
 
 
-@pytest.mark.parametrize("moments", [False, True])
-def test_a_rare_panel_is_missing_as_a_whole(moments):
-    """Records that lack five of six, as two in a hundred do, of which tables or a tilt leave none."""
+@pytest.mark.parametrize("pairwise_statistics", [False, True])
+def test_a_rare_panel_is_missing_as_a_whole(pairwise_statistics):
+    """Records that lack five of six, as two in a hundred do, of which tables or a reweighting leave none."""
     rng = np.random.default_rng(5)
     frame = table(4000, rng)
     missing = [*(lab.name for lab in LABS), "site"]
@@ -86,28 +88,30 @@ def test_a_rare_panel_is_missing_as_a_whole(moments):
     frame.loc[:79, missing[:5]] = np.nan
     released = release_marginals(frame, SCHEMA, noise_multiplier=1.0, n=4000, rng=rng)
     shuffled = pd.DataFrame({name: rng.permutation(frame[name].array) for name in frame})
-    prior = fit_prior(
+    base_model = fit_base_model(
         shuffled, SCHEMA, released, kind="tan", noise_multiplier=1.0, selection_epsilon=0.5, rng=rng
     )
-    if moments:
-        bins = Bins(released.grids, prior.binnings, 4000)
-        features = PairFeatures.of(bins, prior.sample(4000, rng), outcome=prior.root)
-        release = MomentsRelease(noise_multiplier=5.0).of(bins, features)
-        prior = tilted(prior, Ledger().run(release, FrameRecords(frame), rng), rng)
-    draws = prior.sample(20_000, rng)
-    number = np.bincount(prior.missing(draws), minlength=7) / len(draws)
-    np.testing.assert_allclose(number, prior.counted.law, atol=0.003)
+    if pairwise_statistics:
+        bins = Bins(released.grids, base_model.binnings, 4000)
+        features = PairFeatures.of(bins, base_model.sample(4000, rng), outcome=base_model.root)
+        release = PairwiseStatisticsRelease(noise_multiplier=5.0).of(bins, features)
+        base_model = reweighted(base_model, Ledger().run(release, FrameRecords(frame), rng), rng)
+    draws = base_model.sample(20_000, rng)
+    number = np.bincount(base_model.missing(draws), minlength=7) / len(draws)
+    np.testing.assert_allclose(number, base_model.counted.law, atol=0.003)
     assert number[5] == pytest.approx(0.02, abs=0.005)
-    if prior.tilt is not None:  # those who lack more than the tables can tell stay as they were drawn
-        before, still = draws.copy(), prior.counted.loose[prior.missing(draws)]
-        prior.heat_bath().sweep(draws, prior.tilt, rng, times=2)
+    if (
+        base_model.reweighting is not None
+    ):  # those who lack more than the tables can tell stay as they were drawn
+        before, still = draws.copy(), base_model.counted.loose[base_model.missing(draws)]
+        base_model.heat_bath().sweep(draws, base_model.reweighting, rng, times=2)
         same = (draws == before).all(axis=1)
         assert 300 < still.sum() < 500 and same[still].all() and same[~still].mean() < 0.1
         draws = before
     # the sum of columns is known better than the mean of a noisy law
-    last = np.array([binning.size - 1 for binning in prior.binnings])
-    shares = (draws == last)[:, prior.panel].mean(axis=0)
-    np.testing.assert_allclose(shares, [released.probabilities[j][-1] for j in prior.panel], atol=0.003)
+    last = np.array([binning.size - 1 for binning in base_model.binnings])
+    shares = (draws == last)[:, base_model.panel].mean(axis=0)
+    np.testing.assert_allclose(shares, [released.probabilities[j][-1] for j in base_model.panel], atol=0.003)
 
 
 def test_missing_values_are_not_taken_for_rare_categories():
@@ -124,15 +128,15 @@ def test_missing_values_are_not_taken_for_rare_categories():
     made["x0"] = made["x1"] = np.where(pd.isna(made["x2"]), None, made["x0"])
     frame = schema.conform(pd.DataFrame({**made, "died": rng.integers(0, 2, 4000)})).frame
     released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
-    prior = fit_prior(
+    base_model = fit_base_model(
         frame, schema, released, kind="tan", noise_multiplier=None, selection_epsilon=None, rng=rng, n_bins=2
     )
-    assert any(binning.labels[-1] < binning.size - 1 for binning in prior.binnings)
-    bins = prior.sample(4000, rng)
-    cells = prior.cells_of(bins, rng)
-    absent = sum(cells[:, j] == released.grids[j].present for j in prior.panel)
-    np.testing.assert_array_equal(prior.missing(bins), absent)
-    np.testing.assert_array_equal(prior.heat_bath().missing(bins), absent)
+    assert any(binning.labels[-1] < binning.size - 1 for binning in base_model.binnings)
+    bins = base_model.sample(4000, rng)
+    cells = base_model.cells_of(bins, rng)
+    absent = sum(cells[:, j] == released.grids[j].present for j in base_model.panel)
+    np.testing.assert_array_equal(base_model.missing(bins), absent)
+    np.testing.assert_array_equal(base_model.heat_bath().missing(bins), absent)
     number = frame[["x0", "x1", "x2"]].isna().sum(axis=1)
     np.testing.assert_allclose(np.bincount(absent, minlength=4), np.bincount(number, minlength=4), atol=2)
 
@@ -141,13 +145,13 @@ def test_the_law_is_saved_with_the_model():
     rng = np.random.default_rng(3)
     frame = table(500, rng)
     released = release_marginals(frame, SCHEMA, noise_multiplier=None, n=500, rng=rng)
-    prior = fit_prior(
+    base_model = fit_base_model(
         frame, SCHEMA, released, kind="tree", noise_multiplier=None, selection_epsilon=None, rng=rng
     )
     again = Marginals.from_state(SCHEMA, *released.to_state())
     np.testing.assert_array_equal(again.missing_law, released.missing_law)
-    twin = Prior.from_state(SCHEMA, *prior.to_state())
-    first, second = (p.sample(200, np.random.default_rng(0)) for p in (prior, twin))
+    twin = BayesianNetwork.from_state(SCHEMA, *base_model.to_state())
+    first, second = (p.sample(200, np.random.default_rng(0)) for p in (base_model, twin))
     np.testing.assert_array_equal(first, second)
 
 

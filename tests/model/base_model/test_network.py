@@ -3,11 +3,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from releases import fit_prior, release_marginals
+from releases import fit_base_model, release_marginals
 
 from dpsynth.errors import ConfigError
 from dpsynth.model.base_model.factors import fit_factors
-from dpsynth.model.base_model.network import Prior, PriorReleases
+from dpsynth.model.base_model.network import BaseModelReleases, BayesianNetwork
 from dpsynth.releases.bins import Binning, default_bins
 from dpsynth.releases.structure import grow_tree, pair_scores
 from dpsynth.table.encoder import Encoder
@@ -47,10 +47,10 @@ def fitted(kind, frame=None, schema=SCHEMA, seed=0, noise=2.0, epsilon=0.5, **mo
     rng = np.random.default_rng(seed)
     frame = table(4000, rng) if frame is None else frame
     released = release_marginals(frame, schema, noise_multiplier=noise, n=max(len(frame), 1), rng=rng)
-    prior = fit_prior(
+    base_model = fit_base_model(
         frame, schema, released, kind=kind, noise_multiplier=noise, selection_epsilon=epsilon, rng=rng, **more
     )
-    return prior, released
+    return base_model, released
 
 
 def random_binnings(rng, sizes):
@@ -86,17 +86,17 @@ def test_scores_against_loops():
 @pytest.mark.parametrize("seed", range(5))
 def test_structure_spans_and_starts_at_the_outcome(kind, seed):
     """A column left out or drawn twice, a parent after its child, or an outcome that is not the root."""
-    prior, _ = fitted(kind, frame=table(50, np.random.default_rng(seed)), seed=seed, epsilon=0.05)
-    assert prior.root == OUTCOME
+    base_model, _ = fitted(kind, frame=table(50, np.random.default_rng(seed)), seed=seed, epsilon=0.05)
+    assert base_model.root == OUTCOME
     known = {OUTCOME}
-    for parents, child, values in prior.factors:
+    for parents, child, values in base_model.factors:
         assert set(parents) <= known and child not in known
-        assert values.shape == tuple(prior.binnings[c].size for c in (*parents, child))
+        assert values.shape == tuple(base_model.binnings[c].size for c in (*parents, child))
         if kind == "tan":
             assert parents[0] == OUTCOME and len(parents) <= 2
         known.add(child)
     assert known == set(range(len(SCHEMA)))
-    assert sum(len(p) == (2 if kind == "tan" else 1) for p, _, _ in prior.factors) >= len(SCHEMA) - 2
+    assert sum(len(p) == (2 if kind == "tan" else 1) for p, _, _ in base_model.factors) >= len(SCHEMA) - 2
 
 
 def test_tree_without_noise_is_the_maximum_spanning_tree():
@@ -119,12 +119,12 @@ def test_tree_without_noise_is_the_maximum_spanning_tree():
 @pytest.mark.parametrize("kind", ["tree", "tan"])
 def test_tables_agree_with_released_marginals(kind):
     """A fit that leaves a table with other one-way marginals than the released ones."""
-    prior, released = fitted(kind)
-    for parents, child, values in prior.factors:
+    base_model, released = fitted(kind)
+    for parents, child, values in base_model.factors:
         for axis, column in enumerate((*parents, child)):
             others = tuple(a for a in range(values.ndim) if a != axis)
             assert values.sum(axis=others) / released.n == pytest.approx(
-                prior.binnings[column].probabilities, abs=2e-3
+                base_model.binnings[column].probabilities, abs=2e-3
             )
         assert np.all(values >= 0)
 
@@ -133,17 +133,17 @@ def test_tables_agree_with_released_marginals(kind):
 def test_exact_prior_reproduces_its_tables(kind):
     """Sampling from the wrong axis or group: without noise the counts of a family's pairs must come back."""
     frame = table(4000, np.random.default_rng(6))
-    prior, released = fitted(kind, frame=frame, noise=None, epsilon=None)
+    base_model, released = fitted(kind, frame=frame, noise=None, epsilon=None)
     bins = np.stack(
         [
             b.labels[g.encode(frame[g.column.name])]
-            for g, b in zip(released.grids, prior.binnings, strict=True)
+            for g, b in zip(released.grids, base_model.binnings, strict=True)
         ],
         axis=1,
     )
-    drawn = prior.sample(40_000, np.random.default_rng(0))
-    sizes = [b.size for b in prior.binnings]
-    for parents, child, _ in prior.factors:
+    drawn = base_model.sample(40_000, np.random.default_rng(0))
+    sizes = [b.size for b in base_model.binnings]
+    for parents, child, _ in base_model.factors:
         family = (*parents, child)
         for pair in itertools.combinations(family, 2):
             gap = count_table(bins, pair, sizes) / 4000 - count_table(drawn, pair, sizes) / 40_000
@@ -153,23 +153,23 @@ def test_exact_prior_reproduces_its_tables(kind):
 
 def test_sampled_cells_and_points_follow_the_released_marginals():
     """Cells outside their bin, or fine distributions lost between bins and cells."""
-    prior, released = fitted("tan")
+    base_model, released = fitted("tan")
     rng = np.random.default_rng(7)
-    cells = prior.sample_cells(50_000, rng)
+    cells = base_model.sample_cells(50_000, rng)
     for j, p in enumerate(released.probabilities):
         assert np.abs(np.bincount(cells[:, j], minlength=len(p)) / 50_000 - p).sum() / 2 < 0.02
     encoder = Encoder(SCHEMA, released)
-    points = prior.sample_points(2000, encoder, rng)
+    points = base_model.sample_points(2000, encoder, rng)
     assert points.shape == (2000, encoder.layout.dim) and points.dtype == np.float32
     SCHEMA.conform(encoder.inverse_transform(points, rng))
-    assert prior.sample_points(0, encoder, rng).shape == (0, encoder.layout.dim)
+    assert base_model.sample_points(0, encoder, rng).shape == (0, encoder.layout.dim)
 
 
 def test_only_the_released_count_matters():
     """The frame's length used where the public or noisy number belongs."""
     frame = table(300, np.random.default_rng(8))
     released = release_marginals(frame, SCHEMA, noise_multiplier=None, n=900, rng=np.random.default_rng(0))
-    prior = fit_prior(
+    base_model = fit_base_model(
         frame,
         SCHEMA,
         released,
@@ -178,7 +178,7 @@ def test_only_the_released_count_matters():
         selection_epsilon=1.0,
         rng=np.random.default_rng(0),
     )
-    assert all(values.sum() == pytest.approx(900, rel=1e-3) for _, _, values in prior.factors)
+    assert all(values.sum() == pytest.approx(900, rel=1e-3) for _, _, values in base_model.factors)
 
 
 def test_bins_follow_from_what_is_released():
@@ -192,7 +192,7 @@ def test_bins_follow_from_what_is_released():
     )
     labels = []
     for n in (20, 3000):
-        prior = fit_prior(
+        base_model = fit_base_model(
             table(n, np.random.default_rng(n)),
             SCHEMA,
             released,
@@ -201,7 +201,7 @@ def test_bins_follow_from_what_is_released():
             selection_epsilon=1.0,
             rng=np.random.default_rng(0),
         )
-        labels.append([binning.labels.tolist() for binning in prior.binnings])
+        labels.append([binning.labels.tolist() for binning in base_model.binnings])
     assert labels[0] == labels[1]
 
 
@@ -209,9 +209,9 @@ def test_bins_follow_from_what_is_released():
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_tiny_tables_under_noise(kind, n):
     """NaN tables or a crash where noise exceeds all counts."""
-    prior, _ = fitted(kind, frame=table(n, np.random.default_rng(9)), noise=5.0)
-    bins = prior.sample(20, np.random.default_rng(0))
-    assert np.all(bins >= 0) and np.all(bins < [b.size for b in prior.binnings])
+    base_model, _ = fitted(kind, frame=table(n, np.random.default_rng(9)), noise=5.0)
+    bins = base_model.sample(20, np.random.default_rng(0))
+    assert np.all(bins >= 0) and np.all(bins < [b.size for b in base_model.binnings])
 
 
 def test_small_schemas():
@@ -219,7 +219,7 @@ def test_small_schemas():
     frame = table(60, np.random.default_rng(10))
     one, _ = fitted("tree", frame=frame[["age"]], schema=SCHEMA.select(["age"]))
     assert one.factors == () and one.sample(5, np.random.default_rng(0)).shape == (5, 1)
-    plan = PriorReleases.plan(SCHEMA.select(["age"]), "tree", noise_multiplier=1.0, epsilon=0.1)
+    plan = BaseModelReleases.plan(SCHEMA.select(["age"]), "tree", noise_multiplier=1.0, epsilon=0.1)
     assert plan.events == []
     two, _ = fitted("tree", frame=frame[["age", "group"]], schema=SCHEMA.select(["age", "group"]))
     assert two.edges == ((0, 1),)
@@ -256,13 +256,13 @@ def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
 
 
 def test_state_round_trip():
-    """A saved prior that draws other records."""
-    prior, _ = fitted("tan")
-    meta, arrays = prior.to_state()
-    again = Prior.from_state(SCHEMA, meta, arrays)
-    draws = [p.sample_cells(100, np.random.default_rng(0)) for p in (prior, again)]
-    assert np.array_equal(*draws) and again.edges == prior.edges
-    assert again.noise_std == prior.noise_std
+    """A saved base model that draws other records."""
+    base_model, _ = fitted("tan")
+    meta, arrays = base_model.to_state()
+    again = BayesianNetwork.from_state(SCHEMA, meta, arrays)
+    draws = [p.sample_cells(100, np.random.default_rng(0)) for p in (base_model, again)]
+    assert np.array_equal(*draws) and again.edges == base_model.edges
+    assert again.noise_std == base_model.noise_std
 
 
 def test_bad_arguments():

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from dpsynth.model.base_model import network as prior_module
+from dpsynth.model.base_model import network as network
 from dpsynth.model.base_model.missing_counts import choose
-from dpsynth.model.base_model.network import Prior
+from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import FourierFeatures, values_of
-from dpsynth.releases.groups import Groups
-from dpsynth.releases.votes import Votes, group_count
+from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogram, group_count
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
@@ -31,17 +30,17 @@ N = 20_000
 RNG = np.random.default_rng
 
 
-def prior(panel: bool = True) -> Prior:
+def base_model(panel: bool = True) -> BayesianNetwork:
     """Independent columns, three of which may be missing."""
     rng = RNG(0)
     cells = tuple(rng.dirichlet(np.full(size, 20.0)) for size in SIZES)
     binnings = tuple(Binning(np.arange(size), p) for size, p in zip(SIZES, cells, strict=True))
     factors = tuple(((0,), j, np.outer(cells[0], cells[j])) for j in range(1, len(SIZES)))
     law = np.array([0.5, 0.2, 0.2, 0.1]) if panel else None
-    return Prior("tree", 0, binnings, cells, factors, (3, 4, 5) if panel else (), law, 1.0)
+    return BayesianNetwork("tree", 0, binnings, cells, factors, (3, 4, 5) if panel else (), law, 1.0)
 
 
-def groups(made: Prior, size: int = 200) -> Groups:
+def groups(made: BayesianNetwork, size: int = 200) -> Groups:
     rng = RNG(1)
     return Groups.of(Bins(GRIDS, made.binnings, N), made.sample(4000, rng), size, rng)
 
@@ -51,8 +50,8 @@ def parity(draws: np.ndarray) -> float:
     return float(np.mean(1.0 - 2.0 * (draws[:, :3].sum(axis=1) % 2)))
 
 
-def real(made: Prior, n: int = N, seed: int = 7) -> np.ndarray:
-    """Records of the prior, nine of ten of which have an even sum of the first three columns."""
+def real(made: BayesianNetwork, n: int = N, seed: int = 7) -> np.ndarray:
+    """Records of the base model, nine of ten of which have an even sum of the first three columns."""
     rng = RNG(seed)
     draws = made.sample(2 * n, rng)
     odd = draws[:, :3].sum(axis=1) % 2 == 1
@@ -60,15 +59,15 @@ def real(made: Prior, n: int = N, seed: int = 7) -> np.ndarray:
     return draws[kept][:n]
 
 
-def votes(made: Prior, records: np.ndarray, noise_std: float) -> Votes:
+def neighbour_histogram(made: BayesianNetwork, records: np.ndarray, noise_std: float) -> NeighbourHistogram:
     of = groups(made)
     noise = RNG(2).normal(0, noise_std, of.size)
-    return Votes(of, of.counts(records) + noise, noise_std, float(len(records)))
+    return NeighbourHistogram(of, of.counts(records) + noise, noise_std, float(len(records)))
 
 
 def test_a_record_is_of_the_group_whose_centre_is_nearest() -> None:
     """A distance without a centre's length, or blocks of records that are mixed up."""
-    made = prior()
+    made = base_model()
     of, draws = groups(made), made.sample(9000, RNG(3))
     values = values_of(of.tables, draws)
     distance, _ = NearestNeighbors(n_neighbors=1).fit(of.centres).kneighbors(values)
@@ -108,7 +107,7 @@ def test_groups_lie_where_draws_do(rare: float) -> None:
 
 def test_there_are_no_more_groups_than_different_draws() -> None:
     """A crash, or empty groups, where few records are possible."""
-    made = prior()
+    made = base_model()
     draws = np.zeros((500, len(SIZES)), dtype=np.int64)
     draws[:250, 0] = 1
     of = Groups.of(Bins(GRIDS, made.binnings, N), draws, 40, RNG(0))
@@ -130,23 +129,25 @@ def test_weights_are_at_most_sixteen_and_one_on_average(data) -> None:
     counts = np.array(data.draw(st.lists(st.floats(-50, 5000), min_size=size, max_size=size)))
     shares = np.array(data.draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)))
     drawn = (shares + 1e-3) / (shares + 1e-3).sum()
-    votes = Votes(Groups((), np.zeros((size, 0), np.float32)), counts, 5.0, max(counts.sum(), 1.0))
-    weights = group_weights(votes, drawn, 60_000)
+    neighbour_histogram = NeighbourHistogram(
+        Groups((), np.zeros((size, 0), np.float32)), counts, 5.0, max(counts.sum(), 1.0)
+    )
+    weights = group_weights(neighbour_histogram, drawn, 60_000)
     assert weights.min() >= 0 and weights.max() <= 16
     if 0 < weights.max() < 16:
         assert weights @ drawn == pytest.approx(1, abs=1e-6)
 
 
 def test_votes_that_tell_nothing_weigh_nothing() -> None:
-    """Noise that is taken for structure: the prior's own records, medians over 9 draws of the noise."""
-    made = prior()
+    """Noise that is taken for structure: the base model's own records, medians over 9 draws of the noise."""
+    made = base_model()
     of = groups(made, 60)
     drawn = of.counts(made.sample(60_000, RNG(4))) / 60_000
     moved, raw = [], []
     for seed in range(9):
         rng = RNG(seed)
         counts = of.counts(made.sample(2000, rng)) + rng.normal(0, 4, of.size)
-        weights = group_weights(Votes(of, counts, 4.0, 2000.0), drawn, 60_000)
+        weights = group_weights(NeighbourHistogram(of, counts, 4.0, 2000.0), drawn, 60_000)
         moved.append(np.sqrt(drawn @ (weights - 1) ** 2))
         raw.append(np.sqrt(drawn @ (counts / (2000 * drawn) - 1) ** 2))
     assert np.median(raw) > 0.15 and np.median(moved) < 0.05
@@ -154,9 +155,9 @@ def test_votes_that_tell_nothing_weigh_nothing() -> None:
 
 def test_draws_have_what_only_votes_tell() -> None:
     """Votes that are bought and not used, or used the wrong way round: no table of two columns has parity."""
-    made = prior()
+    made = base_model()
     records = real(made)
-    by = weighted(made, votes(made, records, 4.0), RNG(0))
+    by = weighted(made, neighbour_histogram(made, records, 4.0), RNG(0))
     drawn = by.sample(N, RNG(1))
     assert parity(records) > 0.75 and abs(parity(made.sample(N, RNG(1)))) < 0.05
     assert parity(drawn) > 0.6 * parity(records)
@@ -168,10 +169,10 @@ def test_draws_have_what_only_votes_tell() -> None:
 @pytest.mark.parametrize("panel", [True, False])
 def test_marginals_and_missing_values_stay_as_released(panel: bool) -> None:
     """Weights that move one-way shares, or the number of missing values."""
-    made = prior(panel)
-    # records that the marginals do not describe: votes pull against them
+    made = base_model(panel)
+    # records that the marginals do not describe: the nearest-neighbour histogram pull against them
     records = np.vstack([real(made), np.zeros((N // 2, len(SIZES)), dtype=np.int64)])
-    by = weighted(made, votes(made, records, 4.0), RNG(0))
+    by = weighted(made, neighbour_histogram(made, records, 4.0), RNG(0))
     drawn = by.sample(60_000, RNG(5))
     assert parity(drawn) > 0.3
     for j, binning in enumerate(made.binnings):
@@ -185,8 +186,8 @@ def test_marginals_and_missing_values_stay_as_released(panel: bool) -> None:
 @pytest.mark.parametrize("size", [1, 10, 300, 25_000])
 def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies of a draw, which neighbours see: what counts for more than is made for one."""
-    made = prior()
-    by = weighted(made, votes(made, real(made), 4.0), RNG(0))
+    made = base_model()
+    by = weighted(made, neighbour_histogram(made, real(made), 4.0), RNG(0))
     assert 1.5 < by.weighting.most <= 16
     by = replace(by, weighting=replace(by.weighting, most=1.2))  # so that many draws count for more
     chosen = []
@@ -195,7 +196,7 @@ def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> 
         chosen.append(choose(*args))
         return chosen[-1]
 
-    monkeypatch.setattr(prior_module, "choose", remember)
+    monkeypatch.setattr(network, "choose", remember)
     bare = replace(by, missing_law=None, panel=())  # so that nothing else chooses
     assert len(bare.sample(size, RNG(0))) == size
     assert sum(map(len, chosen)) == size and all(len(np.unique(rows)) == len(rows) for rows in chosen)
@@ -203,31 +204,33 @@ def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_public_number_of_records_may_be_off() -> None:
     """A number that is a tenth off, which is allowed, and is taken for structure in every group."""
-    made = prior()
+    made = base_model()
     of = groups(made, 60)
     drawn = of.counts(made.sample(60_000, RNG(4))) / 60_000
     counts = of.counts(made.sample(4400, RNG(1))) + RNG(2).normal(0, 4, of.size)
-    weights = group_weights(Votes(of, counts, 4.0, 4000.0), drawn, 60_000)
+    weights = group_weights(NeighbourHistogram(of, counts, 4.0, 4000.0), drawn, 60_000)
     assert np.sqrt(drawn @ (weights - 1) ** 2) < 0.04
 
 
 def test_votes_move_no_share_of_a_column() -> None:
     """Weights that are not raked: records that a released marginal does not describe pull at its column."""
-    made = prior()
+    made = base_model()
     rng = RNG(3)
     draws = made.sample(4 * N, rng)
     records = draws[rng.random(len(draws)) < np.where(draws[:, 0] == 1, 0.9, 0.1)]
-    by = weighted(made, votes(made, records, 4.0), RNG(0))
+    by = weighted(made, neighbour_histogram(made, records, 4.0), RNG(0))
     share = np.mean(by.sample(N, RNG(1))[:, 0])
     assert np.mean(records[:, 0]) > 0.85
     assert share == pytest.approx(made.binnings[0].probabilities[1], abs=0.01)
 
 
-def plane() -> Prior:
+def plane() -> BayesianNetwork:
     """Two independent, even columns of twelve bins."""
     even = np.full(12, 1 / 12)
     binnings = (Binning(np.arange(12), even),) * 2
-    return Prior("tree", 0, binnings, (even, even), (((0,), 1, np.full((12, 12), 1.0)),), noise_std=1.0)
+    return BayesianNetwork(
+        "tree", 0, binnings, (even, even), (((0,), 1, np.full((12, 12), 1.0)),), noise_std=1.0
+    )
 
 
 def on_a_disc(draws: np.ndarray) -> np.ndarray:
@@ -236,7 +239,7 @@ def on_a_disc(draws: np.ndarray) -> np.ndarray:
     return np.minimum(np.hypot(x - 3, y - 3), np.hypot(x + 3, y + 3)) < 3
 
 
-def votes_of_discs(made: Prior, *, waves: bool) -> Votes:
+def votes_of_discs(made: BayesianNetwork, *, fourier: bool) -> NeighbourHistogram:
     """Votes of records in two discs, by few groups."""
     column = Column(name="lab", kind="integer", lower=0, upper=11)
     bins = Bins((Grid.from_column(column),) * 2, made.binnings, N)
@@ -246,33 +249,33 @@ def votes_of_discs(made: Prior, *, waves: bool) -> Votes:
     counts = of.counts(records) + RNG(3).normal(0, 5, of.size)
     features = FourierFeatures.of(of.tables, RNG(4))
     total = features.total(records) + RNG(5).normal(0, 5, features.size)
-    told = (features, total) if waves else (None, None)
-    return Votes(of, counts, 5.0, float(len(records)), *told)
+    told = (features, total) if fourier else (None, None)
+    return NeighbourHistogram(of, counts, 5.0, float(len(records)), *told)
 
 
 def test_draws_follow_what_groups_are_too_coarse_for() -> None:
     """Waves that are bought and not used, or used the wrong way round."""
     made = plane()
     shares = []
-    for waves in (False, True):
-        by = weighted(made, votes_of_discs(made, waves=waves), RNG(0))
-        assert (by.weighting.waves is not None) is waves
+    for fourier in (False, True):
+        by = weighted(made, votes_of_discs(made, fourier=fourier), RNG(0))
+        assert (by.weighting.fourier is not None) is fourier
         shares.append(on_a_disc(by.sample(N, RNG(1))).mean())
     assert on_a_disc(made.sample(N, RNG(1))).mean() < 0.5
     assert 0.75 < shares[0] < shares[1] - 0.07
 
 
 def test_few_draws_are_made_for_the_sake_of_marginals_alone() -> None:
-    """Ten draws for each one that is kept, because the prior draws a rare value too seldom."""
+    """Ten draws for each one that is kept, because the base model draws a rare value too seldom."""
     even, rare = np.array([0.5, 0.5]), np.array([0.97, 0.03])
     binnings = (Binning(np.arange(2), even), Binning(np.arange(2), rare))
     table = np.outer(even, [0.998, 0.002])  # what is released of the second column says .03
-    made = Prior("tree", 0, binnings, (even, rare), (((0,), 1, table),), noise_std=1.0)
+    made = BayesianNetwork("tree", 0, binnings, (even, rare), (((0,), 1, table),), noise_std=1.0)
     bins = Bins((Grid.from_column(COLUMNS[0]),) * 2, made.binnings, N)
     of = Groups.of(bins, made.sample(4000, RNG(0)), 4, RNG(1))
     draws = made.sample(N, RNG(2))
     records = draws[RNG(3).random(N) < np.where(draws[:, 0] == 1, 0.6, 0.4)]
-    by = weighted(made, Votes(of, of.counts(records), 1.0, float(len(records))), RNG(0))
+    by = weighted(made, NeighbourHistogram(of, of.counts(records), 1.0, float(len(records))), RNG(0))
     assert 1.05 < by.weighting.most <= 4
 
 
@@ -280,12 +283,13 @@ def test_few_draws_are_made_for_the_sake_of_marginals_alone() -> None:
 def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
     """Noise in the number of records, or one that is a tenth off, that is taken for structure; of nine draws.
 
-    Rare values, whose waves' means are far from 0: a sum that is divided by a wrong number is far off.
+    Rare values, whose random Fourier features' means are far from 0: a sum that is divided by a wrong number
+    is far off.
     """
     rng = RNG(0)
     law = np.array([0.97, 0.03])
     factors = tuple(((0,), j, np.outer(law, law)) for j in range(1, 8))
-    made = Prior("tree", 0, (Binning(np.arange(2), law),) * 8, (law,) * 8, factors, noise_std=1.0)
+    made = BayesianNetwork("tree", 0, (Binning(np.arange(2), law),) * 8, (law,) * 8, factors, noise_std=1.0)
     bins = Bins((Grid.from_column(COLUMNS[0]),) * 8, made.binnings, N)
     of = Groups.of(bins, made.sample(4000, rng), 60, rng)
     told = []
@@ -293,19 +297,19 @@ def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
         rng, records = RNG(seed), made.sample(4000, RNG(100 + seed))
         features = FourierFeatures.of(of.tables, rng)
         counts = of.counts(records) + rng.normal(0, 12, of.size)
-        waves = features.total(records) + rng.normal(0, 12, features.size)
-        by = weighted(made, Votes(of, counts, 12.0, 4000.0 / share, features, waves), rng)
-        told.append(by.weighting.waves is not None)
+        fourier = features.total(records) + rng.normal(0, 12, features.size)
+        by = weighted(made, NeighbourHistogram(of, counts, 12.0, 4000.0 / share, features, fourier), rng)
+        told.append(by.weighting.fourier is not None)
     assert sum(told) <= 1
 
 
 def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
     """A frequency that is lost, or a model of before that is no longer read."""
     made = plane()
-    for waves in (False, True):
-        by = weighted(made, votes_of_discs(made, waves=waves), RNG(0))
+    for fourier in (False, True):
+        by = weighted(made, votes_of_discs(made, fourier=fourier), RNG(0))
         meta, arrays = by.weighting.to_state()
-        assert ("frequencies" in arrays) is ("offset" in meta) is waves
+        assert ("frequencies" in arrays) is ("offset" in meta) is fourier
         again, draws = type(by.weighting).from_state(meta, arrays), made.sample(3000, RNG(0))
         number = made.missing(draws)
         np.testing.assert_array_equal(again.of(draws, number), by.weighting.of(draws, number))
@@ -313,8 +317,8 @@ def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
 
 def test_a_weighting_is_kept_on_disk() -> None:
     """A weight, a factor or a centre that is lost."""
-    made = prior()
-    by = weighted(made, votes(made, real(made), 4.0), RNG(0))
+    made = base_model()
+    by = weighted(made, neighbour_histogram(made, real(made), 4.0), RNG(0))
     meta, arrays = by.weighting.to_state()
     again = type(by.weighting).from_state(meta, arrays)
     draws = made.sample(3000, RNG(0))

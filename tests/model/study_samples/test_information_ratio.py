@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.model.study_samples.information_ratio import compared
+from dpsynth.model.study_samples.calibration import compared
 
 SIZE = 6
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.model.wgan.generator import ArrayOps, generator_pass
+from dpsynth.model.wgan.networks import ArrayOps, flatten, generator_pass, glorot, unflatten
 from dpsynth.model.wgan.step import TensorOps
-from dpsynth.model.wgan.weights import flatten, glorot, unflatten
 from dpsynth.table.layout import Layout
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))

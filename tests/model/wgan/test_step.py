@@ -8,11 +8,11 @@ import tensorflow as tf
 from scipy import stats
 
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS
 from dpsynth.model.wgan.training import Trainer, initial_state
-from dpsynth.model.wgan.weights import unflatten
 from dpsynth.table.layout import Layout
 
 LAYOUT = Layout(2, ((2, 5),))
@@ -43,7 +43,7 @@ def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None, **more):
     )
     points = records(n) if points is None else points
     bank = records(30, seed=5) if settings.penalty == "public" else None
-    return Trainer(points, LAYOUT, settings, plan, bank=bank, with_prior=False), settings, plan
+    return Trainer(points, LAYOUT, settings, plan, bank=bank, with_base_model=False), settings, plan
 
 
 def take_step(trainer, arrays, chunk):
@@ -63,7 +63,7 @@ def one_critic_gradient(trainer, arrays, chunk):
 
 def started(trainer, rng):
     """The state in which a run begins."""
-    arrays = initial_state(LAYOUT, trainer.settings, with_prior=False, rng=rng).arrays
+    arrays = initial_state(LAYOUT, trainer.settings, with_base_model=False, rng=rng).arrays
     return {**arrays, "critic": trainer.step.constrain([tf.constant(a) for a in arrays["critic"]])}
 
 

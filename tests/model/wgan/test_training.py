@@ -38,7 +38,7 @@ def points(n=80):
 def make(steps=40, multiplier=1.0, n=80, in_graph=None, **options):
     settings = TrainingSettings(**(SMALL | options))
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
-    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=in_graph)
+    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_base_model=False, in_graph=in_graph)
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_an_empty_table_trains():
 @pytest.mark.slow
 def test_training_learns_without_noise():
     """Catches a generator trained in the wrong direction: the category must follow x > 0.7."""
-    from dpsynth.model.wgan.generator import ArrayOps, generator_pass
+    from dpsynth.model.wgan.networks import ArrayOps, generator_pass
 
     trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
     weights = trainer.run(np.random.default_rng(3)).generator
@@ -235,7 +235,7 @@ def test_program_with_inner_draws_trains():
     """Catches a program that only works with noise from the host."""
     settings = TrainingSettings(**SMALL)
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
-    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, with_prior=False, in_graph=True)
+    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, with_base_model=False, in_graph=True)
     assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
 
 
@@ -253,5 +253,5 @@ def test_healthgan_is_the_thesis_architecture():
         assert default_rules.batch_size("healthgan", n) == batch
         assert (settings.penalty, settings.penalty_weight, settings.critic_steps) == ("data", 10.0, 5)
         assert (settings.critic_learning_rate, settings.beta_1, settings.beta_2) == (1e-4, 0.5, 0.9)
-        state = initial_state(Layout(d), settings, with_prior=False, rng=np.random.default_rng(0))
+        state = initial_state(Layout(d), settings, with_base_model=False, rng=np.random.default_rng(0))
         assert [a.shape for a in state.arrays["critic"][0::2]] == [(d, 64), (64, 128), (128, 256), (256, 1)]

@@ -17,7 +17,7 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
         ledger.post(name, gaussian_event(9.0), sensitivity="1", adjacency="add/remove")
     report = RunReport(ledger=ledger, delta=1e-5, config={"model": model})
     facts = section(report).blocks[0].items
-    return next((sentence.text for name, sentence in facts if name == "Beyond the prior"), None)
+    return next((sentence.text for name, sentence in facts if name == "Beyond the base model"), None)
 
 
 @pytest.mark.parametrize(
@@ -25,22 +25,42 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
     [
         (["one-way marginals"], {}, None),
         (
-            ["prior tables"],
-            {"moments": "auto"},
-            "Neither moments .* nor votes .* nor critic steps. By rule: .*",
+            ["base model tables"],
+            {"pairwise_statistics": "auto"},
+            "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps. By rule: .*",
         ),
-        (["prior tables"], {}, "Neither moments .* nor critic steps."),
-        (["prior tables"], {"moments": False}, "Neither moments .* nor critic steps."),
         (
-            ["prior tables", "pair moments"],
-            {"training_steps": "auto", "votes": "auto"},
-            "Moments .*shot. No votes .*: by rule .* No critic steps: by rule .*",
+            ["base model tables"],
+            {},
+            "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps.",
         ),
-        (["prior tables", "pair moments"], {"training_steps": 0}, "Moments .*shot."),
-        (["prior tables", "pair moments", "votes"], {"votes": "auto"}, "Moments .*shot. Votes .* together."),
-        (["prior tables", "votes"], {"moments": False, "votes": True}, "Votes .* together."),
-        (["prior tables", "pair moments", "critic steps"], {}, "Moments .*shot. Critic steps."),
-        (["prior tables", "critic steps"], {}, "Critic steps."),
+        (
+            ["base model tables"],
+            {"pairwise_statistics": False},
+            "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps.",
+        ),
+        (
+            ["base model tables", "pairwise statistics"],
+            {"training_steps": "auto", "neighbour_histogram": "auto"},
+            "Pairwise .*once. No nearest-neighbour histogram: by rule .* No critic steps: by rule .*",
+        ),
+        (["base model tables", "pairwise statistics"], {"training_steps": 0}, "Pairwise statistics.*once."),
+        (
+            ["base model tables", "pairwise statistics", "nearest-neighbour histogram"],
+            {"neighbour_histogram": "auto"},
+            "Pairwise statistics.*once. Nearest-neighbour histogram .* together.",
+        ),
+        (
+            ["base model tables", "nearest-neighbour histogram"],
+            {"pairwise_statistics": False, "neighbour_histogram": True},
+            "Nearest-neighbour histogram .* together.",
+        ),
+        (
+            ["base model tables", "pairwise statistics", "critic steps"],
+            {},
+            "Pairwise statistics.*once. Critic steps.",
+        ),
+        (["base model tables", "critic steps"], {}, "Critic steps."),
     ],
 )
 def test_the_page_says_what_was_bought_and_why_no_more(names, model, words) -> None:

@@ -18,7 +18,7 @@ question: Which are malignant?
 dataset: breast_cancer
 seeds: 1
 epsilons: [3]
-model: {delta: 1e-5, prior: tree, training_steps: 0}
+model: {delta: 1e-5, base_model: tree, training_steps: 0}
 classifiers: [logistic_regression]
 studies: [{name: nuclei, model: "diagnosis ~ mean_texture + mean_smoothness"}]
 findings:

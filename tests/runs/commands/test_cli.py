@@ -30,7 +30,7 @@ columns:
 CONFIG = """\
 data: {path: good.csv, schema: good.yaml}
 split: {test_fraction: 0.5, seed: 0}
-model: {epsilon: 3.0, delta: 1e-5, prior: tree, training_steps: 0}
+model: {epsilon: 3.0, delta: 1e-5, base_model: tree, training_steps: 0}
 sample: {n: 40}
 evaluate: {seed: 0}
 """

@@ -38,13 +38,13 @@ def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys
     monkeypatch.setattr(attack_inputs, "load_table", refuse)
     out = tmp_path / "audit"
     status, text, _ = audit(capsys, config, "--trials", 600, "--out", out)
-    assert status == 0 and "this may be released" in text and "prior tables" in text
+    assert status == 0 and "this may be released" in text and "base model tables" in text
     status, text, told = audit(capsys, config, "--trials", 600, "--out", out, "--json")
     record = json.loads(text)
     assert [entry["release"] for entry in record["releases"]] == [
         "one-way marginals",
-        "prior edges",
-        "prior tables",
+        "base model edges",
+        "base model tables",
     ]
     assert "audited" not in told  # what is finished is not made again
     assert record["failed"] == [] and record["internal"] is False
@@ -59,7 +59,7 @@ def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
     half = property(lambda self: 0.3 * self.noise_multiplier * self.l2_sensitivity)
     monkeypatch.setattr(GaussianRelease, "noise_std", half)
     status, text, _ = audit(capsys, config, "--trials", 1500, "--json")
-    assert status == 1 and json.loads(text)["failed"] == ["one-way marginals", "prior tables"]
+    assert status == 1 and json.loads(text)["failed"] == ["one-way marginals", "base model tables"]
 
 
 def test_the_folder_of_a_run_is_audited(config, tmp_path, capsys):

@@ -12,9 +12,9 @@ import pytest
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.runs.commands import console
-from dpsynth.synthesis.check_inputs import confess
+from dpsynth.synthesis.check_inputs import record_provenance
+from dpsynth.synthesis.fit import Progress
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.training import Progress
 from dpsynth.table.schema import Column, Schema
 
 
@@ -62,7 +62,7 @@ def test_a_table_of_a_thousand_columns_does_not_fill_the_screen() -> None:
     columns = tuple(Column(name=f"laboratory_{i}", kind="integer", lower=0, upper=9) for i in range(843))
     ledger, rng = Ledger(), np.random.default_rng(0)
     unreviewed = {column.name: ("lower", "upper") for column in columns}
-    confess(ledger, Schema(columns=columns), FitOptions(), rng, unreviewed)
+    record_provenance(ledger, Schema(columns=columns), FitOptions(), rng, unreviewed)
     (said,) = ledger.excluded
     assert "laboratory_9: lower, upper and 833 more" in said and "laboratory_10" not in said
     assert together([column.name for column in columns]).endswith("laboratory_9 and 833 more")

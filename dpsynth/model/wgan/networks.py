@@ -1,4 +1,4 @@
-"""The generator of Algorithm 1 (Pedersen 2022, section 3.3), in TensorFlow or NumPy alike.
+"""Weights of fully connected networks, and the generator of Algorithm 1 (Pedersen 2022, section 3.3).
 
 One function serves training (with `TensorOps`) and sampling (with `ArrayOps`), so that a saved model is
 sampled without loading TensorFlow.
@@ -7,25 +7,61 @@ sampled without loading TensorFlow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 
-from dpsynth.model.wgan.weights import Weights
 from dpsynth.table.layout import Layout
 
-# The generator may move a point of the prior only as far as its logit is finite.
+Weights = list[tuple[Any, Any]]
+
+
+def glorot(rng: np.random.Generator, widths: Sequence[int], *, output_bias: bool) -> Weights:
+    """Glorot-uniform weights and zero biases for layers of the given widths.
+
+    ``widths`` is ``(n_in, hidden..., n_out)``; each layer is (W (n_in, n_out), b (n_out,)) in float32, with
+    None for the last b unless ``output_bias``.
+
+    References
+    ----------
+    Glorot and Bengio (2010), equation 16.
+    """
+    weights: Weights = []
+    last = len(widths) - 2
+    for layer, (n_in, n_out) in enumerate(pairwise(widths)):
+        limit = np.sqrt(6.0 / (n_in + n_out))
+        matrix = rng.uniform(-limit, limit, (n_in, n_out)).astype(np.float32)
+        bias = np.zeros(n_out, np.float32) if layer < last or output_bias else None
+        weights.append((matrix, bias))
+    return weights
+
+
+def flatten(weights: Weights) -> list[Any]:
+    """The arrays of a weight list in order ``W1, b1, W2, b2, ...`` without the missing biases."""
+    return [array for pair in weights for array in pair if array is not None]
+
+
+def unflatten(arrays: Sequence[Any], *, output_bias: bool) -> Weights:
+    """Inverse of `flatten`."""
+    arrays = list(arrays)
+    if not output_bias:
+        arrays = [*arrays, None]
+    return list(zip(arrays[0::2], arrays[1::2], strict=True))
+
+
+# The generator may move a point of the base model only as far as its logit is finite.
 _EDGE = 1e-3
-# Share of a prior's one-hot coordinate spread over the other categories, so that they stay reachable.
+# Share of a base model's one-hot coordinate spread over the other categories, so that they stay reachable.
 _SMOOTHING = 0.01
 
 
 def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layout, xp: Any) -> Any:
-    """Points of the unit cube from latent noise, or from draws of a prior and latent noise.
+    """Points of the unit cube from latent noise, or from draws of a base model and latent noise.
 
-    Without a prior: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
-    one-hot group (with no groups this is the thesis's generator). With a prior the network's output is a
+    Without a base_model: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
+    one-hot group (with no groups this is the thesis's generator). With a base model the network's output is a
     correction of the draw's logits; a last layer of zeros makes it the identity up to the smoothing of
     one-hot groups.
 
@@ -34,8 +70,7 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
     weights : list of (W, b)
     latent : array (n, n_latent)
     base : array (n, dim) or None
-        Draws from the private prior, encoded.
-    layout : Layout
+        Draws from the private base model, encoded.
     xp : Ops
         `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
 

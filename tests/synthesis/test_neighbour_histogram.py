@@ -1,4 +1,4 @@
-"""A fit that buys votes for groups of draws."""
+"""A fit that buys the nearest-neighbour histogram."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.model.reweighting.fit_fourier import FourierTilt
+from dpsynth.model.reweighting.weights import FourierReweighting
 from dpsynth.releases.features import FourierFeatures
 from dpsynth.synthesis import many_tables
 
@@ -26,7 +26,13 @@ SCHEMA = Schema(
     outcome="ill",
     n_public=N,
 )
-READINGS = ["one-way marginals", "prior edges", "prior tables", "pair moments", "votes"]
+READINGS = [
+    "one-way marginals",
+    "base model edges",
+    "base model tables",
+    "pairwise statistics",
+    "nearest-neighbour histogram",
+]
 
 
 def cohort(seed: int = 0) -> pd.DataFrame:
@@ -39,7 +45,12 @@ def cohort(seed: int = 0) -> pd.DataFrame:
 
 
 def fitted(**given) -> dpsynth.DPWGANGP:
-    options = {"epsilon": 3.0, "delta": 1e-5, "moments": True, "votes": True} | given
+    options = {
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "pairwise_statistics": True,
+        "neighbour_histogram": True,
+    } | given
     return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
 
 
@@ -49,28 +60,32 @@ def parity(frame: pd.DataFrame) -> float:
 
 
 def test_a_parity_of_three_is_kept() -> None:
-    """Votes that are bought and not used: tables and moments have no part of it; medians of three fits."""
-    with_votes = [parity(fitted().sample(N)) for _ in range(3)]
-    without = [parity(fitted(votes=False).sample(N)) for _ in range(3)]
+    """Votes that are bought and not used: tables and pairwise statistics have no part of it; medians of three
+    fits.
+    """
+    with_neighbour_histogram = [parity(fitted().sample(N)) for _ in range(3)]
+    without = [parity(fitted(neighbour_histogram=False).sample(N)) for _ in range(3)]
     assert parity(cohort()) > 0.75
-    assert np.median(with_votes) > 0.5 and abs(np.median(without)) < 0.1
+    assert np.median(with_neighbour_histogram) > 0.5 and abs(np.median(without)) < 0.1
 
 
 def test_votes_cost_what_was_asked() -> None:
     """A reading that the calibration forgets; or one that more is paid for than the tables' part."""
-    model, plain = fitted(), fitted(votes=False)
+    model, plain = fitted(), fitted(neighbour_histogram=False)
     assert [entry.name for entry in model.ledger_.entries] == READINGS
     assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0 and model.guarantee().private
     noise, before = (
         {
             entry.name: entry.event.noise_multiplier
             for entry in of.ledger_.entries
-            if entry.name != "prior edges"
+            if entry.name != "base model edges"
         }
         for of in (model, plain)
     )
     assert noise["one-way marginals"] == pytest.approx(before["one-way marginals"], rel=0.01)
-    assert noise["prior tables"] == pytest.approx(before["prior tables"] * np.sqrt(0.6 / 0.5), rel=0.01)
+    assert noise["base model tables"] == pytest.approx(
+        before["base model tables"] * np.sqrt(0.6 / 0.5), rel=0.01
+    )
 
 
 def test_nothing_but_the_release_reads_the_records(readings) -> None:
@@ -80,7 +95,7 @@ def test_nothing_but_the_release_reads_the_records(readings) -> None:
 
 
 def test_released_marginals_stay_exact() -> None:
-    """Draws whose one-way shares follow the votes."""
+    """Draws whose one-way shares follow the nearest-neighbour histogram."""
     model = fitted()
     drawn = model.sample(N, random_state=0)
     marginals = model.model_.encoder.marginals
@@ -96,53 +111,63 @@ def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
     again = dpsynth.load(tmp_path / "model")
     pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert record["model"]["prior"]["weighting"]["most"] == model.model_.prior.weighting.most > 1
+    assert record["model"]["base_model"]["weighting"]["most"] == model.model_.base_model.weighting.most > 1
 
 
 def test_votes_are_redrawn_with_their_noise() -> None:
-    """Tables of many whose votes all have one noise, or follow weights of the model that they come from."""
+    """Tables of many whose nearest-neighbour histograms all have one noise, or follow weights of the model
+    that they come from.
+    """
     model = fitted(epsilon=0.25).model_
     rng, seen = np.random.default_rng(0), []
 
-    def remember(prior, votes, rng):
-        assert prior.weighting is None
-        seen.append(votes)
-        return prior
+    def remember(base_model, neighbour_histogram, rng):
+        assert base_model.weighting is None
+        seen.append(neighbour_histogram)
+        return base_model
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many_tables, "weighted", remember)
         for _ in range(8):
             many_tables.redraw(model, rng)
-    counts = np.array([votes.counts for votes in seen])
-    own = model.prior.weighting
+    counts = np.array([neighbour_histogram.counts for neighbour_histogram in seen])
+    own = model.base_model.weighting
     spread = np.sqrt(own.noise_std**2 + counts.mean(axis=0).clip(0))
     assert np.median(counts.std(axis=0, ddof=1) / spread) == pytest.approx(1, abs=0.35)
-    assert all(votes.noise_std == pytest.approx(own.noise_std) for votes in seen)
+    assert all(neighbour_histogram.noise_std == pytest.approx(own.noise_std) for neighbour_histogram in seen)
     # groups have records enough, so that sampling alone would be far less than noise and sampling
     assert own.noise_std > 2 * np.sqrt(counts.mean())
 
 
 def test_waves_are_redrawn_with_their_noise() -> None:
-    """Tables of many that have lost the waves, or whose waves are those of the model, or without noise."""
+    """Tables of many that have lost the random Fourier features, or whose random Fourier features are those
+    of the model, or without noise.
+    """
     model = fitted(epsilon=0.25).model_
-    weighting = model.prior.weighting
+    weighting = model.base_model.weighting
     features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
-    flat = FourierTilt(features, np.zeros(features.size, np.float32), 0.0)
-    prior = replace(model.prior, weighting=replace(weighting, waves=flat))
+    flat = FourierReweighting(features, np.zeros(features.size, np.float32), 0.0)
+    base_model = replace(model.base_model, weighting=replace(weighting, fourier=flat))
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_tables, "weighted", lambda prior, votes, rng: seen.append(votes) or prior)
+        patch.setattr(
+            many_tables,
+            "weighted",
+            lambda base_model, neighbour_histogram, rng: seen.append(neighbour_histogram) or base_model,
+        )
         for seed in range(8):
-            many_tables.redraw(replace(model, prior=prior), np.random.default_rng(seed))
-    waves = np.array([votes.waves for votes in seen])
-    assert all(votes.features is features for votes in seen)
+            many_tables.redraw(replace(model, base_model=base_model), np.random.default_rng(seed))
+    fourier = np.array([neighbour_histogram.fourier for neighbour_histogram in seen])
+    assert all(neighbour_histogram.features is features for neighbour_histogram in seen)
     # half a record's square length is sampling in each of as many entries as there are frequencies
     spread = np.sqrt(weighting.noise_std**2 + N / features.size)
-    assert np.median(waves.std(axis=0, ddof=1)) == pytest.approx(spread, rel=0.1)
+    assert np.median(fourier.std(axis=0, ddof=1)) == pytest.approx(spread, rel=0.1)
     assert weighting.noise_std > 5 * np.sqrt(N / features.size)
 
 
 def test_redrawn_tables_keep_the_parity() -> None:
-    """Tables of many that have no votes, and fall back on what tables and moments tell."""
+    """Tables of many that have no nearest-neighbour histogram, and fall back on what tables and pairwise
+    statistics tell.
+    """
     tables = list(many_tables.redrawn_tables(fitted().model_, 3, N, 0))
     assert np.median([parity(table) for table in tables]) > 0.4

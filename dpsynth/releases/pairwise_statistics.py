@@ -1,9 +1,9 @@
-"""The moments of all pairs of columns, bought at once: a critic that is solved in one shot.
+"""The pairwise statistics, bought at once: a critic that is solved in one shot.
 
 A Wasserstein critic that is linear in fixed features of a record asks for one number of the data, their mean
 feature; with it released, the critic's best answer to any generator follows without another reading. Here the
 features are those of pairs of columns (`dpsynth.releases.features`), their sum is read once under Gaussian
-noise, and `dpsynth.model.reweighting.fit_reweighting` makes the prior's draws agree with it.
+noise, and `dpsynth.model.reweighting.fit_reweighting` makes the base model's draws agree with it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from dpsynth.releases.records import Records
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class PairwiseStatistics:
     """Released mean features.
 
     Parameters
     ----------
-    features : PairFeatures
     mean : array, of the shape of ``features.products``
         Symmetric, with noise; zero within a column.
     noise_std : float
@@ -44,31 +43,32 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsRelease(GaussianRelease[Moments]):
+class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
     """The sum of the records' pair features, each record's divided by the longest vector's length.
 
     Parameters
     ----------
-    bins : Bins, optional
     features : PairFeatures, optional
         Released before, and given with :meth:`of`.
     """
 
     bins: Bins | None = None
     features: PairFeatures | None = None
-    name = "pair moments"
+    name = "pairwise statistics"
     l2_sensitivity = 1.0
     sensitivity = (
         "1 (a record's products of all pairs of columns, and with the outcome, scaled down to length 1)"
     )
 
-    def of(self, bins: Bins, features: PairFeatures) -> MomentsRelease:
+    def of(self, bins: Bins, features: PairFeatures) -> PairwiseStatisticsRelease:
         """The release of these features; its cost is the same."""
         return replace(self, bins=bins, features=features)
 
     def _given(self) -> tuple[Bins, PairFeatures]:
         if self.bins is None or self.features is None:
-            raise PrivacyError("moments are of features, which are released before and given with of()")
+            raise PrivacyError(
+                "pairwise statistics are of features, which are released before and given with of()"
+            )
         return self.bins, self.features
 
     def query(self, records: Records) -> list[Array]:
@@ -80,8 +80,8 @@ class MomentsRelease(GaussianRelease[Moments]):
 
         return records.sums(total)
 
-    def finish(self, noisy: Sequence[Array]) -> Moments:
+    def finish(self, noisy: Sequence[Array]) -> PairwiseStatistics:
         """Their mean, with the features' own length."""
         bins, features = self._given()
         share = features.cap / bins.n
-        return Moments(features, features.matrix(noisy[0] * share), self.noise_std * share, bins.n)
+        return PairwiseStatistics(features, features.matrix(noisy[0] * share), self.noise_std * share, bins.n)

@@ -1,4 +1,4 @@
-"""A fit that buys the moments of all pairs of columns and tilts its prior's draws towards them."""
+"""A fit that buys the pairwise statistics and reweightings its base model's draws towards them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ def cohort(n: int = N, seed: int = 0) -> pd.DataFrame:
 
 
 def fitted(**given) -> dpsynth.DPWGANGP:
-    options = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "moments": True, "votes": False} | given
+    options = {
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "training_steps": 0,
+        "pairwise_statistics": True,
+        "neighbour_histogram": False,
+    } | given
     return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
 
 
@@ -47,9 +53,9 @@ def correlation_error(frame: pd.DataFrame) -> float:
 
 
 def test_draws_keep_the_pairs_that_no_table_holds() -> None:
-    """Moments that are bought and not used, or used the wrong way round; medians of three fits."""
+    """Pairwise statistics that are released and not used, or with the wrong sign; medians of three fits."""
     with_moments = [correlation_error(fitted().sample(N)) for _ in range(3)]
-    without = [correlation_error(fitted(moments=False).sample(N)) for _ in range(3)]
+    without = [correlation_error(fitted(pairwise_statistics=False).sample(N)) for _ in range(3)]
     assert np.median(with_moments) < 0.6 * np.median(without)
 
 
@@ -64,7 +70,9 @@ def test_an_interaction_with_the_outcome_is_kept() -> None:
 
     odd = frame["lab0"] * frame["lab1"] > 0
     frame["died"] = np.where(odd ^ (rng.random(N) < 0.1), "yes", "no")
-    model = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5, prior="tree", training_steps=0, moments=True)
+    model = dpsynth.DPWGANGP(
+        epsilon=3.0, delta=1e-5, base_model="tree", training_steps=0, pairwise_statistics=True
+    )
     drawn = model.fit(frame, schema=SCHEMA).sample(N)
     assert xor(frame) > 0.75 and xor(drawn) > 0.3
 
@@ -74,9 +82,9 @@ def test_a_fit_with_moments_costs_what_was_asked() -> None:
     model = fitted()
     assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0
     names = [entry.name for entry in model.ledger_.entries]
-    assert names == ["one-way marginals", "prior edges", "prior tables", "pair moments"]
+    assert names == ["one-way marginals", "base model edges", "base model tables", "pairwise statistics"]
     assert model.guarantee().private
-    plain = [entry.event.noise_multiplier for entry in fitted(moments=False).ledger_.entries[::2]]
+    plain = [entry.event.noise_multiplier for entry in fitted(pairwise_statistics=False).ledger_.entries[::2]]
     more = [entry.event.noise_multiplier for entry in model.ledger_.entries[::2]]
     assert all(a < b < 1.2 * a for a, b in zip(plain, more, strict=True))
 
@@ -88,7 +96,7 @@ def test_nothing_but_the_release_reads_the_records(readings) -> None:
 
 
 def test_released_marginals_stay_exact() -> None:
-    """Draws whose one-way shares follow the tilt."""
+    """Draws whose one-way shares follow the reweighting."""
     model = fitted()
     drawn = model.sample(N, random_state=0)
     released = dict(
@@ -109,35 +117,39 @@ def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
     again = dpsynth.load(tmp_path / "model")
     pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert record["model"]["prior"]["tilt"]["weights"] == list(model.model_.prior.tilt.weights)
+    assert record["model"]["base_model"]["reweighting"]["weights"] == list(
+        model.model_.base_model.reweighting.weights
+    )
 
 
 def test_moments_are_redrawn_with_their_noise() -> None:
-    """Tables of many whose moments all have one noise, so that their spread tells of none."""
+    """Tables of many whose pairwise statistics all have one noise, so that their spread tells of none."""
     model = fitted(epsilon=0.5).model_
-    tilt = model.prior.tilt
+    reweighting = model.base_model.reweighting
     rng = np.random.default_rng(0)
     seen = []
 
-    def remember(prior, moments, rng):
-        seen.append(moments)
-        return prior
+    def remember(base_model, pairwise_statistics, rng):
+        seen.append(pairwise_statistics)
+        return base_model
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_tables, "tilted", remember)
+        patch.setattr(many_tables, "reweighted", remember)
         for _ in range(6):
             many_tables.redraw(model, rng)
-    means = np.array([moments.mean[tilt.features.places] for moments in seen])
+    means = np.array([pairwise_statistics.mean[reweighting.features.places] for pairwise_statistics in seen])
     # noise and the sampling of N records; the latter alone is several times smaller
     spread = means.std(axis=0, ddof=1)
-    assert np.median(spread) == pytest.approx(tilt.noise_std, rel=0.3)
-    np.testing.assert_allclose([moments.noise_std for moments in seen], tilt.noise_std, rtol=1e-12)
+    assert np.median(spread) == pytest.approx(reweighting.noise_std, rel=0.3)
+    np.testing.assert_allclose(
+        [pairwise_statistics.noise_std for pairwise_statistics in seen], reweighting.noise_std, rtol=1e-12
+    )
 
 
 def test_two_columns_have_no_pair_beside_the_tree() -> None:
-    """Budget spent on moments of the one pair that a table holds already."""
+    """Budget spent on pairwise statistics of the one pair that a table holds already."""
     schema = SCHEMA.select(["died", "lab0"])
-    model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, moments=True)
+    model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=True)
     model.fit(cohort()[["died", "lab0"]], schema=schema)
-    assert "pair moments" not in [entry.name for entry in model.ledger_.entries]
-    assert model.model_.prior.tilt is None
+    assert "pairwise statistics" not in [entry.name for entry in model.ledger_.entries]
+    assert model.model_.base_model.reweighting is None
