@@ -24,6 +24,13 @@ from dpsynth.errors import InputError, PrivacyError
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
+_NAMES = ("epsilon", "tv", "attack-accuracy", "advantage", "belief")
+_SMALLEST, _LARGEST = 1e-4, 1e7
+_COARSENESS = 8.0
+#: The search aims this little below the target, so that what is read off later, perhaps by another route to
+#: the same number, is below it too.
+_MARGIN = 1e-6
+
 
 class Target(Protocol):
     """A bound on a measure of privacy that falls as noise grows."""
@@ -250,9 +257,6 @@ class TargetAfter:
         return f"{self.target.describe()} with all earlier releases"
 
 
-_NAMES = ("epsilon", "tv", "attack-accuracy", "advantage", "belief")
-
-
 def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:
     """Read a target such as ``tv=0.1``, ``epsilon=3``, ``advantage=0.1@fpr=0.01``.
 
@@ -309,13 +313,6 @@ def _pair(whole: str, part: str) -> tuple[str, float]:
         return name.strip(), float(number)
     except ValueError:
         raise InputError(f"target {whole!r} must look like tv=0.1 or advantage=0.1@fpr=0.01") from None
-
-
-_SMALLEST, _LARGEST = 1e-4, 1e7
-_COARSENESS = 8.0
-#: The search aims this little below the target, so that what is read off later, perhaps by another route to
-#: the same number, is below it too.
-_MARGIN = 1e-6
 
 
 def calibrate(

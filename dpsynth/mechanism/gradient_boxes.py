@@ -39,6 +39,8 @@ UNIT = 2.0**-24
 #: Added to magnitudes so that products which underflow (and are flushed to zero) stay covered.
 TINY = 2.0**-50
 
+Weights = Sequence[tuple[Any, Any]]
+
 
 def gamma(terms: int) -> float:
     """Relative widening of a bound that goes through dot products of ``terms`` terms."""
@@ -124,9 +126,6 @@ def interval_activation(kind: str, slope: float = 0.2) -> LeakyReLU | MaxMin:
     if kind == "maxmin":
         return MaxMin()
     raise InputError(f"activation must be 'relu', 'leaky_relu' or 'maxmin', got {kind!r}")
-
-
-Weights = Sequence[tuple[Any, Any]]
 
 
 class GradientBox(NamedTuple):

@@ -39,6 +39,20 @@ _SHAPES = {
     "percentages": re.compile(r"[+-]?\d+\.?\d*\s*%"),
 }
 
+Floats = NDArray[np.float64]
+_DIGITS = range(1, 6)
+_REPEATED = {float(digit * length) for digit in "789" for length in _DIGITS}
+_NEGATIVE = {-float(value) for value in (*range(1, 10), *_REPEATED)}
+_POSITIVE = {value for value in _REPEATED if value > 9} | {97.0, 98.0, 997.0, 998.0, 9997.0, 9998.0}
+# Of the other values: a code lies half their range away where it is common, twice where it is rare.
+_APART, _FAR = 0.5, 2.0
+_CLOSE = 0.05  # nearer than this to the others, no code is told from them
+_SPIKE = 5  # times as frequent as the values nearby
+_NEARBY = 5  # how many of these are looked at
+# also the full-width signs, which some spreadsheets take for the ASCII ones; signs alone ("-", "++", the
+# results of tests) and plain numbers are no formulas
+_FORMULA = re.compile(r"'*(?![+-]*(?:\d+\.?\d*|\.\d+)?\Z)[=+\-@\t\r\uff1d\uff0b\uff0d\uff20].*", re.DOTALL)
+
 
 def number(word: str) -> float | None:
     """Return the number that a cell writes in ASCII digits, None where it writes none or a code.
@@ -138,19 +152,6 @@ class TextCells:
         return [(i + 1, self.text.iloc[i]) for i in found[:most]]
 
 
-Floats = NDArray[np.float64]
-
-_DIGITS = range(1, 6)
-_REPEATED = {float(digit * length) for digit in "789" for length in _DIGITS}
-_NEGATIVE = {-float(value) for value in (*range(1, 10), *_REPEATED)}
-_POSITIVE = {value for value in _REPEATED if value > 9} | {97.0, 98.0, 997.0, 998.0, 9997.0, 9998.0}
-# Of the other values: a code lies half their range away where it is common, twice where it is rare.
-_APART, _FAR = 0.5, 2.0
-_CLOSE = 0.05  # nearer than this to the others, no code is told from them
-_SPIKE = 5  # times as frequent as the values nearby
-_NEARBY = 5  # how many of these are looked at
-
-
 def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
     """Return the values that look like codes, of ascending values and how often each occurs.
 
@@ -195,11 +196,6 @@ def codes_of_categories(distinct: Floats) -> Floats:
         if np.abs(plain - code).min() <= np.ptp(plain):
             plain = np.append(plain, code)
     return np.setdiff1d(codes, plain)
-
-
-# also the full-width signs, which some spreadsheets take for the ASCII ones; signs alone ("-", "++", the
-# results of tests) and plain numbers are no formulas
-_FORMULA = re.compile(r"'*(?![+-]*(?:\d+\.?\d*|\.\d+)?\Z)[=+\-@\t\r\uff1d\uff0b\uff0d\uff20].*", re.DOTALL)
 
 
 def escape(text: str) -> str:

@@ -56,6 +56,10 @@ class Column(BaseModel):
 
     Parameters
     ----------
+    name : str
+        As in the table's header.
+    kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
+        The first two are numeric; ordinal categories have an order.
     lower, upper : float
         Public bounds, in the column's unit; required for continuous and integer columns and only there.
         Values outside are clipped.
@@ -72,6 +76,8 @@ class Column(BaseModel):
     categories : tuple of str, int, bool or float
         Every value that can occur, one type throughout; for ordinal columns in ascending order; two for
         binary columns.
+    unit, description : str, optional
+        For readers.
     missing : bool
         Whether a value may be absent.
     special : tuple of float

@@ -33,6 +33,8 @@ def read_table(
 
     Parameters
     ----------
+    path : path
+        Its suffix decides how it is read.
     schema : Schema, optional
         Its columns must be exactly the file's, in any order, beside those that it ignores; the frame then has
         the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells

@@ -21,6 +21,11 @@ from scipy import special
 
 from dpsynth.errors import ConfigError
 
+#: Least and most total mass spread over all cells of a column, so that each keeps an interval of its own.
+_FLOOR, _CEILING = 1e-4, 1e-3
+#: Least width of an interval (four float32 steps just below 1), and of the share of each value in it.
+_WIDTH, _SHARE = 2.0**-22, 2.0**-21
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -81,12 +86,6 @@ class Layout:
         """Largest Euclidean norm of a centred point whose groups are one-hot."""
         squared = self.n_numeric / 4.0 + sum(1.0 - 1.0 / (stop - start) for start, stop in self.groups)
         return float(np.sqrt(squared))
-
-
-#: Least and most total mass spread over all cells of a column, so that each keeps an interval of its own.
-_FLOOR, _CEILING = 1e-4, 1e-3
-#: Least width of an interval (four float32 steps just below 1), and of the share of each value in it.
-_WIDTH, _SHARE = 2.0**-22, 2.0**-21
 
 
 def interval_ends(mass: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -44,6 +44,8 @@ class Schema(BaseModel):
         A categorical, binary or ordinal column: what classifiers predict, and the root of the base model.
     constraints : tuple of str
         Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
+    name, description : str, optional
+        For readers.
     unit : str, optional
         What one row is, such as ``one patient: the first encounter``. The ledger of a fit says it, since a
         guarantee is about one row. Whoever made the table answers for it.
@@ -325,6 +327,8 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
 
     Parameters
     ----------
+    schema : Schema
+        As drafted or as reviewed.
     accept : bool
         Go on all the same. The caller then posts the returned fields to the ledger as an exclusion: the
         guarantee does not cover them.

@@ -23,6 +23,9 @@ from dpsynth.table.values import cast, step_values
 #: what conditional sampling takes: rules, or values of columns
 Where = str | Sequence[str] | Mapping[str, Any]
 
+#: Combinations of declared values that are tried; a rule over more of them is not decided.
+_MOST = 50_000
+
 
 def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     """Read the conditions of conditional sampling.
@@ -82,10 +85,6 @@ def _value(value: Any) -> Operand:
     if isinstance(value, int | float):
         return Operand(str(value), number=float(value))
     raise ValueError(f"{value!r} is neither text nor a number")
-
-
-#: Combinations of declared values that are tried; a rule over more of them is not decided.
-_MOST = 50_000
 
 
 def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
