@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 from dpsynth.accounting import REPLACE_ONE, Profile, calibrate
@@ -144,22 +142,6 @@ def test_gaussians_by_their_closed_forms():
     t = norm.isf(1e-4)
     mu = -t + math.sqrt(t**2 + 2 * math.log(9))
     assert solve(BeliefTarget(0.9, 1e-4)) == pytest.approx(mu, rel=1e-3)
-
-
-@pytest.mark.slow
-@settings(max_examples=8, deadline=None)
-@given(z=st.floats(0.8, 3.0), q=st.floats(0.005, 0.05), steps=st.integers(2, 100))
-def test_round_trip(z, q, steps):
-    """A cost that does not come back to its multiplier: z to each measure and back to z."""
-    profile = Profile([training_event(z, q, steps)])
-    for target in (
-        EpsilonTarget(profile.epsilon(1e-6), 1e-6),
-        TvTarget(profile.tv()),
-        AdvantageTarget(profile.advantage(0.05), 0.05),
-        BeliefTarget(profile.belief_quantile(1e-4), 1e-4),
-    ):
-        if target.goal > 1e-3:
-            assert calibrate_training(target, q, steps) == pytest.approx(z, rel=3e-3)
 
 
 def test_earlier_releases_and_adjacency_count():

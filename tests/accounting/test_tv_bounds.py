@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import mpmath
@@ -110,19 +109,7 @@ CORNERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("z", "q"),
-    [
-        *CORNERS,
-        *(
-            pytest.param(z, q, marks=pytest.mark.slow)
-            for z, q in itertools.product(
-                (0.1, 0.2, 0.5, 2.0, 30.0, 1000.0), (1e-6, 1e-3, 0.1, 0.9, 1 - 1e-9, 1.0)
-            )
-            if (z, q) not in CORNERS
-        ),
-    ],
-)
+@pytest.mark.parametrize(("z", "q"), CORNERS)
 def test_kl_agrees_with_quadrature(z, q):
     """Too few nodes at small noise, cancellation at small sampling, or the two directions exchanged."""
     kl = sampled_gaussian_kl(z, q)
