@@ -75,8 +75,8 @@ def test_mechanisms_at_the_extremes():
 
 
 def naive_kl(z, q):
-    """Both divergences by adaptive quadrature with 40 digits; panels end where the integrands bend."""
-    with mpmath.workdps(40):
+    """Both divergences by adaptive quadrature with 32 digits; panels end where the integrands bend."""
+    with mpmath.workdps(32):
         z, q = mpmath.mpf(z), mpmath.mpf(q)
         bend = 0.5 + z**2 * mpmath.log((1 - q) / q) if q < 1 else mpmath.mpf(0)
         points = {c + d * z for c in (0, 1) for d in (-30, -10, -3, 0, 3, 10, 30)} | {2 + 30 * z}
@@ -100,7 +100,6 @@ def naive_kl(z, q):
 
 CORNERS = [
     (0.1, 1e-6),
-    (0.1, 1 - 1e-9),
     (0.3, 0.01),
     (1.0, 1e-6),
     (1.1, 256 / 60000),
