@@ -1,12 +1,13 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the whole test suite
 # make test-numpy2   the quick tests in an environment without TensorFlow Privacy, as Python 3.12 and later have it
-# make mutants   puts each known fault into a copy of the package and sees that its tests fail; prints the table
+# make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
+# make mutants-changed   the mutants of the rooms that have changed since that table
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-numpy2 mutants check numpy2 clean
+.PHONY: demo test test-numpy2 mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -41,7 +42,10 @@ test-numpy2: numpy2
 	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest -n 2 --dist worksteal
 
 mutants: $(VENV)/.installed-test
-	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/mutants/run.py --keep
+
+mutants-changed: $(VENV)/.installed-test
+	$(BIN)/python tests/mutants/run.py --changed
 
 clean:
 	rm -rf $(VENV) $(VENV)-numpy2 build dist runs *.egg-info

@@ -31,7 +31,7 @@ from dpsynth.report.drawing.style import save, styled
 from dpsynth.research.adversary import classifier
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records
 from dpsynth.research.adversary.playing import Played, play
-from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp
+from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp
 
 BELIEF, DELTA, STEPS = 0.9, 0.01, 30
 TABLE = "breast_cancer"

@@ -48,7 +48,7 @@ def attacked(name, sides, folder, *, scenario, rounds, retrainings, splits, jobs
 
 def of_table(dataset: str, records: int):
     from dpsynth import datasets
-    from dpsynth.research.ltu.samples import Sides, sides_of_table
+    from dpsynth.research.ltu.trainers import Sides, sides_of_table
 
     if dataset == "digits":  # scikit-learn's, in place of the thesis's images
         from sklearn.datasets import load_digits
@@ -264,8 +264,8 @@ def criticised(task):
     from dpsynth import datasets
     from dpsynth.evaluation.features import distance_features
     from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
-    from dpsynth.research.ltu.critic_scores import CriticTrainer
-    from dpsynth.research.ltu.outcomes import pairs_result
+    from dpsynth.research.ltu.generators import CriticTrainer
+    from dpsynth.research.ltu.results import pairs_result
 
     dataset, name, seed, records = task
     table = datasets.load(dataset)

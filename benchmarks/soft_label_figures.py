@@ -11,9 +11,8 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from dpsynth.attacks.bayes import Spread, membership_probability
-from dpsynth.research.soft_labels.attacked import Attacked
-from dpsynth.research.soft_labels.label_models import LeaveOut
-from dpsynth.research.soft_labels.targets import from_logits
+from dpsynth.research.soft_labels.attack import Attacked
+from dpsynth.research.soft_labels.targets import LeaveOut, from_logits
 
 SHOWN = ("hard", "soft 0", "soft 0.25", "soft 0.5", "soft 1")
 SMOOTHED = ("hard", "soft 1", "smoothed 0.5", "smoothed 0.7", "smoothed 0.9")

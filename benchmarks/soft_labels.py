@@ -36,12 +36,10 @@ from dpsynth.attacks.bayes import tpr_at_fpr
 from dpsynth.evaluation.estimates import auc, quantile
 from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.files.rounds import carry_out
-from dpsynth.research.soft_labels.attacked import Attacked, Records, attack_procedure
-from dpsynth.research.soft_labels.classifiers import WeightedCopies
+from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
-from dpsynth.research.soft_labels.label_models import LeaveOut, leave_out
-from dpsynth.research.soft_labels.procedure import Procedure
-from dpsynth.research.soft_labels.regression import SoftTargetRegressor
+from dpsynth.research.soft_labels.estimators import SoftTargetRegressor
+from dpsynth.research.soft_labels.procedure import LeaveOut, Procedure, WeightedCopies, leave_out
 from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,

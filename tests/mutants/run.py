@@ -2,6 +2,8 @@
 
     python tests/mutants/run.py               every mutant
     python tests/mutants/run.py bounds        a room; names of mutants work as well
+    python tests/mutants/run.py --changed     those that a change since the last full table may concern
+    python tests/mutants/run.py --keep        every mutant; the table is kept with its commit in table.md
 
 Prints a table and exits with 1 when a mutant survives, no longer applies, breaks more than its promise (the
 tests crash instead of failing by an assertion), or when its tests fail without it.
@@ -17,8 +19,10 @@ import contextlib
 import gc
 import json
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +36,7 @@ import pytest
 from catalogue import HERE, Mutant, Stale, read_rooms
 
 ROOT = HERE.parents[1]
+TABLE = HERE / "table.md"
 #: seconds after which a run is given up, and one of all tests without a fault
 LIMIT, LIMIT_OF_ALL = 300, 1200
 # Imported once, before forking; what is absent is left to the tests.
@@ -304,6 +309,46 @@ def _short(nodeid: str) -> str:
     return nodeid.removeprefix("tests/")
 
 
+def touched(mutants: Sequence[Mutant], files: Sequence[str]) -> list[Mutant]:
+    """Mutants that a change of these files may concern: of the rooms, lists and tests that it touches.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Relative to the repository.
+    """
+    paths = [Path(file) for file in files]
+    if any(path.parts[:2] == ("tests", "helpers") or path.name == "conftest.py" for path in paths):
+        return list(mutants)
+    rooms = {path.parts[1] for path in paths if path.parts[0] == "dpsynth"}
+    lists = {path.stem for path in paths if path.suffix == ".toml" and path.parent.name == "mutants"}
+    return [
+        mutant
+        for mutant in mutants
+        if Path(mutant.file).parts[0] in rooms
+        or mutant.room in lists
+        or {test.split("::")[0] for test in mutant.tests} & {path.as_posix() for path in paths}
+    ]
+
+
+def changed_files(root: Path) -> list[str] | None:
+    """Files that differ from the commit of the last full table; None where that cannot be known."""
+    kept = re.search(r"commit ([0-9a-f]{40})", TABLE.read_text(encoding="utf-8")) if TABLE.exists() else None
+    if kept is None:
+        return None
+    command = ["git", "-C", str(root), "diff", "--name-only", kept[1]]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.stdout.split() if found.returncode == 0 else None
+
+
+def keep(text: str, root: Path) -> None:
+    """Write the table of a full run, where there is a repository."""
+    found = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
+    if found.returncode == 0:
+        words = f"All mutants are caught at commit {found.stdout.strip()}.\n\n```\n{text}\n```\n"
+        TABLE.write_text(words, encoding="utf-8")
+
+
 def table(rows: Sequence[tuple[Mutant, str, float]]) -> str:
     """The table as text, one line a mutant."""
     widths = [max(len(m.name) for m, _, _ in rows), max(len(m.promise) for m, _, _ in rows)]
@@ -315,8 +360,8 @@ def table(rows: Sequence[tuple[Mutant, str, float]]) -> str:
     return "\n".join(lines)
 
 
-def judge(mutants: Sequence[Mutant], package: Path, root: Path, workers: int) -> bool:
-    """Run mutants, print the table, and tell whether every one was caught."""
+def judge(mutants: Sequence[Mutant], package: Path, root: Path, workers: int) -> tuple[bool, str]:
+    """Run mutants and print the table; whether every one was caught, and the table."""
     applying, stale = [], []
     for mutant in mutants:
         try:
@@ -341,8 +386,8 @@ def judge(mutants: Sequence[Mutant], package: Path, root: Path, workers: int) ->
         good += caught
         if not caught:
             unwell.append(f"[{mutant.name}] {by}\n{outcome.log[-2000:] if by.startswith('CRASHES') else ''}")
-    if rows:
-        print(table(rows))
+    text = table(rows) if rows else ""
+    print(text)
     for outcome in outcomes[:clean]:
         if outcome.code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             unwell.append(f"Without any mutant:\n{outcome.log[-4000:]}")
@@ -352,17 +397,19 @@ def judge(mutants: Sequence[Mutant], package: Path, root: Path, workers: int) ->
         f"{test} was not run: there is no such test, or it was skipped" for test in tests if test not in known
     ]
     unwell += [f"[{mutant.name}] DOES NOT APPLY\n{why}" for mutant, why in stale]
-    for text in unwell:
-        print(f"\n{text.rstrip()}")
+    for problem in unwell:
+        print(f"\n{problem.rstrip()}")
     cpu = sum(outcome.cpu for outcome in outcomes)
     print(f"\n{good} of {len(mutants)} mutants caught; {cpu:.0f} s of processor time")
-    return not unwell
+    return not unwell, text
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="rooms or mutants; all by default")
+    parser.add_argument("--changed", action="store_true", help="those that a change may concern")
+    parser.add_argument("--keep", action="store_true", help="keep the table of all of them")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of the package and its tests")
     parser.add_argument("--package", default="dpsynth")
@@ -374,10 +421,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"there is no room or mutant {', '.join(unknown)}")
     if options.names:
         mutants = [m for m in mutants if {m.room, m.name} & set(options.names)]
+    files = changed_files(options.root) if options.changed else None
+    if files is not None:
+        mutants = touched(mutants, files)
     start = time.perf_counter()
     if options.package == "dpsynth":
         preload()
-    well = judge(mutants, options.root / options.package, options.root, options.workers)
+    well, text = judge(mutants, options.root / options.package, options.root, options.workers)
+    if well and options.keep:
+        keep(text, options.root)
     print(f"{time.perf_counter() - start:.0f} s in all")
     return 0 if well else 1
 

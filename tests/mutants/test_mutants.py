@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from catalogue import HERE, Mutant, read_rooms
+from run import touched
 
 ROOT = HERE.parents[1]
 MUTANTS = read_rooms()
@@ -131,6 +132,26 @@ def test_only_an_assertion_that_fails_with_the_mutant_alone_is_a_catch(small):
 def test_exit_code(small, name, code):
     """Catches a survivor that CI does not hear of, and a run that fails although all were caught."""
     assert judged(small, name)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["docs/schema.md", "tests/table/test_schema.py"], ""),
+        (["dpsynth/releases/count.py"], "ac"),
+        (["tests/mutants/y.toml"], "b"),
+        (["tests/model/test_step.py"], "bc"),
+        (["tests/helpers/releases.py"], "abc"),
+    ],
+)
+def test_what_a_change_may_concern_is_run(files, names):
+    """Catches a mutant that is left out although its code, its list or its tests have changed."""
+    mutants = [
+        Mutant("x", "a", "", "releases/bins.py", (), ("tests/releases/test_bins.py::test_one",)),
+        Mutant("y", "b", "", "model/step.py", (), ("tests/model/test_step.py::test_two[1]",)),
+        Mutant("x", "c", "", "releases/count.py", (), ("tests/model/test_step.py::test_two",)),
+    ]
+    assert "".join(mutant.name for mutant in touched(mutants, files)) == names
 
 
 def test_an_unknown_name_is_refused():

@@ -49,7 +49,16 @@ def table(n=600, seed=0):
 
 
 def estimator(**options):
-    return DPWGANGP(**{"epsilon": 2.0, "delta": 1e-5, "training_steps": 0, "studies": STUDIES, **options})
+    return DPWGANGP(
+        **{
+            "epsilon": 2.0,
+            "delta": 1e-5,
+            "training_steps": 0,
+            "pairwise_statistics": False,
+            "studies": STUDIES,
+            **options,
+        }
+    )
 
 
 def same(a: tuple[Estimates, ...], b: tuple[Estimates, ...]) -> bool:
@@ -114,7 +123,7 @@ def test_what_cannot_be_is_refused_in_a_sentence_before_anything_is_read(options
 
 def test_too_many_terms_for_the_budget():
     """A study whose intervals say nothing, found out after the budget was spent."""
-    model = DPWGANGP(0.3, 1e-5, training_steps=0, studies=[WIDE])
+    model = DPWGANGP(0.3, 1e-5, training_steps=0, pairwise_statistics=False, studies=[WIDE])
     frame = pd.DataFrame({f"x{k}": np.linspace(0, 1, 200) for k in range(40)}).assign(
         died=["no", "yes"] * 100
     )

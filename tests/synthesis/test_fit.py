@@ -115,9 +115,9 @@ def test_releases_use_the_public_number_of_records(monkeypatch):
 def test_no_record_is_a_public_point(monkeypatch, base_model):
     """Catches records as the bank of draws, or as the public points of the penalty: used without noise."""
     settings = replace(SMALL, penalty="public", critic_constraint="none")
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, base_model=base_model, training_steps=0).fit(
-        table(), schema=SCHEMA
-    )
+    model = DPWGANGP(
+        epsilon=1.0, delta=1e-5, base_model=base_model, training_steps=0, pairwise_statistics=False
+    ).fit(table(), schema=SCHEMA)
     training = critic.Training(model.model_, settings, np.random.default_rng(0), dict)
     plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
     given = []
@@ -200,7 +200,7 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
 
 def test_a_fit_without_noise_names_the_delta_that_was_asked_for():
     """Catches a count that takes a delta of its own, so that the ledger tells twice what was asked."""
-    model = DPWGANGP(epsilon=None, delta=1e-5, training_steps=0)
+    model = DPWGANGP(epsilon=None, delta=1e-5, training_steps=0, pairwise_statistics=False)
     model.fit(table(), schema=SCHEMA.with_n_public(None))
     assert model.ledger_.entries[0].name == "number of records" and model.ledger_.not_private
     assert model.ledger_.delta == pytest.approx(1e-5) and model.n_ == 300.0

@@ -66,7 +66,9 @@ def opened(folder, client, schema=SCHEMA):
 
 
 def estimator(**options):
-    return dpsynth.DPWGANGP(1.0, 1e-5, **{"training_steps": 0, "random_state": 5, **options})
+    return dpsynth.DPWGANGP(
+        1.0, 1e-5, **{"training_steps": 0, "pairwise_statistics": False, "random_state": 5, **options}
+    )
 
 
 @pytest.mark.parametrize("n_public", [600, None])

@@ -160,9 +160,9 @@ def test_redraws_vary_as_new_releases_of_new_samples_do(how):
 
     rng = np.random.default_rng(3)
     options = {"noise": 4.0, "kind": "tree"}
-    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options)) for _ in range(120)])
+    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options)) for _ in range(80)])
     first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(6)]
-    draws = np.array([[told(redraw(model, rng)) for _ in range(20)] for model in first])
+    draws = np.array([[told(redraw(model, rng)) for _ in range(12)] for model in first])
     spread = np.sqrt(draws.var(axis=1, ddof=1).mean(axis=0))
     np.testing.assert_allclose(spread, truth.std(axis=0, ddof=1), rtol=0.25)
 

@@ -88,7 +88,9 @@ def test_fit_keeps_the_budget_and_samples_valid_records(options):
 
 def test_released_marginals_are_exact():
     """Catches post-processing that leaves the paid-for marginals unused."""
-    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0, pairwise_statistics=False).fit(
+        table(), schema=SCHEMA
+    )
     frame = model.sample(5000)
     p = model.model_.encoder.marginals.probabilities[2]
     shares = frame["group"].value_counts(normalize=True).reindex(["a", "b", "c"]).to_numpy()
@@ -97,7 +99,9 @@ def test_released_marginals_are_exact():
 
 def test_few_records_follow_the_distribution_too():
     """Catches rank matching on few rows, which would make every single record the median."""
-    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0, pairwise_statistics=False).fit(
+        table(), schema=SCHEMA
+    )
     ages = [int(model.sample(1)["age"].iloc[0]) for _ in range(12)]
     assert np.std(ages) > 5
     assert model.sample(0).shape == (0, 4)
@@ -105,7 +109,9 @@ def test_few_records_follow_the_distribution_too():
 
 def test_save_and_load_sample_the_same(tmp_path):
     """Catches a saved model that loses a part: base model, correction, marginals or ledger."""
-    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(
+        epsilon=2.0, delta=1e-5, training_steps=20, pairwise_statistics=False, training=SMALL
+    ).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     pd.testing.assert_frame_equal(model.sample(50, random_state=1), again.sample(50, random_state=1))
@@ -116,7 +122,9 @@ def test_save_and_load_sample_the_same(tmp_path):
 
 def test_a_saved_model_holds_nothing_private(tmp_path):
     """Catches losses on real batches, batch sizes, clip counts or optimiser state in a released folder."""
-    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=20, training=SMALL).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(
+        epsilon=2.0, delta=1e-5, training_steps=20, pairwise_statistics=False, training=SMALL
+    ).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     record = json.loads((tmp_path / "m/model.json").read_text())
     assert set(record) == {
@@ -142,7 +150,7 @@ def test_a_saved_model_holds_nothing_private(tmp_path):
 
 def test_second_fit_adds_to_the_ledger():
     """Catches a second look at the table that is not paid for."""
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
     once = len(model.fit(table(), schema=SCHEMA).ledger_.entries)
     model.fit(table(), schema=SCHEMA)
     assert len(model.ledger_.entries) == 2 * once
@@ -154,7 +162,7 @@ def test_second_fit_adds_to_the_ledger():
 
 def test_without_n_public_a_count_is_paid_for():
     """Catches the frame's length used in silence for delta, q or the marginals."""
-    model = DPWGANGP(epsilon=2.0, training_steps=20, training=SMALL).fit(
+    model = DPWGANGP(epsilon=2.0, training_steps=20, pairwise_statistics=False, training=SMALL).fit(
         table(), schema=SCHEMA.with_n_public(None)
     )
     assert model.ledger_.entries[0].name == "number of records"
@@ -175,7 +183,9 @@ FEW = pytest.mark.filterwarnings("ignore:epsilon .* leaves little:dpsynth.errors
 def test_delta_is_fixed_before_any_record_is_read():
     """Catches a delta made from a noisy count, which is chosen after the fact and guarantees nothing."""
     for n in (3, 40, 4000):
-        model = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(n), schema=SCHEMA.with_n_public(None))
+        model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(
+            table(n), schema=SCHEMA.with_n_public(None)
+        )
         assert model.delta_ == 1e-6
     assert DPWGANGP(training_steps=0).fit(table(9), schema=SCHEMA.with_n_public(9)).delta_ == 1e-3
 
@@ -185,7 +195,9 @@ def test_n_public_decides_not_the_length():
     """Catches the frame's length in delta or q: two tables of other lengths must get the same plan."""
     plans = []
     for n in (380, 420):
-        model = DPWGANGP(epsilon=2.0, training_steps=20, training=SMALL).fit(table(n), schema=SCHEMA)
+        model = DPWGANGP(epsilon=2.0, training_steps=20, pairwise_statistics=False, training=SMALL).fit(
+            table(n), schema=SCHEMA
+        )
         plans.append((model.delta_, model.n_, [str(e.event) for e in model.ledger_.entries]))
     assert plans[0] == plans[1]
 
@@ -193,7 +205,7 @@ def test_n_public_decides_not_the_length():
 @pytest.mark.slow
 def test_asked_three_prints_three():
     """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
-    model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL).fit(
+    model = DPWGANGP(epsilon=3.0, training_steps=20, pairwise_statistics=False, training=SMALL).fit(
         table(), schema=SCHEMA.with_n_public(None)
     )
     summary = model.ledger_.summary()
@@ -237,7 +249,10 @@ def test_a_table_of_fewer_than_two_rows_is_refused_before_anything_is_spent(rows
 @pytest.mark.parametrize("n_public", [None, 30])
 def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
     """Catches a fit of noise without a word, and a private number of rows that is not marked."""
-    model, schema = DPWGANGP(epsilon=3.0, training_steps=0), SCHEMA.with_n_public(n_public)
+    model, schema = (
+        DPWGANGP(epsilon=3.0, training_steps=0, pairwise_statistics=False),
+        SCHEMA.with_n_public(n_public),
+    )
     with pytest.warns(
         OwnerWarning, match=r"epsilon 3 leaves little .* 30 rows \(internal: not for release\)"
     ):
@@ -294,7 +309,7 @@ def test_a_split_in_halves_is_near_its_expected_number():
 @pytest.mark.parametrize("name", ["nan", "swapped", "empty", "newer"])
 def test_a_model_that_is_not_whole_is_refused(tmp_path, name):
     """Catches samples from a damaged model, or from one that its ledger does not speak of."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     record = json.loads((tmp_path / "m/model.json").read_text())
     with np.load(tmp_path / "m/model.npz") as stored:
@@ -319,7 +334,7 @@ def test_a_model_that_is_not_whole_is_refused(tmp_path, name):
 
 def test_the_ledger_says_what_drew_the_noise():
     """Catches a ledger in which a statistical generator passes for a cryptographic one."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     assert model.ledger_.to_dict()["generators"] == [
         "AES-128 in counter mode, key from the operating system's randomness"
     ]
@@ -338,7 +353,9 @@ def test_no_epsilon_is_not_private_everywhere():
 
 def test_a_seed_is_not_kept_and_never_gives_the_same_noise_twice(tmp_path):
     """Catches a released seed, and a second fit whose noise is the first one's: their difference is exact."""
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, random_state=987654321)
+    model = DPWGANGP(
+        epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False, random_state=987654321
+    )
     model.fit(table(), schema=SCHEMA)
     first = model.model_.encoder.marginals.probabilities[0]
     model.save(tmp_path / "m")
@@ -358,15 +375,17 @@ def test_outputs_without_a_guarantee_say_so(tmp_path):
     model.save(tmp_path / "m")
     for name in ("s.csv.NOT_PRIVATE.txt", "m/NOT_PRIVATE.txt"):
         assert (tmp_path / name).read_text().startswith("NOT PRIVATE")
-    private = DPWGANGP(epsilon=1.0, training_steps=0).fit(table(), schema=SCHEMA)
+    private = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     private.sample_to(tmp_path / "t.csv", 10)
     assert not (tmp_path / "t.csv.NOT_PRIVATE.txt").exists()
 
 
 def test_a_given_ledger_goes_on():
     """Catches a second run on the same table that forgets what the first one cost."""
-    first = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(table(), schema=SCHEMA)
-    other = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
+    first = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False).fit(
+        table(), schema=SCHEMA
+    )
+    other = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
     other.fit(table(), schema=SCHEMA, ledger=Ledger.from_dict(first.ledger_.to_dict()))
     assert 1.95 < other.ledger_.epsilon(2e-5) <= 2.0
 
@@ -393,8 +412,12 @@ def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
 
 def test_a_seed_is_confessed():
     """Catches a repeatable run that claims privacy against whoever knows its seed."""
-    a = DPWGANGP(epsilon=2.0, training_steps=0, random_state=1).fit(table(), schema=SCHEMA)
-    b = DPWGANGP(epsilon=2.0, training_steps=0, random_state=1).fit(table(), schema=SCHEMA)
+    a = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, random_state=1).fit(
+        table(), schema=SCHEMA
+    )
+    b = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, random_state=1).fit(
+        table(), schema=SCHEMA
+    )
     assert a.ledger_.seeded and "seed" in str(a.guarantee())
     pd.testing.assert_frame_equal(a.sample(20, random_state=0), b.sample(20, random_state=0))
 
@@ -404,7 +427,7 @@ def test_unreviewed_fields_are_refused_or_excluded():
     drafted = dpsynth.table.infer(table()).model_copy(update={"ignored": ("mrn",)})
     with pytest.raises(PrivacyError, match="age"):
         DPWGANGP(epsilon=2.0).fit(table(), schema=drafted)
-    model = DPWGANGP(epsilon=2.0, training_steps=0, accept_unreviewed=True)
+    model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, accept_unreviewed=True)
     model.fit(table(), schema=drafted)
     assert any("age" in reason and "ignored" in reason for reason in model.ledger_.excluded)
     assert "exclude" in str(model.guarantee()) or "not cover" in str(model.guarantee())
@@ -461,7 +484,7 @@ def test_healthgan_preset():
 
 def test_streaming_to_files(tmp_path):
     """Catches blocks that are lost or repeated between sampling and file."""
-    model = DPWGANGP(epsilon=2.0, training_steps=0).fit(table(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     model.sample_to(tmp_path / "s.parquet", 2500)
     model.sample_to(tmp_path / "s.csv", 2500)
     for path in ("s.parquet", "s.csv"):
@@ -582,7 +605,7 @@ def test_a_delta_below_the_accounting_is_refused():
     with pytest.raises(PrivacyError, match="smaller than the accounting can resolve"):
         DPWGANGP(delta=1e-30, training_steps=0).fit(table(), schema=SCHEMA)
     with pytest.warns(OwnerWarning, match="n_public is 1,000,000,000"):
-        model = DPWGANGP(training_steps=0).fit(
+        model = DPWGANGP(training_steps=0, pairwise_statistics=False).fit(
             table(), schema=SCHEMA.with_n_public(10**9), accept_n_public=True
         )
     assert model.delta_ == 1e-11
@@ -641,7 +664,14 @@ def test_special_codes_come_out_as_often_as_they_went_in(base_model):
     sbp = np.where(rng.random(3000) < np.where(ward == "a", 0.4, 0.1), -1.0, sbp)
     sbp = np.where(rng.random(3000) < 0.05, 999.0, np.where(rng.random(3000) < 0.1, np.nan, sbp))
     frame = pd.DataFrame({"sbp": sbp, "ward": ward})
-    model = DPWGANGP(epsilon=5.0, delta=1e-5, base_model=base_model, training_steps=0, random_state=0)
+    model = DPWGANGP(
+        epsilon=5.0,
+        delta=1e-5,
+        base_model=base_model,
+        training_steps=0,
+        pairwise_statistics=False,
+        random_state=0,
+    )
     model = model.fit(frame, schema=schema)
     made = model.sample(3000, random_state=0)
     for code in (-1, 999):

@@ -139,7 +139,7 @@ def _setting(
     one_of("--neighbour", neighbour, ("removed", "replaced"))
     adjacency = "add/remove" if neighbour == "removed" else "replace-one"
     if sampling_prob == 1.0:
-        from dpsynth.research.papers.mosaicrown.rdp import noise_for_belief_rdp, rdp_guarantee
+        from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp, rdp_guarantee
 
         multiplier = noise_for_belief_rdp(belief, delta, steps)
         rho_a: float | None = rdp_guarantee(multiplier, delta, steps).advantage

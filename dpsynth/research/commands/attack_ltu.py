@@ -13,7 +13,7 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.research.ltu.samples import Sides
+    from dpsynth.research.ltu.trainers import Sides
 
 #: a log gets a line on the rounds this often
 _LOG_SECONDS = 30.0
@@ -84,8 +84,8 @@ def attack_classifier(
     the model, a bounded loss, retraining on both, Bayes. Results are internal: they are about real records.
     """
     from dpsynth.research.ltu.experiment import attack_trainer
+    from dpsynth.research.ltu.results import told
     from dpsynth.research.ltu.rounds import Design
-    from dpsynth.research.ltu.telling import told
     from dpsynth.research.ltu.trainers import classifier
 
     if shadows % 2:
@@ -149,7 +149,7 @@ def _sides(
     seed: int,
 ) -> Sides:
     from dpsynth.datasets import load, open_table
-    from dpsynth.research.ltu.samples import sides_of_table
+    from dpsynth.research.ltu.trainers import sides_of_table
 
     if (dataset is None) == (data is None):
         raise InputError("give either --dataset, or --data with --schema")

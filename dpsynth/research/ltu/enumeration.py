@@ -1,7 +1,7 @@
 """Trainers with finitely many outcomes, attacked exactly (Pedersen 2022, sections 5.1 to 5.2.3).
 
-Random bits are a list of equally likely seeds, probabilities are fractions, and nothing is estimated: the
-attack is the Bayes-optimal one, and Theorems 5.2.1 and 5.2.2 can be checked by going through everything.
+Random bits are a list of equally likely seeds, probabilities are fractions, and nothing is estimated. The
+attack is the Bayes-optimal one. Theorems 5.2.1 and 5.2.2 can be checked by enumeration.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ Law = Mapping[Hashable, Fraction]
 def law(
     train: Callable[[Sequence[Any], Any], Hashable], records: Sequence[Any], seeds: Iterable[Any]
 ) -> dict[Hashable, Fraction]:
-    """Distribution of ``train(records, seed)`` over equally likely seeds: that of M_i in (5.2).
-
-    Raises
-    ------
-    InputError
-        If there is no seed.
+    """Return the distribution of ``train(records, seed)`` over equally likely seeds: that of M_i in (5.2).
 
     Examples
     --------
@@ -58,15 +53,7 @@ def log_odds(first: Law, second: Law, model: Hashable) -> float:
 
 
 def optimal_accuracy(first: Law, second: Law) -> Fraction:
-    """Accuracy of the Bayes-optimal attacker on a pair: half the sum of the larger probabilities.
-
-    It is 1/2 and half the total variation distance.
-
-    Examples
-    --------
-    >>> optimal_accuracy({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)})
-    Fraction(3, 4)
-    """
+    """Accuracy of the Bayes-optimal attacker on a pair: 1/2 and half the total variation distance."""
     models = set(first) | set(second)
     return sum((max(first.get(m, Fraction(0)), second.get(m, Fraction(0))) for m in models), Fraction(0)) / 2
 
@@ -83,17 +70,9 @@ def average_law(laws: Iterable[tuple[Law, Fraction]]) -> dict[Hashable, Fraction
 def risk(trained: Law, others: Iterable[tuple[Law, Fraction]]) -> Fraction:
     """Probability that the attacker is better than a coin against the record that was trained on.
 
-    Parameters
-    ----------
-    trained : mapping
-        Law of M_1, trained with the record.
-    others : iterable of (mapping, Fraction)
-        Law of M_i and probability of u_i, for every record that the partner can be.
-
-    Notes
-    -----
-    ``sum_i Pr(u_i) sum_{m: Pr(M_1 = m) > Pr(M_i = m)} Pr(M_1 = m)``. Theorem 5.2.1: it is 0 if and only if
-    every M_i of positive probability has the law of M_1.
+    ``trained`` is the law of M_1, with the record; ``others`` are the law of M_i and the probability of u_i
+    for every record that the partner can be. It is ``sum_i Pr(u_i) sum_{m: Pr(M_1 = m) > Pr(M_i = m)} Pr(M_1
+    = m)``. Theorem 5.2.1: it is 0 if and only if every M_i of positive probability has the law of M_1.
     """
     total = Fraction(0)
     for one, weight in others:

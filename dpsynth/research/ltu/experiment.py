@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.bayes import label_logit
+from dpsynth.attacks.bayes import Spread, fit_gaussians, label_logit
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.research.ltu import evidence, learned
-from dpsynth.research.ltu.outcomes import (
+from dpsynth.research.ltu import scores
+from dpsynth.research.ltu.results import (
+    LtuResult,
     PairsResult,
-    PrivacyLoss,
     RoundsResult,
+    Utility,
     pairs_result,
+    privacy,
     privacy_loss,
-    rounds_result,
 )
-from dpsynth.research.ltu.results import LtuResult, Utility
-from dpsynth.research.ltu.retraining import Fingerprint, Procedure
+from dpsynth.research.ltu.retraining import FEW_MODELS, Fingerprint, Procedure
 from dpsynth.research.ltu.rounds import FOLDS, STRATEGIES, Design, Work
-from dpsynth.research.ltu.samples import Sides
 from dpsynth.research.ltu.scores import SCORES
-from dpsynth.research.ltu.trainers import Train
+from dpsynth.research.ltu.trainers import Sides, Train
 
 Floats = NDArray[np.float64]
 
@@ -53,19 +53,23 @@ def attack_trainer(
     trainer : callable
         ``trainer(x, y, seed) -> model``; with several jobs it must be picklable.
     sides : Sides
+        The records of both sides.
     design : Design, optional
+        What is done in each round.
     rounds : int
         At least 1. A folder may hold fewer from before.
     name : str, optional
-        Of the trainer, in words; a folder that was begun with another is refused.
+        The trainer in words; a folder that was begun with another is refused.
     folder : path, optional
         Where rounds are kept; see :func:`dpsynth.files.rounds.carry_out`.
     jobs : int
         Rounds at a time.
     on_round : callable, optional
+        Called after each round.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness, such as
-        :func:`~dpsynth.research.ltu.outcomes.accuracy_bound` gives; with a defender that trains anew only.
+        :func:`dpsynth.accounting.membership_bounds.dp_accuracy` gives for the replacement of a record; with a
+        defender that trains anew only.
     level : float
         Of the intervals.
 
@@ -100,34 +104,31 @@ def attack_trainer(
     if design.defender == "once":
         procedure = Procedure(None, design.defender_seed())
         released = Fingerprint.of(procedure.train(trainer, sides, np.arange(sides.n_defender)), sides)
+    # what rounds depend on; the number of shadow models may grow, as that of rounds
+    begun = {key: value for key, value in asdict(design).items() if key != "splits"}
     tasks = {f"split-{i:04d}": ("split", i) for i in range(design.splits)}
     tasks |= {f"round-{i:05d}": ("round", i) for i in range(rounds)}
     kept = carry_out(
         Work(sides, trainer, design, released),
         tasks,
         folder=folder,
-        settings={"trainer": label, "records": sides.fingerprint(), **_begun(design)},
+        settings={"trainer": label, "records": sides.fingerprint(), **begun},
         jobs=jobs,
         on_round=on_round,
     )
-    pairs, loss = ((), None) if released is None else _all_pairs(released, sides, design, kept, level)
+    gamma = _gamma(released, sides, kept)
     return LtuResult(
         trainer=label,
         design=design,
         n_defender=sides.n_defender,
         n_reserve=sides.n_reserve,
         utility=None if released is None else _utility(released, sides, level),
-        rounds=_by_strategy(kept, loss_gamma=_gamma(released, sides, kept), design=design, level=level),
-        pairs=pairs,
-        loss=loss,
+        rounds=_by_strategy(kept, gamma, design, level),
+        pairs=() if released is None else _all_pairs(released, sides, design, gamma, level),
+        loss=None if gamma is None else privacy_loss(gamma, sides.members),
         proved=proved,
         level=level,
     )
-
-
-def _begun(design: Design) -> dict[str, Any]:
-    """What rounds depend on; the number of shadow models may grow, as that of rounds."""
-    return {key: value for key, value in design.to_dict().items() if key != "splits"}
 
 
 def _utility(released: Fingerprint, sides: Sides, level: float) -> Utility:
@@ -148,45 +149,45 @@ def _gamma(
         return None
     logits = np.concatenate([np.asarray(record["logits"]) for record in splits])
     members = np.concatenate([np.asarray(record["members"], dtype=bool) for record in splits])
-    return evidence.shadow_gaussians(logits, members).log_odds(label_logit(released.outputs, sides.y))
+    spread: Spread = "pooled" if len(logits) // 2 < FEW_MODELS else "record"
+    return fit_gaussians(logits, members, spread).log_odds(label_logit(released.outputs, sides.y))
 
 
 def _all_pairs(
-    released: Fingerprint,
-    sides: Sides,
-    design: Design,
-    kept: Mapping[str, Mapping[str, Any]],
-    level: float,
-) -> tuple[tuple[PairsResult, ...], PrivacyLoss | None]:
+    released: Fingerprint, sides: Sides, design: Design, gamma: Floats | None, level: float
+) -> tuple[PairsResult, ...]:
     seed = int(design.rng(FOLDS).integers(2**31 - 1))
     members, outputs = sides.members, released.outputs
     values = {name: score(outputs, sides.y) for name, score in SCORES.items()}
-    values["learned"] = learned.cross_fitted(learned.features(outputs, sides.y), members, seed)
+    values["learned"] = scores.cross_fitted(scores.features(outputs, sides.y), members, seed)
     found = [
         pairs_result(name, score, members, seed=seed, log_odds=name == "learned", level=level)
         for name, score in values.items()
     ]
-    gamma = _gamma(released, sides, kept)
-    if gamma is None:
-        return tuple(found), None
-    found.append(pairs_result("bayes_shadow", -gamma, members, log_odds=True, level=level))
-    return tuple(found), privacy_loss(gamma, members)
+    if gamma is not None:
+        found.append(pairs_result("bayes_shadow", -gamma, members, log_odds=True, level=level))
+    return tuple(found)
 
 
 def _by_strategy(
-    kept: Mapping[str, Mapping[str, Any]], *, loss_gamma: Floats | None, design: Design, level: float
+    kept: Mapping[str, Mapping[str, Any]], gamma: Floats | None, design: Design, level: float
 ) -> tuple[RoundsResult, ...]:
     rounds = [record for label, record in kept.items() if label.startswith("round")]
     guesses: dict[str, list[tuple[bool, bool]]] = {}
     for record in rounds:
         for name, guess in record["guesses"].items():
             guesses.setdefault(name, []).append((guess["right"], guess["tied"]))
-    if loss_gamma is not None:
+    if gamma is not None:
         coins = design.rng(FOLDS, 1).random(len(rounds)) < 0.5
         for record, coin in zip(rounds, coins, strict=True):
-            evident = float(loss_gamma[record["defender"]] - loss_gamma[record["reserve"]])
+            evident = float(gamma[record["defender"]] - gamma[record["reserve"]])
             guess_ = (bool(coin) if evident == 0 else evident > 0, evident == 0)
             guesses.setdefault("bayes_shadow", []).append(guess_)
-    return tuple(
-        rounds_result(name, STRATEGIES[name], guesses[name], level) for name in STRATEGIES if name in guesses
-    )
+    found = []
+    for name, (theorem, _) in STRATEGIES.items():
+        if name in guesses:
+            right, tied = (sum(column) for column in zip(*guesses[name], strict=True))
+            accuracy = share(right, len(rounds), level)
+            hidden = privacy(accuracy.value, len(rounds))
+            found.append(RoundsResult(name, theorem, len(rounds), right, tied, accuracy, hidden))
+    return tuple(found)

@@ -2,26 +2,44 @@
 
 A critic was trained to tell real records from generated ones, and may have learned its training records. A
 generator reaches this attack as a function of a frame and a seed that trains it and returns a score of
-records; how it does so is its own affair. The strategy is that of Theorem 4.2.1.
+records. The strategy is that of Theorem 4.2.1.
+
+`CriticTrainer` is such a function for our own synthesizer. The critic's weights are made from noisy sums
+alone: giving them away costs nothing beyond the ledger. Its scores of *real* records read them without
+payment. They are internal.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.research.ltu.outcomes import LowRate, PairsResult, pairs_result
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.networks import Weights, unflatten
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.research.ltu.results import LowRate, PairsResult, pairs_result
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.check_inputs import conformed, record_provenance, records_of
+from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.schema import Schema
 
 #: a score of records, larger for those that were trained on
 Score = Callable[[pd.DataFrame], ArrayLike]
@@ -31,20 +49,10 @@ ScoreTrainer = Callable[[pd.DataFrame, int], Score]
 
 @dataclass(frozen=True)
 class GeneratorResult:
-    """What a score of a generator gives away, over several trainings; internal.
+    """What a score of a generator gives away, over trainings on other draws of both sides; internal.
 
-    Attributes
-    ----------
-    name : str
-    records : int
-        On each side.
-    trainings : tuple of PairsResult
-        One a seed, each on another draw of both sides.
-    accuracy : Estimate
-        Median over trainings of the accuracy over all pairs, with the interval of order statistics, which is
-        the whole range below six trainings.
-    proved : float or None
-    level : float
+    ``accuracy`` is the median over trainings of the accuracy over all pairs, with the interval of order
+    statistics, which is the whole range below six trainings. ``records`` is their number on each side.
     """
 
     name: str
@@ -74,24 +82,24 @@ class GeneratorResult:
         return asdict(self) | {"attempts": [one.to_dict() for one in self.attempts()], "internal": True}
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    trainer: ScoreTrainer
-    frame: pd.DataFrame
-    records: int
-    name: str
-    level: float
+def _one_training(
+    trainer: ScoreTrainer, frame: pd.DataFrame, records: int, name: str, level: float, seed: int
+) -> Mapping[str, Any]:
+    chosen = np.random.default_rng(seed).permutation(len(frame))[: 2 * records]
+    pool = frame.iloc[chosen].reset_index(drop=True)
+    score = trainer(pool.iloc[:records].copy(), seed)
+    values = np.asarray(score(pool), dtype=np.float64)
+    if values.shape != (len(pool),) or np.isnan(values).any():
+        raise RunError(f"the score must give one number a record, got shape {values.shape} or NaN")
+    members = np.arange(len(pool)) < records
+    return asdict(pairs_result(name, -values, members, seed=seed, level=level))
 
-    def __call__(self, seed: int) -> Mapping[str, Any]:
-        chosen = np.random.default_rng(seed).permutation(len(self.frame))[: 2 * self.records]
-        pool = self.frame.iloc[chosen].reset_index(drop=True)
-        score = self.trainer(pool.iloc[: self.records].copy(), seed)
-        values = np.asarray(score(pool), dtype=np.float64)
-        if values.shape != (len(pool),) or np.isnan(values).any():
-            raise RunError(f"the score must give one number a record, got shape {values.shape} or NaN")
-        members = np.arange(len(pool)) < self.records
-        found = pairs_result(self.name, -values, members, seed=seed, level=self.level)
-        return found.to_dict()
+
+def _restored(record: Mapping[str, Any]) -> PairsResult:
+    lows = tuple(LowRate(**{**low, "tpr": Estimate(**low["tpr"])}) for low in record["low_rates"])
+    estimates = {key: Estimate(**record[key]) for key in ("pairwise", "per_record")}
+    lists = {key: tuple(record[key]) for key in ("individual", "individual_reserved", "p_in")}
+    return PairsResult(**{**record, **estimates, **lists, "low_rates": lows})
 
 
 def attack_scores(
@@ -125,6 +133,8 @@ def attack_scores(
         As in :func:`dpsynth.files.rounds.carry_out`.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness.
+    level : float
+        Of the intervals.
 
     Raises
     ------
@@ -148,7 +158,7 @@ def attack_scores(
     if not name:
         raise InputError("name must be a text that is not empty, not ''")
     done = carry_out(
-        _Work(trainer, frame, records, name, level),
+        partial(_one_training, trainer, frame, records, name, level),
         {f"seed-{seed:03d}": seed for seed in range(seeds)},
         folder=folder,
         settings={"score": name, "records": records, "rows": len(frame), "level": level},
@@ -160,15 +170,86 @@ def attack_scores(
     return GeneratorResult(name, records, trainings, accuracy, proved, level)
 
 
-def _restored(record: Mapping[str, Any]) -> PairsResult:
-    return PairsResult(
-        strategy=record["strategy"],
-        pairwise=Estimate(**record["pairwise"]),
-        per_record=Estimate(**record["per_record"]),
-        privacy=record["privacy"],
-        individual=tuple(record["individual"]),
-        individual_reserved=tuple(record["individual_reserved"]),
-        low_rates=tuple(
-            LowRate(low["fpr"], Estimate(**low["tpr"]), low["chance"]) for low in record["low_rates"]
-        ),
-    )
+@dataclass(frozen=True, eq=False)
+class CriticScore:
+    """A trained critic, larger for records that it takes for real.
+
+    ``model`` is what `DPWGANGP.fit` would have released, ``critic`` a list of (W, b), ``ledger`` that of the
+    training.
+    """
+
+    model: GeneratorModel
+    critic: Weights
+    settings: TrainingSettings
+    ledger: Ledger
+
+    def __call__(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Scores of records of the schema, shape (n,); internal if they are real."""
+        load_tensorflow_quietly()
+        import tensorflow as tf
+
+        from dpsynth.model.wgan.critic import Activation, critic_pass
+
+        records = conformed(self.model.encoder.schema, frame)
+        # where a value lies in its cell is drawn; the same for every call
+        points = self.model.encoder.transform(records, np.random.default_rng(0))
+        centred = points - self.model.encoder.layout.center.astype(np.float32)
+        activation = Activation(self.settings.activation, self.settings.slope)
+        weights = [(tf.constant(w), None if b is None else tf.constant(b)) for w, b in self.critic]
+        scores, _, _ = critic_pass(weights, tf.constant(centred, tf.float32), activation)
+        return np.asarray(scores, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class CriticTrainer:
+    """Train a synthesizer and keep its critic, for :func:`attack_scores`.
+
+    Parameters
+    ----------
+    estimator : DPWGANGP
+        Not fitted, with critic steps and no declared studies.
+    schema : Schema
+        Its public number of records is set to that of the frame that is trained on.
+    """
+
+    estimator: DPWGANGP
+    schema: Schema
+
+    def __call__(self, frame: pd.DataFrame, seed: int) -> CriticScore:
+        """Train on a frame as ``fit`` does with this ``random_state``.
+
+        Raises
+        ------
+        InputError
+            If the synthesizer has no critic steps, or declared studies.
+        """
+        own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
+        options = own.validate()
+        if options.certainly_no_steps or options.studies:
+            raise InputError("the synthesizer must have training_steps above 0 and no studies")
+        schema = self.schema.with_n_public(len(frame))
+        records = records_of(frame, schema, options, accept_n_public=True)
+        ledger = Ledger()
+        # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
+        rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
+        record_provenance(ledger, schema, options, rng, {})
+        plan = plan_fit(records, schema, options, rng, ledger)
+        released = fit_releases(records, plan, rng, ledger)
+        releases, settings = plan.releases, plan.blueprint.training
+        if releases.plan is None:
+            raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
+        training = Training(released, settings, np.random.default_rng([seed]), dict)
+
+        def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:
+            state = trained_state(own, plan, noise, training)
+            critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
+            whole = dataclasses.replace(released, weights=state.generator)
+            return CriticScore(whole, critic, settings, ledger)
+
+        words = default_rules.describe_sensitivity(settings, releases.plan.noise_shape)
+        steps: CriticRelease[CriticScore] = CriticRelease(
+            plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
+        )
+        score = ledger.run(steps, records, rng)
+        ledger.end_stage()
+        return score

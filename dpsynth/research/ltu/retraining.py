@@ -1,11 +1,13 @@
-"""Retraining (Pedersen 2022, Theorem 4.2.4): train with each of the two records and compare the models.
+"""Retraining (Pedersen 2022, Theorem 4.2.4) and the Bayes attack on outputs of models ((5.8) and (5.13)).
 
-The attacker knows every record of the defender but one, and that one is one of two. For a trainer that is
-deterministic, does not mind the order and learns another model from another record, one of the two models
-*is* the defender's. Where order or seed are unknown, the nearer one is guessed; a coin decides ties.
+*Retraining* trains with each of the two records. For a trainer that is deterministic, does not mind the order
+and learns another model from another record, one of the two models *is* the defender's. Where order or seed
+are unknown, the nearer one is guessed. Models are compared by their outputs for all records, by those for the
+two records alone (a projection as in (5.13)), or by their parameters.
 
-Models are compared by what they say of all records of both sides, by what they say of the two records alone
-(a projection as in (5.13)), or by their parameters.
+The *Bayes attack* trains candidates with each of the two records many times, which is (5.8) itself, projected
+on the outputs for the pair; or shadow models on random halves of all records (section 5.4): Gaussians fitted
+to their outputs give each record's effective privacy loss gamma(u), (5.11).
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.research.ltu.samples import Sides
-from dpsynth.research.ltu.trainers import Train, parameters, probabilities
+from dpsynth.attacks.bayes import Gaussians, fit_gaussians, label_logit
+from dpsynth.research.ltu.trainers import Sides, Train, parameters, probabilities
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
+#: with fewer models on each side, one standard deviation is fitted to all records (Carlini et al. 2022)
+FEW_MODELS = 32
 #: what the attacker knows of the defender's randomness: its order and seed; its seed; nothing
 Scenario = Literal["original", "random", "unseeded"]
 SCENARIOS: tuple[str, ...] = get_args(Scenario)
@@ -29,14 +34,7 @@ SCENARIOS: tuple[str, ...] = get_args(Scenario)
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """A model, as far as it is compared.
-
-    Attributes
-    ----------
-    outputs : ndarray of shape (n, classes)
-        Probabilities for every record of both sides.
-    parameters : tuple of ndarray
-    """
+    """What is compared of a model: its probabilities (n, classes) for all records, and its parameters."""
 
     outputs: Floats
     parameters: tuple[Floats, ...] = ()
@@ -49,14 +47,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Procedure:
-    """How a model was trained, or how the attacker trains one: in which order, with which seed.
-
-    Parameters
-    ----------
-    order : tuple of int or None
-        Permutation of the defender's positions; None for the original order.
-    seed : int
-    """
+    """How a model is trained: the order of the defender's positions (None: the original one) and the seed."""
 
     order: tuple[int, ...] | None
     seed: int
@@ -70,11 +61,7 @@ class Procedure:
 def attackers_procedure(
     scenario: Scenario, n_defender: int, defender_seed: int, rng: np.random.Generator
 ) -> Procedure:
-    """The order and seed that the attacker trains with: the defender's, as far as it knows them.
-
-    Both candidates are trained in the same order with the same seed, which takes some chance out of their
-    comparison.
-    """
+    """Return order and seed of both candidates' training: the defender's, as far as they are known."""
     if scenario == "original":
         return Procedure(None, defender_seed)
     order = tuple(rng.permutation(n_defender).tolist())
@@ -83,45 +70,63 @@ def attackers_procedure(
 
 
 def candidate_rows(n_defender: int, missing: int, candidate: int) -> Ints:
-    """The defender's rows with a candidate in the place of the record whose label is missing.
-
-    Examples
-    --------
-    >>> candidate_rows(3, 1, 4).tolist()
-    [0, 4, 2]
-    """
+    """Return the defender's rows with a candidate in the place of the record whose label is missing."""
     rows = np.arange(n_defender)
     rows[missing] = candidate
     return rows
 
 
-def output_distance(first: Floats, second: Floats) -> float:
-    """Root of the sum of squared differences of what two models say; 0 for equal models."""
-    return float(np.sqrt(((first - second) ** 2).sum()))
-
-
 def parameter_distance(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> float:
-    """Root of the sum of squared differences of parameters; infinite for models of different shapes.
-
-    Examples
-    --------
-    >>> parameter_distance((np.array([0.0, 3.0]),), (np.array([4.0, 3.0]),))
-    4.0
-    """
-    if len(first) != len(second) or any(a.shape != b.shape for a, b in zip(first, second, strict=True)):
+    """Root of the sum of squared differences of parameters; infinite for models of different shapes."""
+    if [a.shape for a in first] != [b.shape for b in second]:
         return float("inf")
-    squares = 0.0
-    for a, b in zip(first, second, strict=True):
-        difference = np.where(np.isnan(a) & np.isnan(b), 0.0, a - b)
-        squares += float((difference**2).sum())
-    return float(np.sqrt(squares))
+    differences = (
+        np.where(np.isnan(a) & np.isnan(b), 0.0, a - b) for a, b in zip(first, second, strict=True)
+    )
+    return float(np.sqrt(sum(float((difference**2).sum()) for difference in differences)))
 
 
 def distances(released: Fingerprint, candidate: Fingerprint, pair: tuple[int, int]) -> dict[str, float]:
     """How far a candidate's model is from the released one, by each comparison."""
-    rows = list(pair)
+    squares = (released.outputs - candidate.outputs) ** 2
     return {
-        "retraining_predictions": output_distance(released.outputs, candidate.outputs),
-        "retraining_pair": output_distance(released.outputs[rows], candidate.outputs[rows]),
+        "retraining_predictions": float(np.sqrt(squares.sum())),
+        "retraining_pair": float(np.sqrt(squares[list(pair)].sum())),
         "retraining_parameters": parameter_distance(released.parameters, candidate.parameters),
     }
+
+
+def shadow_pair(
+    trainer: Train, sides: Sides, scenario: Scenario, defender_seed: int, rng: np.random.Generator
+) -> tuple[Floats, Bools]:
+    """Train on both random halves of the pool; return logits of all records' labels, and the members.
+
+    The defender's order means nothing for other records; its seed is used where the attacker knows it. Both
+    arrays have shape (2, n).
+    """
+    order = rng.permutation(len(sides))
+    logits, members = [], []
+    for half in (order[: len(order) // 2], order[len(order) // 2 :]):
+        seed = int(rng.integers(2**31 - 1)) if scenario == "unseeded" else defender_seed
+        model = Procedure(None, seed).train(trainer, sides, half)
+        logits.append(label_logit(probabilities(model, sides.x, sides.n_classes), sides.y))
+        members.append(np.isin(np.arange(len(sides)), half))
+    return np.stack(logits), np.stack(members)
+
+
+def pair_evidence(released: Floats, first: Floats, second: Floats) -> float:
+    """``gamma(u_1, u_2)``, (5.8): log-odds that the first record was trained on.
+
+    ``released`` is the projection g(m) of (5.12) of the defender's model, shape (k,). ``first`` and
+    ``second`` are those of models trained with either record, shape (models, k), at least two each. The k
+    numbers are taken as independent given the record, their spread as one where models are few.
+    """
+    outputs = np.vstack([first, second])
+    trained = np.arange(len(outputs)) < len(first)
+    members = np.repeat(trained[:, None], outputs.shape[1], axis=1)
+    fitted = fit_gaussians(outputs, members, "record")
+    if len(first) < FEW_MODELS:
+        # one spread for both candidates of each number: with few models their ratio would be mostly noise
+        common = np.sqrt((fitted.std_in**2 + fitted.std_out**2) / 2)
+        fitted = Gaussians(fitted.mean_in, common, fitted.mean_out, common)
+    return float(fitted.log_odds(released).sum())

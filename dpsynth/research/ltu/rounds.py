@@ -1,13 +1,13 @@
 """One round: two records without labels, every strategy's guess.
 
-What a round draws follows from the experiment's seed and the round's number, so that more rounds never change
-those that are there.
+The draws of a round follow from the experiment's seed and the round's number. More rounds never change those
+that are there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,29 +16,28 @@ from numpy.typing import NDArray
 from dpsynth.attacks.bayes import label_logit
 from dpsynth.checks import one_of, whole
 from dpsynth.errors import InputError
-from dpsynth.research.ltu import evidence, learned, retraining, scores
+from dpsynth.research.ltu import retraining, scores
 from dpsynth.research.ltu.retraining import SCENARIOS, Fingerprint, Procedure, Scenario
-from dpsynth.research.ltu.samples import Sides
-from dpsynth.research.ltu.trainers import Train
+from dpsynth.research.ltu.trainers import Sides, Train
 
 Floats = NDArray[np.float64]
 
 #: streams of random numbers: the defender, the rounds, the shadow models, the folds of learned scores
 DEFENDER, ROUND, SPLIT, FOLDS = range(4)
 
-#: strategies and the theorems or equations that they come from
-STRATEGIES: dict[str, str] = {
-    "loss": "Theorem 4.2.1",
-    "confidence": "Theorem 4.2.1",
-    "entropy": "Theorem 4.2.1",
-    "modified_entropy": "Theorem 4.2.1",
-    "learned": "Theorem 4.2.1",
-    "bounded_loss": "Theorem 4.2.2",
-    "retraining_predictions": "Theorem 4.2.4",
-    "retraining_pair": "Theorem 4.2.4 and (5.12)",
-    "retraining_parameters": "Theorem 4.2.4",
-    "bayes_pair": "(5.8)",
-    "bayes_shadow": "(5.13)",
+#: strategies: the theorems or equations that they come from, and in words
+STRATEGIES: dict[str, tuple[str, str]] = {
+    "loss": ("Theorem 4.2.1", "the model's loss"),
+    "confidence": ("Theorem 4.2.1", "the model's confidence"),
+    "entropy": ("Theorem 4.2.1", "entropy"),
+    "modified_entropy": ("Theorem 4.2.1", "modified entropy"),
+    "learned": ("Theorem 4.2.1", "scores combined by what is known of the others"),
+    "bounded_loss": ("Theorem 4.2.2", "a guess in proportion to the loss"),
+    "retraining_predictions": ("Theorem 4.2.4", "retraining on both, all predictions compared"),
+    "retraining_pair": ("Theorem 4.2.4 and (5.12)", "retraining on both, predictions of the two compared"),
+    "retraining_parameters": ("Theorem 4.2.4", "retraining on both, parameters compared"),
+    "bayes_pair": ("(5.8)", "Bayes, retraining on both many times"),
+    "bayes_shadow": ("(5.13)", "Bayes, shadow models on random halves"),
 }
 
 
@@ -51,7 +50,7 @@ class Design:
     scenario : {"original", "random", "unseeded"}
         Whether the attacker knows order and seed of the defender's training, the seed, or neither.
     defender : {"once", "anew"}
-        One model for all rounds, as in the thesis, or a training of its own for each: only then is the
+        One model for all rounds, as in the thesis, or a training for each. Only with the second is the
         accuracy an average over the trainer's randomness, which differential privacy bounds.
     retrainings : int
         How often the attacker trains with each candidate. 0: not at all; from 2 on the Bayes attack (5.8) is
@@ -61,7 +60,7 @@ class Design:
     record : int, optional
         One of the defender's records (from 0), which is shown in every round: its individual score.
     seed : int
-        Of the experiment. It decides about draws and protects nobody.
+        Seed of the experiment. It decides about draws and protects nobody.
 
     Raises
     ------
@@ -94,26 +93,13 @@ class Design:
         return np.random.default_rng([self.seed, *stream])
 
     def defender_seed(self, *number: int) -> int:
-        """The seed that the defender trains with: always the same, or that of a round's own training."""
+        """Return the seed of the defender's training: always the same, or that of a round."""
         return int(self.rng(DEFENDER, *number).integers(2**31 - 1))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is done for each task: ``("round", number)`` or ``("split", number)``.
-
-    Parameters
-    ----------
-    sides : Sides
-    trainer : callable
-    design : Design
-    released : Fingerprint or None
-        Of the defender's model, where it is trained once.
-    """
+    """What is done for a task ``("round", number)`` or ``("split", number)``; the record is plain data."""
 
     sides: Sides
     trainer: Train
@@ -121,14 +107,14 @@ class Work:
     released: Fingerprint | None
 
     def __call__(self, task: tuple[str, int]) -> Mapping[str, Any]:
-        """Carry out a task; its record is plain data."""
+        """Carry out a task."""
         kind, number = task
         return self._round(number) if kind == "round" else self._split(number)
 
     def _split(self, number: int) -> Mapping[str, Any]:
         design = self.design
         rng = design.rng(SPLIT, number)
-        pair = evidence.shadow_pair(self.trainer, self.sides, design.scenario, design.defender_seed(), rng)
+        pair = retraining.shadow_pair(self.trainer, self.sides, design.scenario, design.defender_seed(), rng)
         return {"logits": pair[0].tolist(), "members": pair[1].astype(int).tolist()}
 
     def _round(self, number: int) -> Mapping[str, Any]:
@@ -153,13 +139,13 @@ class Work:
     def _score_differences(
         self, released: Fingerprint, pair: tuple[int, int], rng: np.random.Generator
     ) -> dict[str, float]:
-        """How far each strategy that needs the model alone favours the right guess; 0 is a tie."""
+        """Return how far each strategy that needs the model alone favours the right guess; 0 is a tie."""
         sides, rows = self.sides, list(pair)
         outputs, labels = released.outputs[rows], sides.y[rows]
         favour = {name: _difference(score(outputs, labels)) for name, score in scores.SCORES.items()}
-        points = learned.features(released.outputs, sides.y)
+        points = scores.features(released.outputs, sides.y)
         others = np.delete(np.arange(len(sides)), rows)
-        odds = learned.reserved_log_odds(points[others], sides.members[others], points[rows])
+        odds = scores.reserved_log_odds(points[others], sides.members[others], points[rows])
         favour["learned"] = _difference(odds)
         # the pair in random order, of which only the first is looked at
         first = int(rng.integers(2))
@@ -186,7 +172,7 @@ class Work:
             favour = {name: float(np.subtract(first[1][name], first[0][name])) for name in first[0]}
         if design.retrainings > 1:
             observed = label_logit(released.outputs[rows], sides.y[rows])
-            favour["bayes_pair"] = evidence.pair_evidence(observed, np.stack(found[0]), np.stack(found[1]))
+            favour["bayes_pair"] = retraining.pair_evidence(observed, np.stack(found[0]), np.stack(found[1]))
         return favour
 
 

@@ -1,24 +1,165 @@
-"""Trainers that the attacker can run: any scikit-learn classifier; what a trained model says and holds.
+"""The records of both sides, and trainers that the attacker can run: any scikit-learn classifier.
 
-A trainer is a function ``trainer(x, y, seed) -> model`` of records in an order and a seed, the defender's
-whole procedure: what is chosen by the records belongs to it (Pedersen 2022, section 5.1). A model has
-``predict_proba``, ``decision_function`` or ``predict``, and ``classes_`` unless its columns are all classes.
+One pool holds both sides, the defender's records first. A training set is a list of positions in it. A
+trainer is a function ``trainer(x, y, seed) -> model`` of records in an order and a seed: the defender's whole
+procedure (Pedersen 2022, section 5.1). A model has ``predict_proba``, ``decision_function`` or ``predict``,
+and ``classes_`` unless its columns are all classes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import one_of
+from dpsynth.errors import InputError, of_records
+
+if TYPE_CHECKING:
+    from dpsynth.datasets.table import Table
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Defender and Reserve records of a classification.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_defender + n_reserve, d)
+        Features, the defender's records first. No feature of a record depends on other records.
+    y : ndarray of int, shape (n_defender + n_reserve,)
+        Classes 0, 1, ...
+    n_defender : int
+        Number of the defender's records.
+    names : tuple of str
+        Names of the classes.
+
+    Raises
+    ------
+    InputError
+        If shapes differ, a side has no record, or a class is not a whole number from 0.
+    """
+
+    x: Floats
+    y: Ints
+    n_defender: int
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.x.ndim != 2 or self.y.shape != (len(self.x),):
+            raise InputError(f"x must be a matrix and y have its rows, got {self.x.shape} and {self.y.shape}")
+        if not 0 < self.n_defender < len(self.x):
+            raise InputError(f"both sides must have records, got {self.n_defender} of {len(self.x)} records")
+        if self.y.dtype.kind not in "iu" or self.y.min() < 0:
+            raise InputError("y must hold whole numbers from 0")
+
+    @classmethod
+    def of(
+        cls,
+        x_defender: ArrayLike,
+        y_defender: ArrayLike,
+        x_reserve: ArrayLike,
+        y_reserve: ArrayLike,
+    ) -> Sides:
+        """Join both sides' features (n, d) and classes (n,).
+
+        Examples
+        --------
+        >>> sides = Sides.of([[0.0], [1.0]], [0, 1], [[2.0]], [1])
+        >>> len(sides), sides.n_defender, sides.n_classes, sides.members.tolist()
+        (3, 2, 2, [True, True, False])
+        """
+        parts = [np.asarray(x, dtype=np.float64) for x in (x_defender, x_reserve)]
+        if any(part.ndim != 2 for part in parts) or parts[0].shape[1] != parts[1].shape[1]:
+            raise InputError(f"features of both sides must have one width, got {[p.shape for p in parts]}")
+        return cls(
+            np.vstack(parts),
+            np.concatenate([np.asarray(y_defender), np.asarray(y_reserve)]),
+            len(parts[0]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def n_reserve(self) -> int:
+        """Number of reserved records."""
+        return len(self.x) - self.n_defender
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, at least two."""
+        return max(int(self.y.max()) + 1, len(self.names), 2)
+
+    @property
+    def members(self) -> NDArray[np.bool_]:
+        """Whether each record is the defender's, shape (n_defender + n_reserve,)."""
+        return np.arange(len(self.x)) < self.n_defender
+
+    def fingerprint(self) -> str:
+        """A text that differs for other records or another split; says nothing else about them."""
+        digest = hashlib.blake2b(digest_size=12)
+        for part in (self.x, self.y, np.array([self.n_defender])):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def sides_of_table(table: Table, records: int, seed: int) -> Sides:
+    """Draw the records of both sides from a table, without replacement.
+
+    Features are the predictors on public bounds and declared categories
+    (:func:`dpsynth.evaluation.features.distance_features`). Records without an outcome are left out.
+
+    Parameters
+    ----------
+    table : Table
+        With an outcome that has categories.
+    records : int
+        Number of records on each side.
+    seed : int
+        Seed of the draw.
+
+    Raises
+    ------
+    InputError
+        If the schema has no outcome, or it is a number.
+    DataError
+        If the table has too few records.
+    """
+    from dpsynth.evaluation.features import distance_features
+    from dpsynth.table.values import category_codes
+
+    schema = table.schema
+    if schema.outcome is None:
+        raise InputError(f"{table.name} has no outcome to classify; name one in its schema")
+    outcome = schema[schema.outcome]
+    if outcome.is_numeric:
+        raise InputError(
+            f"the outcome {schema.outcome!r} is a number, a classifier needs categories; "
+            "declare it as binary or categorical"
+        )
+    codes = category_codes(outcome, table.frame[schema.outcome])
+    known = np.flatnonzero(codes >= 0)
+    if len(known) < 2 * records:
+        raise of_records(
+            f"{table.name} has {len(known)} records with an outcome, two sides of {records} need "
+            f"{2 * records}; ask for at most {len(known) // 2}"
+        )
+    chosen = np.random.default_rng(seed).permutation(known)[: 2 * records]
+    predictors = schema.select(name for name in schema.names if name != schema.outcome)
+    points = distance_features(table.frame.iloc[chosen], predictors).points
+    return Sides(points, codes[chosen], records, tuple(str(name) for name in outcome.categories))
+
+
 #: features (n, d), classes (n,) and a seed to a model
 Train = Callable[[Floats, Ints, int], Any]
 
@@ -65,10 +206,9 @@ class Trainer:
 
 
 def classifiers() -> dict[str, Trainer]:
-    """Ten classifiers of scikit-learn with its default parameters, as in figure 4.2.
+    """Return ten classifiers of scikit-learn with its default parameters, as in figure 4.2, by name.
 
-    The thesis's text names the first seven; the bars of the figure are a picture, and the last three stand in
-    for those that the text leaves out.
+    The thesis's text names the first seven. The last three stand in for those that the text leaves out.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
@@ -93,32 +233,26 @@ def classifiers() -> dict[str, Trainer]:
 
 
 def classifier(name: str) -> Trainer:
-    """One of :func:`classifiers`; raise InputError with the names of all for another."""
+    """Return one of :func:`classifiers`; raise InputError with the names of all for another."""
     known = classifiers()
     one_of("model", name, known)
     return known[name]
 
 
 def probabilities(model: Any, x: Floats, n_classes: int) -> Floats:
-    """What a model says of records: a probability for each class.
+    """Return a model's probability for each record and class, shape (n, n_classes).
 
-    Parameters
-    ----------
-    model : object
-        With ``predict_proba``; else ``decision_function``, whose values go through the logistic function (or
-        softmax for several classes); else ``predict``.
-    x : ndarray of shape (n, d)
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of shape (n, n_classes)
-        0 for a class that the training set did not hold.
+    A model without ``predict_proba`` gives its decision values through the logistic function (softmax for
+    several classes), or else its predicted class. A class that the training set did not hold has 0.
     """
+    from scipy.special import expit, softmax
+
     if hasattr(model, "predict_proba"):
         found = np.asarray(model.predict_proba(x), dtype=np.float64)
     elif hasattr(model, "decision_function"):
-        found = _squashed(np.asarray(model.decision_function(x), dtype=np.float64))
+        margins = np.asarray(model.decision_function(x), dtype=np.float64)
+        two = margins.ndim == 1
+        found = np.stack([expit(-margins), expit(margins)], axis=1) if two else softmax(margins, axis=1)
     else:
         return np.asarray(model.predict(x)[:, None] == np.arange(n_classes), dtype=np.float64)
     classes = np.asarray(getattr(model, "classes_", np.arange(found.shape[1])), dtype=np.int64)
@@ -127,25 +261,15 @@ def probabilities(model: Any, x: Floats, n_classes: int) -> Floats:
     return placed
 
 
-def _squashed(margins: Floats) -> Floats:
-    from scipy.special import expit, softmax
-
-    if margins.ndim == 1:
-        return np.stack([expit(-margins), expit(margins)], axis=1)
-    squashed: Floats = softmax(margins, axis=1)
-    return squashed
-
-
 #: of the course of the training, whose lengths differ, so that nothing could be compared
 _COURSE = ("n_iter_", "t_", "loss_curve_")
 
 
 def parameters(model: Any) -> tuple[Floats, ...]:
-    """The numbers that a fitted scikit-learn model holds, in the order of their names.
+    """Return the numbers that a fitted scikit-learn model holds, in the order of their names.
 
-    Public fitted attributes (``coef_``, ``support_vectors_``, ...), those of nested estimators, and the nodes
-    of trees. A nearest-neighbour classifier holds none: its records are private attributes, which whoever
-    ships the object ships too.
+    These are public fitted attributes (``coef_``, ``support_vectors_``, ...), those of nested estimators, and
+    the nodes of trees. A nearest-neighbour classifier holds none: its records are private attributes.
     """
     found: list[Floats] = []
     for name, value in sorted(getattr(model, "__dict__", {}).items()):

@@ -7,33 +7,24 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from dpsynth.errors import InputError
 from dpsynth.files.atomic import write_text
 from dpsynth.report.drawing.style import Drawing, save
-from dpsynth.research.papers.ghazi_issa import figures as ghazi_issa
-from dpsynth.research.papers.jia import figures as jia
-from dpsynth.research.papers.lowy import figures as lowy
-from dpsynth.research.papers.mosaicrown import figures as mosaicrown
+from dpsynth.research.papers import ghazi_issa_figures, jia, lowy_figures, mosaicrown
 
-
-class _Paper(NamedTuple):
-    title: str
-    drawings: tuple[Drawing, ...]
-
-
-#: The sources, by what the names of their figures begin with.
-_PAPERS = {
-    "jia": _Paper('Jia et al. 2023, "Total variation distance privacy"', jia.DRAWINGS),
-    "ghazi-issa": _Paper(
-        'Ghazi and Issa 2024, "Total variation meets differential privacy"', ghazi_issa.DRAWINGS
+#: Titles and figures of the sources, by what the names of their figures begin with.
+_PAPERS: dict[str, tuple[str, tuple[Drawing, ...]]] = {
+    "jia": ('Jia et al. 2023, "Total variation distance privacy"', jia.DRAWINGS),
+    "ghazi-issa": (
+        'Ghazi and Issa 2024, "Total variation meets differential privacy"',
+        ghazi_issa_figures.DRAWINGS,
     ),
-    "mosaicrown": _Paper('MOSAICrOWN deliverable D5.3, "Identifiability bounds"', mosaicrown.DRAWINGS),
-    "lowy": _Paper(
+    "mosaicrown": ('MOSAICrOWN deliverable D5.3, "Identifiability bounds"', mosaicrown.DRAWINGS),
+    "lowy": (
         'Lowy et al. 2024, "Why does differential privacy with large epsilon defend against practical '
         'membership inference attacks?"',
-        lowy.DRAWINGS,
+        lowy_figures.DRAWINGS,
     ),
 }
 _PREFACE = (
@@ -44,7 +35,7 @@ _PREFACE = (
 
 def drawings() -> tuple[Drawing, ...]:
     """Return every figure that can be drawn, paper by paper."""
-    return tuple(drawing for paper in _PAPERS.values() for drawing in paper.drawings)
+    return tuple(drawing for _, figures in _PAPERS.values() for drawing in figures)
 
 
 def write(
@@ -55,24 +46,10 @@ def write(
 ) -> list[Path]:
     """Draw figures into a folder as SVG, each file wholly or not at all, and the same bytes each time.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there. Its ``README.md`` will show all figures that lie in it, with their captions.
-    only : sequence of str
-        Beginnings of names, such as ``"jia"`` or ``"lowy-01"``; all figures if there is none.
-    progress : callable, optional
-        Called with a line of text once a figure is written.
-
-    Returns
-    -------
-    list of Path
-        Of the figures, then of ``README.md``.
-
-    Raises
-    ------
-    InputError
-        If no figure's name begins with one of ``only``, if the folder is a file, or without matplotlib.
+    ``only`` has beginnings of names, such as ``"jia"`` or ``"lowy-01"``; ``progress`` is called with a line
+    of text once a figure is written. The folder's ``README.md`` will show all figures that lie in it, with
+    their captions. Returns the paths of the figures, then of ``README.md``. InputError if no figure's name
+    begins with one of ``only``, if the folder is a file, or without matplotlib.
 
     Examples
     --------
@@ -115,13 +92,9 @@ def _file(folder: Path, drawing: Drawing) -> Path:
 
 def _readme(folder: Path) -> str:
     parts = ["# Figures", _PREFACE]
-    for paper in _PAPERS.values():
-        there = [drawing for drawing in paper.drawings if _file(folder, drawing).is_file()]
-        parts += [f"## {paper.title}"] if there else []
+    for title, figures in _PAPERS.values():
+        there = [drawing for drawing in figures if _file(folder, drawing).is_file()]
+        parts += [f"## {title}"] if there else []
         for drawing in there:
-            parts += [
-                f"### {drawing.name}",
-                drawing.caption,
-                f"![{drawing.name}]({_file(folder, drawing).name})",
-            ]
+            parts += [f"### {drawing.name}", drawing.caption, f"![{drawing.name}]({drawing.name}.svg)"]
     return "\n\n".join(parts) + "\n"

@@ -1,23 +1,15 @@
 """Golden values: numbers published or computed independently, and the same numbers from this package.
 
-``dpsynth account verify`` prints them with the deviations, so
-that whoever relies on an installation can see that its numbers are right there too. A value holds if it
-agrees to within one unit of the last digit in which the golden value is written.
-
-Golden values for Jia 2023: examples and experiments of the paper, and runs computed independently.
-
-Golden values for Ghazi and Issa 2024: Theorem 2 and the staircase, by arithmetic with 50 digits.
-
-Golden values for Lowy 2024: six numbers of our own as parent set, by direct sums and quadrature.
-
-Golden values for MOSAICrOWN D5.3: the belief of .9 that its experiments allow.
+``dpsynth account verify`` prints them with the deviations. A value holds if it agrees to within one unit of
+the last digit in which the golden value is written. Each source's function yields the name of each value, the
+value as written, and the value computed now.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,48 +18,49 @@ from dpsynth.accounting import membership_bounds, tv_bounds
 from dpsynth.accounting.conversions import epsilon_of_belief, largest_tv
 from dpsynth.accounting.measures import from_parameters
 from dpsynth.accounting.tv_bounds import staircase_tv
-from dpsynth.research.papers.ghazi_issa import approx_tv
-from dpsynth.research.papers.jia import optimal
-from dpsynth.research.papers.lowy.exponential import exponential_pmp
-from dpsynth.research.papers.lowy.gaussian import gaussian_dp_delta, gaussian_pmp_delta
-from dpsynth.research.papers.lowy.mixture import gaussian_pmp_exact_delta
-from dpsynth.research.papers.mosaicrown import identifiability, rdp
+from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
+from dpsynth.research.papers.jia import optimal_composition
+from dpsynth.research.papers.lowy import exponential_pmp
+from dpsynth.research.papers.lowy_gaussian import (
+    gaussian_dp_delta,
+    gaussian_pmp_delta,
+    gaussian_pmp_exact_delta,
+)
+from dpsynth.research.papers.mosaicrown import advantage, noise_for_belief_rdp, rdp_guarantee
 
 
 def mosaicrown_values() -> Iterator[tuple[str, str, float]]:
-    """Yield the name of each value, the value as written, and the value computed now."""
+    """MOSAICrOWN D5.3: the belief of .9 that its experiments allow."""
     epsilon = epsilon_of_belief(0.9)
     yield "belief .9: epsilon", "2.19722", epsilon
-    yield "belief .9, delta .01, one release: rho_a", "0.27631", identifiability.advantage(epsilon, 0.01)
+    yield "belief .9, delta .01, one release: rho_a", "0.27631", advantage(epsilon, 0.01)
     for orders, value in (("real", "0.25619"), ("integer", "0.25566")):
         whole = orders == "integer"
-        noise = rdp.noise_for_belief_rdp(0.9, 0.01, 30, integer_orders=whole)
-        advantage = rdp.rdp_guarantee(noise, 0.01, 30, integer_orders=whole).advantage
-        yield f"belief .9, delta .01, 30 steps, {orders} orders: rho_a", value, advantage
-
-
-Array = NDArray[np.float64]
+        noise = noise_for_belief_rdp(0.9, 0.01, 30, integer_orders=whole)
+        rho_a = rdp_guarantee(noise, 0.01, 30, integer_orders=whole).advantage
+        yield f"belief .9, delta .01, 30 steps, {orders} orders: rho_a", value, rho_a
 
 
 def lowy_values() -> Iterator[tuple[str, str, float]]:
-    """Yield the name of each value, the value as written, and the value computed now."""
+    """Lowy 2024: six numbers of our own as parent set, by direct sums and quadrature."""
     parent = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
-    golden = {
-        "bound": ("0.238145", "0.154050", "0.0938760", "0.0300639"),
-        "exact delta": ("0.233776", "0.147419", "0.0832192", "0.0182912"),
-        "worst-case DP, range 1": ("0.323078", "0.242394", "0.172284", "0.0727144"),
+    kinds: dict[str, tuple[Callable[[float], float], str]] = {
+        "bound": (lambda e: gaussian_pmp_delta(parent, 0.4, e), "0.238145 0.154050 0.0938760 0.0300639"),
+        "exact delta": (
+            lambda e: gaussian_pmp_exact_delta(parent, 0.4, e),
+            "0.233776 0.147419 0.0832192 0.0182912",
+        ),
+        "worst-case DP, range 1": (
+            lambda e: gaussian_dp_delta(1.0, 3, 0.4, e),
+            "0.323078 0.242394 0.172284 0.0727144",
+        ),
     }
-    compute: dict[str, Callable[[float], float]] = {
-        "bound": lambda epsilon: gaussian_pmp_delta(parent, 0.4, epsilon),
-        "exact delta": lambda epsilon: gaussian_pmp_exact_delta(parent, 0.4, epsilon),
-        "worst-case DP, range 1": lambda epsilon: gaussian_dp_delta(1.0, 3, 0.4, epsilon),
-    }
-    for kind, figures in golden.items():
-        for epsilon, value in zip((0.0, 0.25, 0.5, 1.0), figures, strict=True):
-            yield f"Gaussian, sigma .4: {kind} at eps {epsilon:g}", value, compute[kind](epsilon)
+    for kind, (compute, figures) in kinds.items():
+        for epsilon, value in zip((0.0, 0.25, 0.5, 1.0), figures.split(), strict=True):
+            yield f"Gaussian, sigma .4: {kind} at eps {epsilon:g}", value, compute(epsilon)
     outputs = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 
-    def loss(records: Array, outputs: Array) -> Array:
+    def loss(records: NDArray[np.float64], outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.abs(np.mean(records) - outputs)
 
     for epsilon, value in ((1.0, "0.409459"), (5.0, "1.870415"), (10.0, "3.737748")):
@@ -76,33 +69,22 @@ def lowy_values() -> Iterator[tuple[str, str, float]]:
 
 
 def ghazi_issa_values() -> Iterator[tuple[str, str, float]]:
-    """Yield the name of each value, the value as written, and the value computed now."""
+    """Ghazi and Issa 2024: Theorem 2 and the staircase, by arithmetic with 50 digits."""
     half = -math.expm1(-0.5)
-    runs: tuple[tuple[str, float, float, float, int, str, tuple[str, ...]], ...] = (
-        ("eps 1, eta 1-e^-.5, k 2", 1.0, 0.0, half, 2, "0.148551", ("0.451919", "0.244919", "0")),
+    # The fifth delta of the second is also written 4.22192e-4; 50 digits give 4.2219076e-4.
+    runs = (
+        ("eps 1, eta 1-e^-.5, k 2", (1.0, 0.0, half, 2), "0.148551 0.451919 0.244919 0"),
         (
             "eps .5, delta 1e-6, eta .1, k 5",
-            0.5,
-            1e-6,
-            0.1,
-            5,
-            "0.591705",
-            # The fifth is also written 4.22192e-4; arithmetic with 50 digits gives 4.2219076e-4.
-            ("0.266282", "0.113305", "0.0325099", "0.00553174", "4.22191e-4", "4.99999e-6"),
+            (0.5, 1e-6, 0.1, 5),
+            "0.591705 0.266282 0.113305 0.0325099 0.00553174 4.22191e-4 4.99999e-6",
         ),
-        (
-            "eps .5, largest eta, k 3",
-            0.5,
-            0.0,
-            largest_tv(0.5),
-            3,
-            "0",
-            ("0.360032", "0.152452", "0.0948951", "0"),
-        ),
+        ("eps .5, largest eta, k 3", (0.5, 0.0, largest_tv(0.5), 3), "0 0.360032 0.152452 0.0948951 0"),
     )
-    for name, epsilon, delta, tv, k, erased, deltas in runs:
-        yield f"{name}: erasure a", erased, approx_tv.erasure_probability(epsilon, delta, tv)
-        for pair, value in zip(approx_tv.compose(epsilon, delta, tv, k), deltas, strict=True):
+    for name, mechanism, values in runs:
+        erased, *deltas = values.split()
+        yield f"{name}: erasure a", erased, erasure_probability(*mechanism[:3])
+        for pair, value in zip(compose(*mechanism), deltas, strict=True):
             yield f"{name}: delta at {pair.epsilon:g}", value, pair.delta
     for gamma, value in ((0.2, "0.39690"), (0.5, "0.46212"), (0.8, "0.36180")):
         yield f"staircase, eps 1, gamma {gamma:g}: total variation", value, staircase_tv(1.0, gamma)
@@ -113,7 +95,7 @@ _RUNS = ((1.1, 256 / 60000, 3525), (1.0, 0.01, 1000), (0.8, 0.005, 1000))
 
 
 def jia_values() -> Iterator[tuple[str, str, float]]:
-    """Yield the name of each value, the value as written, and the value computed now."""
+    """Jia 2023: examples and experiments of the paper, and runs computed independently."""
     laplace, gaussian = tv_bounds.laplace_tv(1.0), tv_bounds.gaussian_tv(math.sqrt(2))
     yield "Laplace(1, 1): total variation", "0.39347", laplace
     yield "Laplace(1, 1): attack accuracy", "0.69673", membership_bounds.tv_accuracy(laplace)
@@ -134,7 +116,7 @@ def jia_values() -> Iterator[tuple[str, str, float]]:
             yield f"{name}: epsilon at delta 1e-5", epsilon, float(cost["epsilon"])
     for count, value in ((1, "0.1"), (10, "0.24284"), (50, "0.51941"), (100, "0.68270")):
         name = f"Theorem 18, total variation .1, k = {count}"
-        yield name, value, optimal.optimal_composition(0.1, count).tv
+        yield name, value, optimal_composition(0.1, count)[0].delta
 
 
 @dataclass(frozen=True)
@@ -169,14 +151,8 @@ class Check:
 
     def to_dict(self) -> dict[str, str | float | bool]:
         """Return the check as a dictionary that JSON can hold."""
-        return {
-            "source": self.source,
-            "name": self.name,
-            "golden": float(self.golden),
-            "value": self.value,
-            "deviation": self.deviation,
-            "holds": self.holds,
-        }
+        computed = {"deviation": self.deviation, "holds": self.holds}
+        return asdict(self) | {"golden": float(self.golden)} | computed
 
 
 #: Each source's golden values: an iterator of (name, value as written, value computed now).

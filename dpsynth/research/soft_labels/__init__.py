@@ -2,30 +2,31 @@
 
 =====================  ====================================================================================
 `targets`              the labels themselves: equations (5.14) and (5.15), smoothing, one alpha a record
-`classifiers`          what a classifier is here, and scikit-learn's as such
-`dp_sgd`               TensorFlow Privacy's network, trained in a process of its own (`keras_worker`)
-`label_models`         models on random halves, and what they say of the records that they have not seen
-`procedure`            all of it as one training procedure, which the attacker is given
-`estimator`            the procedure as a scikit-learn classifier; alpha by validation
-`attacked`             the Bayes attack whose shadow models run the whole procedure
-`regression`           the same for numbers in place of classes
+`procedure`            models on random halves, soft labels and the final model, which the attacker is given
+`estimators`           the procedure as a scikit-learn classifier; the same for numbers in place of classes
+`dp_sgd`               TensorFlow Privacy's network, trained in a process of its own
+`attack`               the Bayes attack whose shadow models run the whole procedure
 =====================  ====================================================================================
 
-A defence without a formal guarantee: what it does is measured by an attack, and a better one may find more.
+A defence without a formal guarantee: an attack measures what it does, and a better attack may find more.
 
 References
 ----------
 Pedersen (2022), thesis, sections 5.3 to 5.5.
 """
 
-from dpsynth.research.soft_labels.attacked import Attacked, attack_procedure
-from dpsynth.research.soft_labels.classifiers import WeightedCopies
-from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork
-from dpsynth.research.soft_labels.estimator import SoftLabelClassifier
-from dpsynth.research.soft_labels.label_models import LeaveOut, leave_out
-from dpsynth.research.soft_labels.procedure import Procedure
-from dpsynth.research.soft_labels.regression import SoftTargetRegressor
-from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft, PerRecord, Smoothed
+from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
+from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
+from dpsynth.research.soft_labels.estimators import SoftLabelClassifier, SoftTargetRegressor
+from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, leave_out
+from dpsynth.research.soft_labels.targets import (
+    Hard,
+    Interpolated,
+    LeaveOut,
+    OptimallySoft,
+    PerRecord,
+    Smoothed,
+)
 
 __all__ = [
     "Attacked",
@@ -36,10 +37,12 @@ __all__ = [
     "OptimallySoft",
     "PerRecord",
     "Procedure",
+    "Records",
     "Smoothed",
     "SoftLabelClassifier",
     "SoftTargetRegressor",
     "WeightedCopies",
     "attack_procedure",
     "leave_out",
+    "reference_ledger",
 ]

@@ -1,7 +1,7 @@
 """Target probabilities made from labels and from what models without the record say of it.
 
 Pure functions of arrays, and the choice among them as frozen records ("schemes"), each of which turns labels
-and a :class:`~dpsynth.research.soft_labels.label_models.LeaveOut` into the targets of the final model.
+and a :class:`LeaveOut` into the targets of the final model.
 
 References
 ----------
@@ -12,7 +12,7 @@ for ordinary label smoothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,114 +24,66 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-class Statistics(Protocol):
-    """What models that had not seen a record say of it: see ``LeaveOut``."""
+@dataclass(frozen=True)
+class LeaveOut:
+    """What models without a record say of it.
 
-    @property
-    def mean(self) -> Floats:
-        """Mean of centred logits, shape (n, classes)."""
+    Attributes
+    ----------
+    mean, std : ndarray of shape (n, classes)
+        Of the centred logits, the leave-out mean and standard deviation of (5.15).
+    mean_probability : ndarray of shape (n, classes)
+        The leave-out mean of (5.14).
+    exposure : ndarray of shape (n,)
+        Mean logit of the label with the record less that without it, in standard deviations of the latter.
+    """
 
-    @property
-    def std(self) -> Floats:
-        """Their standard deviation, shape (n, classes)."""
-
-    @property
-    def mean_probability(self) -> Floats:
-        """Mean of probabilities, shape (n, classes)."""
-
-    @property
-    def exposure(self) -> Floats:
-        """How far the label's logit moves when the record is in, in standard deviations, shape (n,)."""
+    mean: Floats
+    std: Floats
+    mean_probability: Floats
+    exposure: Floats
 
 
 def one_hot(labels: ArrayLike, classes: int) -> Floats:
-    """Labels as probabilities: 1 at the label, 0 elsewhere.
-
-    Examples
-    --------
-    >>> one_hot([1, 0], 2).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
-    hard: Floats = np.eye(classes)[np.asarray(labels)]
-    return hard
+    """Labels as probabilities: 1 at the label, 0 elsewhere."""
+    return np.eye(classes)[np.asarray(labels)]
 
 
 def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: ArrayLike) -> Floats:
     """Optimally soft labels in the logit form, ``softmax(mean + alpha * signed std)``, (5.15).
 
-    Parameters
-    ----------
-    mean, std : array_like of shape (n, classes)
-        Of the centred logits of models without the record; std at least 0.
-    labels : array_like of int, shape (n,)
-    alpha : float or array_like of shape (n,)
-        At least 0. With 0 the targets are the softmax of the mean; without end, the hard labels, where std
-        is above 0.
-
-    Returns
-    -------
-    ndarray of shape (n, classes)
-        Rows sum to 1.
-
-    Examples
-    --------
-    >>> from_logits([[0.0, 0.0]], [[1.0, 1.0]], [1], 1.0).round(3).tolist()
-    [[0.119, 0.881]]
+    ``alpha`` is at least 0, one number or one for each record. With 0 the targets are the softmax of the
+    mean; without end, the hard labels, where std is above 0.
     """
     from scipy.special import softmax
 
     centre, spread = np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64)
     # positive for the true class, negative for the others: the sigma* of (5.15)
     sign = 2.0 * one_hot(labels, centre.shape[-1]) - 1.0
-    soft: Floats = softmax(
-        centre + np.asarray(alpha, dtype=np.float64).reshape(-1, 1) * sign * spread, axis=-1
-    )
-    return soft
+    raised = np.asarray(alpha, dtype=np.float64).reshape(-1, 1) * sign * spread
+    return softmax(centre + raised, axis=-1)
 
 
 def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: ArrayLike) -> Floats:
     """Optimally soft labels in the probability form, ``alpha * y + (1 - alpha) * mean``, (5.14).
 
-    Parameters
-    ----------
-    mean_probability : array_like of shape (n, classes)
-        Mean of the probabilities of models without the record.
-    labels : array_like of int, shape (n,)
-    alpha : float or array_like of shape (n,)
-        In [0, 1]: with 1 the targets are the hard labels.
+    ``alpha`` lies in [0, 1], one number or one for each record: with 1 the targets are the hard labels.
     """
     mean, share = np.asarray(mean_probability, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
     if not ((share >= 0.0) & (share <= 1.0)).all():
         raise InputError("alpha must lie in [0, 1] in the probability form, which interpolates")
     share = share.reshape(-1, 1)
-    soft: Floats = share * one_hot(labels, mean.shape[-1]) + (1.0 - share) * mean
-    return soft
-
-
-def smoothed(labels: ArrayLike, classes: int, amount: float) -> Floats:
-    """Ordinary label smoothing: ``(1 - amount) * y + amount / classes``.
-
-    Examples
-    --------
-    >>> smoothed([0], 2, 0.5).tolist()
-    [[0.75, 0.25]]
-    """
-    flat: Floats = (1.0 - amount) * one_hot(labels, classes) + amount / classes
-    return flat
+    return np.asarray(share * one_hot(labels, mean.shape[-1]) + (1.0 - share) * mean)
 
 
 def per_record_alpha(exposure: ArrayLike, alpha: float) -> Floats:
     """One alpha for each record: less for records whose logit moves more when they are in.
 
-    ``alpha * min(1, median exposure / exposure)``: the more exposed half of the records is taken back to
-    what the record in the middle reaches. The rule is ours; the thesis leaves alpha for each record to
-    future work.
+    ``alpha * min(1, median exposure / exposure)``. The rule is ours; the thesis leaves it to future work.
     """
     given = np.abs(np.asarray(exposure, dtype=np.float64))
     limit = float(np.median(given))
-    ratio = np.divide(limit, given, out=np.ones_like(given), where=given > limit)
-    individual: Floats = alpha * ratio
-    return individual
+    return np.asarray(alpha * np.divide(limit, given, out=np.ones_like(given), where=given > limit))
 
 
 class Scheme(Protocol):
@@ -145,7 +97,7 @@ class Scheme(Protocol):
     def needs_label_models(self) -> bool:
         """Whether models on halves must be trained first."""
 
-    def targets(self, labels: Codes, classes: int, known: Statistics | None) -> Floats:
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """Return probabilities of shape (n, classes); ``known`` is None if no label models are needed."""
 
 
@@ -156,7 +108,7 @@ class Hard:
     name: str = "hard"
     needs_label_models: bool = False
 
-    def targets(self, labels: Codes, classes: int, known: Statistics | None) -> Floats:
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """One-hot labels."""
         return one_hot(labels, classes)
 
@@ -176,68 +128,61 @@ class Smoothed:
         """As in ``smoothed 0.5``."""
         return f"smoothed {self.amount:g}"
 
-    def targets(self, labels: Codes, classes: int, known: Statistics | None) -> Floats:
-        """See :func:`smoothed`."""
-        return smoothed(labels, classes, self.amount)
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
+        """``(1 - amount) * y + amount / classes``."""
+        return (1.0 - self.amount) * one_hot(labels, classes) + self.amount / classes
 
 
 @dataclass(frozen=True)
-class OptimallySoft:
-    """The logit form (5.15) with one alpha, at least 0, for all records."""
-
+class _WithAlpha:
     alpha: float
     needs_label_models: bool = True
 
+    word: ClassVar[str]
+    most: ClassVar[float] = 1e6
+
     def __post_init__(self) -> None:
-        in_range("alpha", self.alpha, 0.0, 1e6)
+        in_range("alpha", self.alpha, 0.0, self.most)
 
     @property
     def name(self) -> str:
         """As in ``soft 0.25``."""
-        return f"soft {self.alpha:g}"
+        return f"{self.word} {self.alpha:g}"
 
-    def targets(self, labels: Codes, classes: int, known: Statistics | None) -> Floats:
+
+class OptimallySoft(_WithAlpha):
+    """The logit form (5.15) with one alpha, at least 0, for all records."""
+
+    word = "soft"
+
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_logits`."""
         found = _required(known)
         return from_logits(found.mean, found.std, labels, self.alpha)
 
 
-@dataclass(frozen=True)
-class Interpolated:
+class Interpolated(_WithAlpha):
     """The probability form (5.14) with one alpha in [0, 1] for all records."""
 
-    alpha: float
-    needs_label_models: bool = True
+    word, most = "interpolated", 1.0
 
-    def __post_init__(self) -> None:
-        in_range("alpha", self.alpha, 0.0, 1.0)
-
-    @property
-    def name(self) -> str:
-        """As in ``interpolated 0.5``."""
-        return f"interpolated {self.alpha:g}"
-
-    def targets(self, labels: Codes, classes: int, known: Statistics | None) -> Floats:
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_probabilities`."""
         return from_probabilities(_required(known).mean_probability, labels, self.alpha)
 
 
-@dataclass(frozen=True)
-class PerRecord(OptimallySoft):
+class PerRecord(_WithAlpha):
     """The logit form (5.15) with less alpha for more exposed records: see :func:`per_record_alpha`."""
 
-    @property
-    def name(self) -> str:
-        """As in ``per record 1``."""
-        return f"per record {self.alpha:g}"
+    word = "per record"
 
-    def targets(self, labels: Codes, classes: int, known: Statistics | None) -> Floats:
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_logits` and :func:`per_record_alpha`."""
         found = _required(known)
         return from_logits(found.mean, found.std, labels, per_record_alpha(found.exposure, self.alpha))
 
 
-def _required(known: Statistics | None) -> Statistics:
+def _required(known: LeaveOut | None) -> LeaveOut:
     if known is None:
         raise InputError("this scheme needs what models on halves say of each record: call leave_out first")
     return known

@@ -144,7 +144,7 @@ def test_votes_that_tell_nothing_weigh_nothing() -> None:
     of = groups(made, 60)
     drawn = of.counts(made.sample(60_000, RNG(4))) / 60_000
     moved, raw = [], []
-    for seed in range(9):
+    for seed in range(5):
         rng = RNG(seed)
         counts = of.counts(made.sample(2000, rng)) + rng.normal(0, 4, of.size)
         weights = group_weights(NeighbourHistogram(of, counts, 4.0, 2000.0), drawn, 60_000)
@@ -279,9 +279,9 @@ def test_few_draws_are_made_for_the_sake_of_marginals_alone() -> None:
     assert 1.05 < by.weighting.most <= 4
 
 
-@pytest.mark.parametrize("share", [0.9, 1.0, 1.1])
+@pytest.mark.parametrize("share", [0.9, 1.1])
 def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
-    """Noise in the number of records, or one that is a tenth off, that is taken for structure; of nine draws.
+    """Noise in the number of records, or one that is a tenth off, that is taken for structure; of five draws.
 
     Rare values, whose random Fourier features' means are far from 0: a sum that is divided by a wrong number
     is far off.
@@ -293,7 +293,7 @@ def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
     bins = Bins((Grid.from_column(COLUMNS[0]),) * 8, made.binnings, N)
     of = Groups.of(bins, made.sample(4000, rng), 60, rng)
     told = []
-    for seed in range(9):
+    for seed in range(5):
         rng, records = RNG(seed), made.sample(4000, RNG(100 + seed))
         features = FourierFeatures.of(of.tables, rng)
         counts = of.counts(records) + rng.normal(0, 12, of.size)

@@ -9,7 +9,7 @@ import pytest
 
 from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.cli import main
-from dpsynth.research.papers.ghazi_issa.approx_tv import compose
+from dpsynth.research.papers.ghazi_issa import compose
 
 
 def printed(command: str, capsys: pytest.CaptureFixture[str]) -> dict:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
+from dpsynth.accounting.membership_bounds import dp_accuracy
 from dpsynth.errors import InputError
 from dpsynth.research.ltu import enumeration, scores
-from dpsynth.research.ltu.learned import best_threshold
-from dpsynth.research.ltu.outcomes import accuracy_bound, privacy
+from dpsynth.research.ltu.results import privacy
+from dpsynth.research.ltu.scores import best_threshold
 
 
 @pytest.mark.parametrize(("c", "right"), [(0.6, 8), (0.8, 7), (0.95, 6)])
@@ -110,14 +111,6 @@ def test_privacy_and_its_error():
     assert privacy(0.5, 100).error == pytest.approx(0.1)
     assert privacy(0.9, 100).value == pytest.approx(0.2)
     assert privacy(0.4, 100).value == 1.0
-
-
-def test_accuracy_bound():
-    """Catches a bound with epsilon halved or delta unweighted; (5.10) and Jia's published value."""
-    assert accuracy_bound(0.0) == 0.5
-    assert accuracy_bound(math.log(3)) == pytest.approx(0.75)
-    assert accuracy_bound(math.log(3), 0.04) == pytest.approx(0.76)
-    assert accuracy_bound(800.0) == 1.0
 
 
 def test_best_threshold_takes_all_tied_scores_or_none():
@@ -237,7 +230,7 @@ def test_randomised_response_has_its_epsilon():
     assert enumeration.privacy_parameter(laws) == pytest.approx(math.log(3))
     largest = max(enumeration.posterior(*laws, m) for m in (0, 1))
     assert largest == enumeration.optimal_accuracy(*laws) == Fraction(3, 4)
-    assert float(largest) == pytest.approx(accuracy_bound(math.log(3)))
+    assert float(largest) == pytest.approx(dp_accuracy(math.log(3), 0.0))
 
 
 def test_evidence_is_a_difference_of_privacy_losses():

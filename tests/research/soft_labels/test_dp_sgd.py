@@ -71,7 +71,7 @@ import sys, numpy as np
 from dpsynth.checks import tf_privacy_module
 import tensorflow as tf
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork
-from dpsynth.research.soft_labels.keras_worker import trainer
+from dpsynth.research.soft_labels.dp_sgd import trainer
 settings = DPSGDNetwork((6, 5), 0.0, clip=0.5, batch_size=10, l2=0.0, dropout=0.0)
 rng = np.random.default_rng(0)
 X, targets = rng.normal(size=(40, 3)).astype("f"), np.eye(2, dtype="f")[np.arange(40) % 2]

@@ -13,9 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.classifiers import WeightedCopies
-from dpsynth.research.soft_labels.label_models import halves, leave_out
-from dpsynth.research.soft_labels.procedure import Procedure, derived
+from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, derived, halves, leave_out
 from dpsynth.research.soft_labels.targets import Hard, OptimallySoft, PerRecord, one_hot
 
 

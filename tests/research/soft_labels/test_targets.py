@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.label_models import LeaveOut
 from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,
+    LeaveOut,
     OptimallySoft,
     PerRecord,
     Smoothed,
