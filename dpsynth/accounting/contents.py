@@ -13,9 +13,12 @@ import hashlib
 import json
 import math
 import secrets
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
 
 from dpsynth.accounting.events import event_from_dict, event_to_dict
 from dpsynth.accounting.guarantee import UNIT, Guarantee
@@ -26,6 +29,48 @@ from dpsynth.errors import PrivacyError
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+
+
+class Lockable(Protocol):
+    """Private records that can be read while they are opened, and at no other time."""
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Let them be read."""
+
+
+Records = TypeVar("Records", bound=Lockable, contravariant=True)
+Released = TypeVar("Released", covariant=True)
+
+
+class Release(Protocol[Records, Released]):
+    """A reading of private records: its cost, and how it is done, in one object."""
+
+    @property
+    def name(self) -> str:
+        """What is read."""
+
+    @property
+    def sensitivity(self) -> str:
+        """How far one record can move the query, in words."""
+
+    @property
+    def adjacency(self) -> str:
+        """Neighbouring tables."""
+
+    @property
+    def detail(self) -> str:
+        """Anything a reader of the ledger needs besides."""
+
+    @property
+    def stage(self) -> Stage | None:
+        """Releases of one stage have had their noise fixed together; None: the ledger's last one."""
+
+    @property
+    def event(self) -> DpEvent:
+        """What it costs."""
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
+        """Read the records and add the noise."""
 
 
 @dataclass(frozen=True)

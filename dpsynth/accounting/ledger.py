@@ -11,13 +11,12 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsynth.accounting.contents import Contents, Entry, Stage, join
+from dpsynth.accounting.contents import Contents, Entry, Records, Release, Released, Stage, join
 from dpsynth.accounting.guarantee import UNIT, Guarantee
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
@@ -28,48 +27,6 @@ from dpsynth.files.atomic import read_json, write_text
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
-
-
-class Lockable(Protocol):
-    """Private records that can be read while they are opened, and at no other time."""
-
-    def opened(self) -> AbstractContextManager[None]:
-        """Let them be read."""
-
-
-Records = TypeVar("Records", bound=Lockable, contravariant=True)
-Released = TypeVar("Released", covariant=True)
-
-
-class Release(Protocol[Records, Released]):
-    """A reading of private records: its cost, and how it is done, in one object."""
-
-    @property
-    def name(self) -> str:
-        """What is read."""
-
-    @property
-    def sensitivity(self) -> str:
-        """How far one record can move the query, in words."""
-
-    @property
-    def adjacency(self) -> str:
-        """Neighbouring tables."""
-
-    @property
-    def detail(self) -> str:
-        """Anything a reader of the ledger needs besides."""
-
-    @property
-    def stage(self) -> Stage | None:
-        """Releases of one stage have had their noise fixed together; None: the ledger's last one."""
-
-    @property
-    def event(self) -> DpEvent:
-        """What it costs."""
-
-    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
-        """Read the records and add the noise."""
 
 
 class Ledger:
