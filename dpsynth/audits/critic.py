@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.trials import Declared, judge
 from dpsynth.attacks.audit.verdict import Audited

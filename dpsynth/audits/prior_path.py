@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.trials import Declared, judge
 from dpsynth.attacks.audit.verdict import Audited

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.releases.records import FrameRecords
 
 T = TypeVar("T")

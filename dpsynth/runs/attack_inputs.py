@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.synthetic.proved import Proved
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import InputError, OwnerWarning

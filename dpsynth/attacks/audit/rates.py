@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError

@@ -55,10 +55,10 @@ from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.column import Column
-from dpsynth.table.conform import round_frame, step_values
+from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes
+from dpsynth.table.values import category_codes, step_values
 
 Floats = NDArray[np.float64]
 

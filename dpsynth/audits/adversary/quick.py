@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.events.normal_form import REPLACE_ONE, check_adjacency
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.normal_form import REPLACE_ONE, check_adjacency
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary.belief import log_odds
 from dpsynth.attacks.adversary.game import Game, attempts

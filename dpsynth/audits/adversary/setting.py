@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, REPLACE_ONE
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.normal_form import ADD_REMOVE, REPLACE_ONE
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary.neighbours import Neighbour
 from dpsynth.checks import in_range, inside, one_of, whole

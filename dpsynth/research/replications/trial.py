@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.evaluation.neighbours.evaluator import neighbours

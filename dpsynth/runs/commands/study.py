@@ -62,7 +62,7 @@ def fit_studies(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
-    from dpsynth.accounting.ledger.journal import journalled
+    from dpsynth.accounting.journal import journalled
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.preflight import require_table

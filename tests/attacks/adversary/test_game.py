@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary.belief import log_odds, log_ratios, shifts
 from dpsynth.attacks.adversary.game import Game, attempts, largest_exceedance

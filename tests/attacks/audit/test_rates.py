@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.accounting.events.events import gaussian_event, laplace_event
+from dpsynth.accounting.events import gaussian_event, laplace_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.audit.rates import Errors, epsilon_of_mu, epsilon_of_rates, mu_of_rates
 from dpsynth.attacks.audit.trials import (
