@@ -232,8 +232,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
 
 def sampled(games: Games, train: object, test: object) -> list[str]:
     """Steps that take a quarter of the records."""
-    from dpsynth.accounting.calibration.search import calibrate_training
-    from dpsynth.accounting.calibration.target import BeliefTarget
+    from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
 
     own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
     lines = []

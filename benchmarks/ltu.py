@@ -276,7 +276,7 @@ def criticised(task):
     score = CriticTrainer(estimator, table.schema)(train, seed)
     estimator.model_ = score.model
     made = estimator.sample(records, random_state=seed)
-    points = [distance_features(frame, table.schema).points for frame in (train, test, made)]
+    points = [distance_features(frame, table.schema) for frame in (train, test, made)]
     near = NearestNeighbors(n_neighbors=1).fit(points[2])
     distance = near.kneighbors(np.vstack(points[:2]))[0][:, 0]
     members = np.arange(2 * records) < records

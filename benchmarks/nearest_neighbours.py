@@ -36,7 +36,7 @@ def ours(real: np.ndarray, synthetic: np.ndarray, metric: str) -> float:
 
 
 def ours_with_intervals(real: np.ndarray, synthetic: np.ndarray, metric: str) -> float:
-    from dpsynth.evaluation.neighbours.accuracy_interval import accuracy_intervals
+    from dpsynth.evaluation.neighbours.inference import accuracy_intervals
 
     return accuracy_intervals(real, synthetic, rng=np.random.default_rng(0), metric=metric).both.value
 

@@ -20,8 +20,7 @@ from study_cases import CASES, NULLS, Case
 
 import dpsynth
 from dpsynth.errors import DpsynthError, PrivacyError
-from dpsynth.evaluation.replication.design_matrix import design
-from dpsynth.evaluation.replication.likelihood import Fit, fit, slope_priors
+from dpsynth.evaluation.replication.one_fit import Fit, design, fit, slope_priors
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.newton import mode
 from dpsynth.studies.study import Study

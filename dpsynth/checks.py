@@ -1,9 +1,8 @@
 """Checks of arguments at the boundary of the package, and words of the one clear sentence for each fault.
 
-The one place that knows how TensorFlow Privacy is imported, which an installation may lack.
-
-A plain ``import tensorflow_privacy`` fails on TensorFlow 2.16 and later, because it loads estimators that
-are gone; the flag below makes the package's ``__init__`` load nothing, and submodules are imported by path.
+The one place that knows how TensorFlow Privacy is imported, which an installation may lack. A plain
+``import tensorflow_privacy`` fails on TensorFlow 2.16 and later, because it loads estimators that are gone;
+the flag below makes the package's ``__init__`` load nothing, and submodules are imported by path.
 """
 
 from __future__ import annotations
@@ -22,11 +21,6 @@ def in_range(
     name: str, value: object, low: float, high: float, *, low_open: bool = False, high_open: bool = False
 ) -> float:
     """Return ``value`` as a float after checking that it lies between ``low`` and ``high``.
-
-    Raises
-    ------
-    InputError
-        If it is no number, NaN, or outside; the message names the argument, the range and the value.
 
     Examples
     --------
@@ -69,10 +63,7 @@ def positive(name: str, value: object) -> float:
 def whole(name: str, value: object, low: int = 1) -> int:
     """Return ``value`` as an int after checking that it is a whole number of at least ``low``.
 
-    Raises
-    ------
-    InputError
-        If it is not; ``2.0`` is refused as well, because a count is never measured.
+    ``2.0`` is refused as well, because a count is never measured.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
         raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")
@@ -129,15 +120,10 @@ def together(names: Sequence[str]) -> str:
 
 
 def tf_privacy_module(path: str) -> ModuleType:
-    """Import ``tensorflow_privacy.privacy.<path>``.
+    """Import ``tensorflow_privacy.privacy.<path>``; raise ImportError where it is not installed.
 
     Its Keras models and optimizers need ``TF_USE_LEGACY_KERAS=1`` in the environment before TensorFlow is
     imported, and tf-keras.
-
-    Raises
-    ------
-    ImportError
-        If TensorFlow Privacy is not installed.
     """
     sys.skip_tf_privacy_import = True  # type: ignore[attr-defined]
     return importlib.import_module(f"tensorflow_privacy.privacy.{path}")

@@ -91,14 +91,8 @@ def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) 
     """Yield ``work(part)`` once for every part, in the order in which workers finish.
 
     ``work`` must be pure, but for files that it would write the same again: a part whose worker dies is
-    worked on once more, and still yields one result, for one future stands for it throughout.
-
-    Raises
-    ------
-    DpsynthError
-        What ``work`` raises.
-    RunError
-        If workers die of the same part again and again, or the scheduler is lost.
+    worked on once more, and still yields one result. Raises RunError if workers die of the same part again
+    and again, or the scheduler is lost.
     """
     from distributed import KilledWorker, as_completed
 

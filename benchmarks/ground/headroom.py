@@ -17,16 +17,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.ground.tables import Ground
-from dpsynth.evaluation.features import category_codes, distance_features
+from dpsynth.evaluation.features import distance_features
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.similarity.association_errors import correlation_errors
 from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.subsample import random_rows
-from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.utility.learning import learn_and_predict
-from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.tables import Tables, random_rows
+from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes
 from dpsynth.table import Column, Schema
+from dpsynth.table.values import category_codes
 
 #: largest parts of tables that are read: by discriminator and neighbours, by learners, by everything else
 APART, LEARNING, WHOLE = 4_000, 20_000, 100_000
@@ -146,7 +145,7 @@ def _distance(real: np.ndarray, made: np.ndarray) -> float:
 def _neighbours(
     made: pd.DataFrame, test: pd.DataFrame, schema: Schema, parts: int, rng: np.random.Generator
 ) -> float:
-    one, other = (distance_features(part, schema).points for part in _parts(test, made, parts, rng))
+    one, other = (distance_features(part, schema) for part in _parts(test, made, parts, rng))
     return adversarial_accuracy(one, other).aa
 
 

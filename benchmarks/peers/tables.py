@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.ground.tables import of_structure
 from dpsynth import datasets
-from dpsynth.datasets import Table, location, registry
+from dpsynth.datasets import Table, registry
 from dpsynth.table.io import read_csv_text
 from dpsynth.table.schema import Column, Schema
 
@@ -51,7 +51,7 @@ DIABETES_COLUMNS = (
 def diabetes130_any() -> Table:
     """Diabetes-130, one row a patient, 20 columns; the outcome is any readmission, not that in 30 days."""
     card = datasets.card("diabetes130")
-    path = location.require_file(card, None)
+    path = registry.require_file(card, None)
     columns = [card.table[name].model_copy(update={"name": source}) for name, source in card.sources.items()]
     raw = read_csv_text(path, columns)
     later = raw.assign(readmitted=raw["readmitted"].replace(">30", "<30"))

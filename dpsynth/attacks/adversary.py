@@ -255,7 +255,7 @@ def largest_exceedance(profile: Profile, epsilon: float) -> float:
 
     Examples
     --------
-    >>> from dpsynth.accounting.events.events import gaussian_event
+    >>> from dpsynth.accounting.events import gaussian_event
     >>> profile = Profile([gaussian_event(8.38, count=30)])
     >>> round(profile.exceedance(2.197), 4), round(largest_exceedance(profile, 2.197), 4)
     (0.0012, 0.0029)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.events.normal_form import REPLACE_ONE, check_adjacency
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.normal_form import REPLACE_ONE, check_adjacency
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game, log_odds, shifts
 from dpsynth.attacks.attempt import Attempt

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, REPLACE_ONE
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.normal_form import ADD_REMOVE, REPLACE_ONE
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import InputError, of_records

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.events.events import exponential_mechanism_event
+from dpsynth.accounting.events import exponential_mechanism_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.audits.releases import Remembered

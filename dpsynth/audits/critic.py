@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.audits.worst_case import Farthest, farthest

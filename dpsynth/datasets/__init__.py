@@ -10,7 +10,6 @@ from __future__ import annotations
 from dpsynth.datasets.card import Card
 from dpsynth.datasets.download import fetch
 from dpsynth.datasets.registry import card, load, names
-from dpsynth.datasets.split import independent_split, train_test
-from dpsynth.datasets.table import Table, open_table
+from dpsynth.datasets.table import Table, independent_split, open_table, train_test
 
 __all__ = ["Card", "Table", "card", "fetch", "independent_split", "load", "names", "open_table", "train_test"]

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from dpsynth.checks import few
 from dpsynth.datasets import preparations
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.files.shipped import shipped_folder
-from dpsynth.files.yaml_text import load_yaml, one_sentence
+from dpsynth.files.yaml_text import load_yaml, one_sentence, shipped_folder
 from dpsynth.table.schema import Schema
 
 _RAW = "https://raw.githubusercontent.com"
@@ -27,27 +26,22 @@ class Origin(BaseModel):
 
     Attributes
     ----------
-    citation : str
-    url : str, optional
-        The data set's page, for people.
     repository, commit, path : str, optional
         Of the file in a public repository of GitHub.
     member, archive_sha256 : str, optional
         Where that file is a zip archive: the member that is the data set, and the archive's checksum.
-    download : str, optional
-        The file's address, where it is not in such a repository.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     citation: str
-    url: str | None = None
+    url: str | None = None  # the data set's page, for people
     repository: str | None = None
     commit: str | None = None
     path: str | None = None
     member: str | None = None
     archive_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    download: str | None = None
+    download: str | None = None  # the file's address, where it is not in such a repository
 
     @model_validator(mode="after")
     def _one_address(self) -> Origin:
@@ -80,9 +74,11 @@ class Card(BaseModel):
     Attributes
     ----------
     name, title, description : str
+        The name as commands take it; title and description are for people.
     origin : Origin
         Citation, and repository, commit and path of the file the checksum is of.
     licence : str
+        Of the data.
     licence_page : str, optional
         Where the licence can be read, or is signed.
     credentials : bool

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpsynth.datasets import location
+from dpsynth.datasets import registry
 from dpsynth.datasets.card import Card
 from dpsynth.datasets.registry import card, credentials_needed
 from dpsynth.errors import DataError, InputError, RunError
-from dpsynth.files.atomic import replaced
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import locked, replaced
 
 _SECONDS = 30.0  # without a byte, after which an address counts as out of reach
 _PIECE = 1 << 16
@@ -52,10 +51,10 @@ def fetch(
     found = card(name)
     if found.source != "file":
         return None
-    there = location.file_of(found, folder)
-    target = (Path(folder) if folder is not None else location.cache_folder()) / found.file
+    there = registry.file_of(found, folder)
+    target = (Path(folder) if folder is not None else registry.cache_folder()) / found.file
     if there is not None:
-        digest = location.sha256(there)
+        digest = registry.sha256(there)
         if digest == found.sha256:
             return there
         if folder is not None or there != target:  # a file of somebody's, who may want it
@@ -63,8 +62,8 @@ def fetch(
                 f"data set {found.name!r}: {there} is another version or damaged (sha256 {digest}, expected "
                 f"{found.sha256}): move it away and fetch again"
             )
-    elsewhere = location.file_of(found) if folder is not None else None
-    if elsewhere is not None and location.sha256(elsewhere) == found.sha256:
+    elsewhere = registry.file_of(found) if folder is not None else None
+    if elsewhere is not None and registry.sha256(elsewhere) == found.sha256:
         _write(target, lambda: _copy(elsewhere, target))
         return target
     if found.credentials:
@@ -109,7 +108,7 @@ def _download(found: Card, address: str, target: Path) -> None:
         _retrieve(found, address, archive, str(found.origin.archive_sha256))
         with replaced(target) as temporary:
             _unpack(archive, found.origin.member, temporary)
-            digest = location.sha256(temporary)
+            digest = registry.sha256(temporary)
             if digest != found.sha256:
                 raise RunError(_another(target.name, address, digest, found.sha256))
     finally:
@@ -159,7 +158,7 @@ class _Resumed:
             with open(self.part, "ab" if self.went_on else "wb") as file:
                 for piece in answer.iter_content(_PIECE):
                     file.write(piece)
-        self.digest = location.sha256(self.part)
+        self.digest = registry.sha256(self.part)
         os.replace(self.part, output_file)
 
 
@@ -185,5 +184,5 @@ def _unreached(found: Card, address: str, target: Path, problem: Exception) -> s
     return (
         f"data set {found.name!r}: {address} cannot be read ({reason}); fetch again, or download it "
         f"elsewhere{member} and put it as {found.file} into {target.parent}, or into the folder that "
-        f"{location.DATA_DIR} names (sha256 {found.sha256})"
+        f"{registry.DATA_DIR} names (sha256 {found.sha256})"
     )

@@ -1,5 +1,9 @@
 """Data sets by name: the card, the checked file, the table.
 
+Files are not part of the package. They are looked for in the folder that the environment variable
+``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data fetch`` puts them; they are used
+only if their checksum is the card's.
+
 What is done to the file's records before they are a table is the card's: a preparation
 (:mod:`dpsynth.datasets.preparations`), renames, recodes, constants in place of missing values. It reads
 records before any ledger does, by a public rule of which one patient's records decide about that patient's
@@ -9,20 +13,85 @@ row alone. So a guarantee about one row is one about one patient of the file, un
 from __future__ import annotations
 
 import hashlib
+import os
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.datasets import location, preparations
+from dpsynth.datasets import preparations
 from dpsynth.datasets.card import Card, cards_folder
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
-from dpsynth.files.shipped import stems
-from dpsynth.files.yaml_text import read_text
+from dpsynth.files.yaml_text import read_text, stems
 from dpsynth.table.column import Column
 from dpsynth.table.io import read_csv_text
+
+DATA_DIR = "DPSYNTH_DATA_DIR"
+
+
+def cache_folder() -> Path:
+    """The folder of the operating system for files that can be fetched again."""
+    import pooch
+
+    return Path(pooch.os_cache("dpsynth"))
+
+
+def file_of(card: Card, data_dir: str | Path | None = None) -> Path | None:
+    """The file of a card: in ``data_dir`` alone if given, else as above; None where there is none.
+
+    Its checksum has not been looked at.
+    """
+    if data_dir is not None:
+        folders = [Path(data_dir)]
+    else:
+        named = os.environ.get(DATA_DIR)
+        folders = [*([Path(named)] if named else []), cache_folder()]
+    return next((path for path in (folder / card.file for folder in folders) if path.is_file()), None)
+
+
+def require_file(card: Card, data_dir: str | Path | None = None) -> Path:
+    """The checked file of a card."""
+    path = file_of(card, data_dir)
+    if path is not None:
+        check_digest(card, sha256(path), str(path))
+        return path
+    if data_dir is not None:
+        raise DataError(f"data set {card.name!r}: {Path(data_dir) / card.file} is not there")
+    raise DataError(
+        f"data set {card.name!r} needs the file {card.file}: set the environment variable {DATA_DIR} to the "
+        f"folder that holds it, or run dpsynth data fetch {card.name}"
+    )
+
+
+def state_of(card: Card) -> str:
+    """Whether a data set can be loaded: ``there``, ``not there``, or ``another version``."""
+    if card.source != "file":
+        return "there"
+    path = file_of(card)
+    if path is None:
+        return "not there"
+    return "there" if sha256(path) == card.sha256 else "another version"
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file, 64 hexadecimal digits."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
+
+
+def check_digest(card: Card, digest: str, what: str) -> None:
+    """Refuse what has another checksum than the card's file."""
+    if digest != card.sha256:
+        raise DataError(
+            f"data set {card.name!r}: the checksum of {what} is not the card's "
+            f"(sha256 {digest[:12]}…, expected {card.sha256[:12]}…): it is another version or damaged"
+        )
+
 
 #: data that may not be fetched by a program, with what must be signed and where
 CREDENTIALED = {
@@ -112,25 +181,14 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     if found.source != "file":
         read = _from_scikit_learn if found.source == "scikit-learn" else _from_statsmodels
         return table_of(found, read(found))
-    path = location.require_file(found, data_dir)
+    path = require_file(found, data_dir)
     return table_of(found, read_csv_text(path, _as_in_file(found)), path)
 
 
 def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
-    """Make a card's table of its file's cells.
+    """Make a card's table of its file's cells: text, or values of a package's data; None where absent.
 
-    Parameters
-    ----------
-    found : Card
-    raw : pandas.DataFrame
-        As text, None where a value is absent (or values, of a data set that a package carries).
-    path : path, optional
-        The file, so that an error can name its line.
-
-    Raises
-    ------
-    DataError
-        If a column is absent or a value does not fit the schema.
+    ``path`` is the file, so that an error can name its line.
     """
     what = str(path or found.file)
     made = raw
@@ -168,7 +226,7 @@ def _from_scikit_learn(found: Card) -> pd.DataFrame:
     bunch = reader()
     values = np.asarray(bunch.data, dtype="<f8"), np.asarray(bunch.target, dtype="<i8")
     digest = hashlib.sha256(values[0].tobytes() + values[1].tobytes()).hexdigest()
-    location.check_digest(found, digest, f"scikit-learn's load_{found.file}")
+    check_digest(found, digest, f"scikit-learn's load_{found.file}")
     frame = pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names])
     frame["target"] = np.asarray(bunch.target_names, dtype=object)[bunch.target]
     return frame
@@ -181,5 +239,5 @@ def _from_statsmodels(found: Card) -> pd.DataFrame:
         raise DataError(f"data set {found.name!r}: statsmodels has no datasets.{found.file}") from None
     frame: pd.DataFrame = bundled.load_pandas().data
     digest = hashlib.sha256(frame.to_numpy(dtype="<f8").tobytes()).hexdigest()
-    location.check_digest(found, digest, f"statsmodels' datasets.{found.file}")
+    check_digest(found, digest, f"statsmodels' datasets.{found.file}")
     return frame.astype(np.float64)

@@ -1,14 +1,23 @@
-"""A table: a frame together with its schema."""
+"""A table, that is a frame together with its schema, and its splits into a training and a test part.
+
+`independent_split` decides each record by itself, so that one record more or less in the table is one record
+more or less in the training part, and a guarantee about the training part is one about the table.
+`train_test` splits in exact numbers and in proportion to the outcome, as experiments want it; there, one
+record less reshuffles the halves, and a guarantee is about the training half as it is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from dpsynth.datasets.card import Card
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.io import read_cells
@@ -21,9 +30,12 @@ class Table:
 
     Attributes
     ----------
-    frame : pandas.DataFrame, shape (n, columns)
+    frame : pandas.DataFrame of shape (n, columns)
+        With the canonical dtypes of the schema.
     schema : Schema
+        Of the frame's columns, in their order.
     name : str
+        For messages and reports.
     card : Card or None
         None for tables that are not of the registry.
     """
@@ -72,3 +84,152 @@ def open_table(
     # what is declared reaches the fit, which looks at it
     warn_of_repeated_persons(cells.drop(columns=[name for name in known.names if name in cells.columns]))
     return Table(frame, known, name or known.name or Path(path).stem)
+
+
+def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
+    """Split a table by a keyed hash of each record, whatever the other records are.
+
+    Parameters
+    ----------
+    table : Table
+        To be split.
+    test_fraction : float
+        In (0, 1): probability that a record goes to the test part.
+    seed : int
+        Key of the hash.
+
+    Returns
+    -------
+    train, test : Table
+        Rows in their old order, indices from 0. ``schema.n_public`` of each part is the table's times its
+        share: the number to expect, which is public where the table's is.
+
+    Raises
+    ------
+    InputError
+        If ``test_fraction`` is not in (0, 1).
+    DataError
+        If one part would be empty.
+
+    Notes
+    -----
+    Privacy: equal records are hashed with their number, the first without, so that they part as others do.
+    One record more is the last of its equals: it goes to one part, and no other record moves.
+
+    Examples
+    --------
+    >>> from dpsynth import datasets
+    >>> whole = datasets.load("breast_cancer")
+    >>> train, test = independent_split(whole, test_fraction=0.5, seed=1)
+    >>> train.schema.n_public, len(train.frame) + len(test.frame)
+    (285, 569)
+    """
+    _check_fraction(test_fraction)
+    key = f"dpsynth split {seed}".encode()
+    rows = table.frame.astype(object).itertuples(index=False, name=None)
+    copies: Counter[str] = Counter()
+    digests = []
+    for row in map(repr, rows):
+        text = f"{row} {copies[row]}" if copies[row] else row
+        copies[row] += 1
+        digests.append(hashlib.blake2b(text.encode(), digest_size=8, key=key).digest())
+    uniform = np.array([int.from_bytes(d, "big") for d in digests], dtype=np.float64) / 2.0**64
+    in_test = uniform < test_fraction
+    if in_test.all() or not in_test.any():
+        raise of_records(
+            f"a table of {len(in_test)} rows cannot be split with test_fraction {test_fraction!r}"
+        )
+    return _parts(table, in_test, test_fraction)
+
+
+def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
+    """Split a table at random, each outcome value in proportion.
+
+    Parameters
+    ----------
+    table : Table
+        To be split.
+    test_fraction : float
+        In (0, 1): of the records that go to the test half.
+    seed : int
+        Of the split. It protects nobody: a split is part of the design of an experiment.
+
+    Returns
+    -------
+    train, test : Table
+        Rows in their old order, indices from 0. Each half's ``schema.n_public`` follows from the table's
+        public number of records and the fraction, never from the frame; None where the table has none.
+
+    Raises
+    ------
+    InputError
+        If ``test_fraction`` is not in (0, 1).
+    DataError
+        If one half would be empty.
+
+    Notes
+    -----
+    The privacy guarantee of a run is about the training half as it is: two training tables that differ in
+    one record. Without an outcome the split is a plain random one. The number of test records is
+    ``round(test_fraction * n)`` exactly; among outcome values it is shared out by largest remainders.
+
+    Examples
+    --------
+    >>> from dpsynth import datasets
+    >>> train, test = train_test(datasets.load("breast_cancer"), test_fraction=0.5, seed=1)
+    >>> train.schema.n_public, len(test.frame)
+    (285, 284)
+    """
+    _check_fraction(test_fraction)
+    n = len(table.frame)
+    n_test = _test_size(n, test_fraction)
+    if not 0 < n_test < n:
+        raise of_records(f"a table of {n} rows cannot be split with test_fraction {test_fraction!r}")
+    rng = np.random.default_rng(seed)
+    if table.outcome is None:
+        strata = np.zeros(n, dtype=np.intp)
+    else:
+        strata, _ = pd.factorize(table.frame[table.outcome], use_na_sentinel=False)
+    in_test = _stratified(strata, n_test, rng)
+    return _parts(table, in_test, test_fraction)
+
+
+def _parts(table: Table, in_test: np.ndarray, test_fraction: float) -> tuple[Table, Table]:
+    n_public = table.schema.n_public
+    n_public_test = None if n_public is None else _test_size(n_public, test_fraction)
+    train = _part(table, ~in_test, training_schema(table.schema, test_fraction))
+    return train, _part(table, in_test, table.schema.with_n_public(n_public_test or None))
+
+
+def training_schema(schema: Schema, test_fraction: float) -> Schema:
+    """Return the schema of a table's training part, whose public number follows from the table's."""
+    if schema.n_public is None:
+        return schema
+    # a public number so small that a half of it is nothing says nothing
+    return schema.with_n_public(schema.n_public - _test_size(schema.n_public, test_fraction) or None)
+
+
+def _check_fraction(test_fraction: float) -> None:
+    if not 0 < test_fraction < 1:
+        raise InputError(f"test_fraction must be between 0 and 1, got {test_fraction!r}")
+
+
+def _test_size(n: int, test_fraction: float) -> int:
+    return round(test_fraction * n)
+
+
+def _part(table: Table, rows: np.ndarray, schema: Schema) -> Table:
+    return replace(table, frame=table.frame.loc[rows].reset_index(drop=True), schema=schema)
+
+
+def _stratified(strata: np.ndarray, n_test: int, rng: np.random.Generator) -> np.ndarray:
+    """Mark ``n_test`` rows, from each stratum in proportion (largest remainders, ties at random)."""
+    sizes = np.bincount(strata)
+    shares = sizes * (n_test / len(strata))
+    counts = np.floor(shares).astype(int)
+    order = np.lexsort((rng.random(len(sizes)), -(shares - counts)))
+    counts[order[: n_test - counts.sum()]] += 1
+    chosen = np.zeros(len(strata), dtype=bool)
+    for stratum, count in enumerate(counts):
+        chosen[rng.permutation(np.flatnonzero(strata == stratum))[:count]] = True
+    return chosen

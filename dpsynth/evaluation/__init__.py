@@ -7,6 +7,17 @@ real records and posts no event, so that each of its numbers says whether it is 
 
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.neighbours.accuracy import AdversarialAccuracy, adversarial_accuracy
-from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Tables
 
-__all__ = ["AdversarialAccuracy", "Evaluation", "Measure", "adversarial_accuracy", "evaluate"]
+__all__ = [
+    "AdversarialAccuracy",
+    "Detail",
+    "Evaluation",
+    "Measure",
+    "Settings",
+    "Tables",
+    "adversarial_accuracy",
+    "evaluate",
+]

@@ -40,20 +40,9 @@ def share(
 
     Parameters
     ----------
-    successes : int
-        In [0, trials].
-    trials : int
-        At least 1.
-    level : float
-        In (0, 1).
     method : {"exact", "wilson"}
         Clopper and Pearson's interval, which covers every probability at least so often, or Wilson's, which
         is shorter and covers it so often on average.
-
-    Raises
-    ------
-    InputError
-        If there is no trial, or more successes than trials.
     """
     from scipy.special import betaincinv
 
@@ -93,13 +82,6 @@ def quantile(values: ArrayLike, q: float, level: float = 0.95) -> Estimate:
 
     The ends are the order statistics whose ranks the binomial distribution gives; where the sample is too
     small for an end, it is the smallest or the largest value.
-
-    Parameters
-    ----------
-    values : array_like of shape (n,)
-        At least one, finite.
-    q : float
-        In (0, 1); 0.5 is the median.
     """
     from scipy.stats import quantile_test
 
@@ -112,26 +94,7 @@ def quantile(values: ArrayLike, q: float, level: float = 0.95) -> Estimate:
     return Estimate(float(np.quantile(ordered, q)), float(lower), float(upper))
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """Area under a ROC curve with the variance of its estimate.
-
-    Attributes
-    ----------
-    auc : float
-        P(positive > negative) + P(tie) / 2, in [0, 1].
-    variance : float
-        By DeLong: over independent positives and independent negatives, the scoring rule held fixed.
-    n_positive, n_negative : int
-    """
-
-    auc: float
-    variance: float
-    n_positive: int
-    n_negative: int
-
-
-def delong(positive: ArrayLike, negative: ArrayLike) -> Ranking:
+def delong(positive: ArrayLike, negative: ArrayLike) -> tuple[float, float]:
     """Area under the ROC curve of scores, with DeLong's variance, ties counted as one half.
 
     Parameters
@@ -156,7 +119,7 @@ def delong(positive: ArrayLike, negative: ArrayLike) -> Ranking:
     v10 = (ranks[:n] - rankdata(order[:n])) / m
     v01 = 1.0 - (ranks[n:] - rankdata(order[n:])) / n
     variance = sum(float(v.var(ddof=1)) / len(v) if len(v) > 1 else 0.25 for v in (v10, v01))
-    return Ranking(float(v10.mean()), variance, n, m)
+    return float(v10.mean()), variance
 
 
 def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -> Estimate:
@@ -185,8 +148,8 @@ def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -
 
 def auc(positive: ArrayLike, negative: ArrayLike, level: float = 0.95) -> Estimate:
     """Area under the ROC curve with DeLong's interval on the logit scale."""
-    ranking = delong(positive, negative)
-    return auc_interval(ranking.auc, ranking.variance, min(ranking.n_positive, ranking.n_negative), level)
+    value, variance = delong(positive, negative)
+    return auc_interval(value, variance, min(np.size(positive), np.size(negative)), level)
 
 
 def _checked(level: float) -> float:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.progress import Progress
 from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.evaluator import similarity
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.similarity.tails import columns_believed
+from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
@@ -32,13 +30,8 @@ from dpsynth.table.schema import Schema
 Stages = Callable[[str, float], None]
 
 
-class Evaluator(Protocol):
-    """Answers one question about tables; all randomness comes from ``rng``."""
-
-    def __call__(
-        self, tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress
-    ) -> Findings:
-        """Return measures and details, each marked internal or not."""
+#: answers one question about tables; all randomness comes from the generator
+Evaluator = Callable[[Tables, Settings, np.random.Generator, Progress], Findings]
 
 
 #: in the order of the report. The number is that of the evaluator's random stream: one stream each, so that a

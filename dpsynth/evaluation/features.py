@@ -25,75 +25,43 @@ from dpsynth.table.values import category_codes, numeric_values
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Features:
-    """An encoded frame.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, d)
-    names : tuple of str
-        What each coordinate is, for instance ``"age"`` or ``"sex=F"``.
-    sources : tuple of str
-        The column of the schema that each coordinate comes from.
-    """
-
-    points: Floats
-    names: tuple[str, ...]
-    sources: tuple[str, ...]
-
-
 def unit_values(column: Column, series: pd.Series) -> Floats:
     """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where there is none."""
     if column.is_numeric:
-        lower, upper = _bounds(column)
-        return (numeric_values(column, series) - lower) / (upper - lower)
+        assert column.lower is not None and column.upper is not None
+        return (numeric_values(column, series) - column.lower) / (column.upper - column.lower)
     # A single category carries no order; the division by 1 puts it at 0.
     return numeric_values(column, series) / max(len(column.categories) - 1, 1)
 
 
-def distance_features(frame: pd.DataFrame, schema: Schema) -> Features:
-    """Encode a conformed frame for Euclidean distances and correlations: ``points`` in [0, 1], never NaN.
+def distance_features(frame: pd.DataFrame, schema: Schema) -> Floats:
+    """Encode a conformed frame for Euclidean distances and correlations: coordinates in [0, 1], never NaN.
 
     Examples
     --------
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
-    >>> encoded = distance_features(pd.DataFrame({"age": [30], "sex": ["M"]}), schema)
-    >>> encoded.names, encoded.points.round(3).tolist()
-    (('age', 'sex=F', 'sex=M'), [[0.25, 0.0, 0.707]])
+    >>> distance_features(pd.DataFrame({"age": [30], "sex": ["M"]}), schema).round(3).tolist()
+    [[0.25, 0.0, 0.707]]
     """
     blocks: list[Floats] = []
-    names: list[str] = []
-    sources: list[str] = []
     for column in schema.columns:
         if column.is_categorical:
-            block, labels = one_hot(column, frame[column.name])
-            block = block / np.sqrt(2.0)
-        else:
-            unit = unit_values(column, frame[column.name])
-            absent = np.isnan(unit)
-            block, labels = np.where(absent, 0.5, unit)[:, None], [column.name]
-            if column.incomplete:
-                pair = np.stack([~absent, absent], axis=1) / np.sqrt(2.0)
-                block, labels = np.hstack([block, pair]), [*labels, *_pair_names(column)]
-        blocks.append(block)
-        names += labels
-        sources += [column.name] * len(labels)
-    return Features(np.hstack(blocks), tuple(names), tuple(sources))
+            blocks.append(one_hot(column, frame[column.name]) / np.sqrt(2.0))
+            continue
+        unit = unit_values(column, frame[column.name])
+        absent = np.isnan(unit)
+        blocks.append(np.where(absent, 0.5, unit)[:, None])
+        if column.incomplete:
+            blocks.append(np.stack([~absent, absent], axis=1) / np.sqrt(2.0))
+    return np.hstack(blocks)
 
 
 @dataclass(frozen=True)
 class ClassifierEncoding:
-    """Predictors of a classifier, learned from its training frame.
+    """Predictors of a classifier, without the outcome, and the medians of its training frame in [0, 1] units.
 
-    Attributes
-    ----------
-    schema : Schema
-        The columns that predict; the outcome is not among them.
-    medians : ndarray of shape (numeric and ordinal columns,)
-        Medians of the training frame in [0, 1] units; NaN for a column without any value, which is then
-        the constant 1/2 wherever it is encoded.
+    The median is NaN for a column without any value, which is then the constant 1/2 wherever it is encoded.
     """
 
     schema: Schema
@@ -112,24 +80,15 @@ class ClassifierEncoding:
         return cls(predictors, np.array(medians, dtype=np.float64))
 
     def transform(self, frame: pd.DataFrame, *, impute: bool) -> Floats:
-        """Encode a frame.
+        """Encode a frame conformed to the schema that :meth:`fit` was given.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame of shape (n, columns)
-            Conformed to the schema that :meth:`fit` was given.
-        impute : bool
-            Whether missing numbers become the training median with a 0/1 indicator, or stay NaN.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
+        Missing numbers become the training median with a 0/1 indicator if ``impute``, or stay NaN.
         """
         blocks: list[Floats] = []
         medians = iter(self.medians)
         for column in self.schema.columns:
             if column.is_categorical:
-                blocks.append(one_hot(column, frame[column.name])[0])
+                blocks.append(one_hot(column, frame[column.name]))
                 continue
             unit, median = unit_values(column, frame[column.name]), next(medians)
             absent = np.isnan(unit)
@@ -144,28 +103,16 @@ class ClassifierEncoding:
         return np.hstack(blocks)
 
 
-def one_hot(column: Column, series: pd.Series) -> tuple[Floats, list[str]]:
-    """One-hot columns of the declared categories, and last of "missing" where that is allowed; their names.
+def one_hot(column: Column, series: pd.Series) -> Floats:
+    """One-hot columns of the declared categories, and last of missing values where these are allowed.
 
     Examples
     --------
     >>> sex = Column(name="sex", kind="binary", categories=("F", "M"))
-    >>> one_hot(sex, pd.Series(["M", "F"]))[0].tolist()
+    >>> one_hot(sex, pd.Series(["M", "F"])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     codes = category_codes(column, series)
-    labels = [f"{column.name}={category}" for category in column.categories]
-    if column.missing:
-        codes = np.where(codes < 0, len(labels), codes)
-        labels.append(f"{column.name} missing")
-    return (codes[:, None] == np.arange(len(labels))).astype(np.float64), labels
-
-
-def _pair_names(column: Column) -> list[str]:
-    return [f"{column.name} present", f"{column.name} missing"]
-
-
-def _bounds(column: Column) -> tuple[float, float]:
-    if column.lower is None or column.upper is None:  # the schema requires both for numeric columns
-        raise ValueError(f"column {column.name!r} has no bounds")
-    return column.lower, column.upper
+    size = len(column.categories)
+    codes = np.where(codes < 0, size, codes) if column.missing else codes
+    return (codes[:, None] == np.arange(size + column.missing)).astype(np.float64)

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpsynth.errors import INTERNAL, InputError
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.markdown import inert
-
-#: what stands beside an internal number wherever it is printed
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,11 @@ class Measure:
     detail: str = ""
     lower: float | None = None
     upper: float | None = None
+
+    @classmethod
+    def estimated(cls, group: str, name: str, estimate: Estimate, detail: str) -> Measure:
+        """Return an internal measure with its interval."""
+        return cls(group, name, estimate.value, True, detail, estimate.lower, estimate.upper)
 
     def __post_init__(self) -> None:
         # JSON has no NaN; an undefined number is None everywhere.
@@ -87,15 +91,8 @@ class Detail:
 class Part:
     """A random part of the records that a step of an evaluation read.
 
-    Parameters
-    ----------
-    what : str
-        What the records are used for.
-    used, total : int
-    error : float or None
-        The greatest standard error that this adds to a measure; None where no measure has an interval.
-    measure : str
-        Its name; empty where there is none.
+    ``error`` is the greatest standard error that this adds to a measure, named ``measure``; None where no
+    measure has an interval.
     """
 
     what: str
@@ -241,13 +238,7 @@ def shown(value: float | int | None) -> str:
 
 
 def shown_interval(measure: Measure) -> str:
-    """Return the interval of a measure as people read it; empty where it has none.
-
-    Examples
-    --------
-    >>> shown_interval(Measure("Utility", "auc", 0.8, True, lower=0.75, upper=0.85))
-    '0.7500 to 0.8500'
-    """
+    """Return the interval of a measure as people read it; empty where it has none."""
     if measure.lower is None or measure.upper is None:
         return ""
     return f"{shown(measure.lower)} to {shown(measure.upper)}"

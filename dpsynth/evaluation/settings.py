@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.subsample import Most
+from dpsynth.evaluation.tables import Most
 from dpsynth.evaluation.utility.models import Model, as_models
 from dpsynth.evaluation.utility.outcomes import check_outcome
 from dpsynth.files.options import Section, listed
@@ -34,7 +34,7 @@ class Settings(Section):
     records : int, "all" or None
         Records of each table that the slow measures read: models, the discriminator, neighbours, distances.
         A larger table is represented by a random part, and what that adds to the error is stated. By default
-        :mod:`~dpsynth.evaluation.subsample` chooses, for about two minutes on two cores.
+        :mod:`~dpsynth.evaluation.tables` chooses, for about two minutes on two cores.
     effects : list of str or EffectsModel, optional
         Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. By
         default the declared studies, see :meth:`replicating`; without any, one of the outcome on all other
@@ -83,7 +83,7 @@ class Settings(Section):
 
         Examples
         --------
-        >>> from dpsynth.evaluation.subsample import COMPARED
+        >>> from dpsynth.evaluation.tables import COMPARED
         >>> from dpsynth.table.schema import Column
         >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
         >>> Settings().most(schema, COMPARED), Settings(records=500).most(schema, COMPARED)

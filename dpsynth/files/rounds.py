@@ -6,17 +6,17 @@ after an interruption or with more rounds than before; a folder of another exper
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.files.atomic import dump_json, read_json, write_text
-from dpsynth.files.locks import locked
-from dpsynth.files.storage import parents_made
-from dpsynth.files.targets import require_free_folder
+from dpsynth.files.atomic import dump_json, locked, read_json, write_text
+from dpsynth.files.storage import parents_made, require_free_folder
 
 #: what a folder of rounds was begun with, and the folder of the rounds inside it
 STARTED, ROUNDS = "started.json", "rounds"
@@ -38,84 +38,38 @@ def carry_out(
     jobs: int = 1,
     on_round: OnRound = silent,
 ) -> dict[str, dict[str, Any]]:
-    """Carry out the rounds that are missing, and return all of them.
+    """Carry out the rounds that are missing, and return all of them in the order of ``tasks``.
 
-    Parameters
-    ----------
-    work : callable
-        ``work(task)`` returns plain data (mappings, lists, text, numbers). With several jobs it and the
-        tasks are sent to other processes, so that it must be picklable; randomness is in the task.
-    tasks : mapping of str to object
-        By label, which names the round's file.
-    folder : path, optional
-        Where rounds are kept. Made if it is not there.
-    settings : mapping, optional
-        Plain data that every round depends on; kept beside the rounds. Not the number of rounds.
-    jobs : int
-        Rounds at a time, by joblib and whichever backend is active, loky's processes by default.
-    on_round : callable, optional
-        Called at the end of each round.
-
-    Returns
-    -------
-    dict of str to dict
-        What the rounds returned, in the order of the tasks, as JSON gives it back: also without a folder.
-
-    Raises
-    ------
-    InputError
-        If the folder holds rounds of other settings, or something else.
-    DataError
-        If a kept round cannot be read.
-    RunError
-        If a round failed, naming it; those that are finished stay.
+    ``work(task)`` returns plain data. With several jobs it and the tasks are sent to other processes, so that
+    it must be picklable; randomness is in the task. The label of a task names the round's file in ``folder``.
+    ``settings`` are plain data that every round depends on, kept beside the rounds; not the number of rounds.
 
     Examples
     --------
     >>> carry_out(lambda x: {"square": x * x}, {"a": 2, "b": 3})
     {'a': {'square': 4}, 'b': {'square': 9}}
     """
-    if folder is None:
-        return _all(work, tasks, {}, None, jobs, on_round)
-    out = Path(folder)
-    with parents_made(out), locked(out):
-        _begin(out, dict(settings or {}))
-        rounds = out / ROUNDS
-        kept = {label: _read(path) for label in tasks if (path := round_file(rounds, label)).is_file()}
-        return _all(work, tasks, kept, rounds, jobs, on_round)
-
-
-def _all(
-    work: Work,
-    tasks: Mapping[str, Any],
-    kept: dict[str, dict[str, Any]],
-    rounds: Path | None,
-    jobs: int,
-    on_round: OnRound,
-) -> dict[str, dict[str, Any]]:
-    missing = {label: task for label, task in tasks.items() if label not in kept}
-    done = side_by_side(work, missing, rounds=rounds, jobs=jobs)
-    for number, (label, record, seconds) in enumerate(done, start=len(kept) + 1):
-        kept[label] = record
-        on_round(number, len(tasks), label, seconds)
-    return {label: kept[label] for label in tasks}
+    with ExitStack() as held:
+        rounds, kept = None, {}
+        if folder is not None:
+            out = Path(folder)
+            held.enter_context(parents_made(out))
+            held.enter_context(locked(out))
+            _begin(out, dict(settings or {}))
+            rounds = out / ROUNDS
+            kept = {label: _read(path) for label in tasks if (path := round_file(rounds, label)).is_file()}
+        missing = {label: task for label, task in tasks.items() if label not in kept}
+        done = side_by_side(work, missing, rounds=rounds, jobs=jobs)
+        for number, (label, record, seconds) in enumerate(done, start=len(kept) + 1):
+            kept[label] = record
+            on_round(number, len(tasks), label, seconds)
+        return {label: kept[label] for label in tasks}
 
 
 def side_by_side(
     work: Work, tasks: Mapping[str, Any], *, rounds: Path | None, jobs: int
 ) -> Iterator[tuple[str, dict[str, Any], float]]:
-    """Carry out rounds, each kept in a file of the folder ``rounds`` if there is one.
-
-    Yields
-    ------
-    (label, record, seconds)
-        As they end.
-
-    Raises
-    ------
-    InputError, RunError
-        As :func:`carry_out`.
-    """
+    """Carry out rounds, each kept in a file of the folder ``rounds`` if there is one."""
     from joblib import Parallel, delayed
 
     if jobs < 1:
@@ -129,7 +83,7 @@ def side_by_side(
             for label, task in tasks.items()
         )
         for label, text, seconds in done:
-            yield label, _parsed(text), seconds
+            yield label, json.loads(text), seconds
 
 
 def round_file(rounds: Path, label: str) -> Path:
@@ -154,18 +108,11 @@ def _carried_out(work: Work, label: str, task: Any, path: Path | None) -> tuple[
     return label, text, time.perf_counter() - start
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    import json
-
-    record: dict[str, Any] = json.loads(text)
-    return record
-
-
 def _begin(out: Path, settings: dict[str, Any]) -> None:
     """Make the folder, or see that it holds rounds of these settings."""
     text = dump_json({"settings": settings})
     if (out / STARTED).is_file():
-        if read_json(out / STARTED) != _parsed(text):
+        if read_json(out / STARTED) != json.loads(text):
             raise InputError(f"{out} holds rounds of other settings or records; name another folder")
         return
     require_free_folder(out, force=False, mark=STARTED)

@@ -1,4 +1,7 @@
-"""Folders of JSON and arrays, written whole or not at all; never pickle."""
+"""Folders of JSON and arrays, complete or absent, never pickle; and where results may be written.
+
+Nothing is written over something that is not an earlier result of the same kind.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import read_json
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import locked, read_json
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
 _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
@@ -26,25 +28,10 @@ _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
 def write_folder(
     path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, private: bool = False
 ) -> Path:
-    """Fill a folder under a temporary name beside ``path`` and rename it when it is complete.
+    """Let ``fill`` write a folder under a temporary name beside ``path``, and rename it when it is complete.
 
     Two processes never write one folder at a time, and what a killed process left is removed or named: see
-    `clear_leftovers`.
-
-    Parameters
-    ----------
-    fill : callable
-        Writes the folder's files into the path that it is given.
-    replace : bool
-        Whether an existing folder may be replaced; it stays untouched until the new one is complete.
-    private : bool
-        Whether only the owner may read the folder.
-
-    Raises
-    ------
-    InputError
-        If ``path`` exists and may not be replaced, is a file or in use by another process, or a process that
-        wrote it was killed and left something of worth, which is deleted with ``replace``.
+    `clear_leftovers`. A folder that may be replaced stays untouched until the new one is complete.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -89,13 +76,7 @@ def _temporary(path: Path, suffix: str) -> Path:
 
 @contextmanager
 def parents_made(path: Path) -> Iterator[None]:
-    """Make the folders above ``path``; those that are empty in the end are removed again.
-
-    Raises
-    ------
-    InputError
-        If they cannot be made.
-    """
+    """Make the folders above ``path``; those that are empty in the end are removed again."""
     made = [folder for folder in path.parents if not folder.exists()]
     try:
         try:
@@ -123,11 +104,6 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
     ----------
     keep_worthy : bool
         Leave what holds a model or a checkpoint where it is, without a word, until ``path`` is replaced.
-
-    Raises
-    ------
-    InputError
-        If there is such a folder and it is not to be left; a budget was spent for it, so its owner decides.
     """
     for rest in leftovers(path):
         if not any((rest / place / name).exists() for place in ("", "old") for name in _KEPT):
@@ -147,13 +123,7 @@ def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapp
 
 
 def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_state` wrote.
-
-    Raises
-    ------
-    DataError
-        If a file is absent or damaged, naming it.
-    """
+    """Read what `write_state` wrote."""
     folder = Path(folder)
     record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
     try:
@@ -184,10 +154,6 @@ def damaged(folder: str | Path, name: str, problem: object) -> DataError:
 def check_format(folder: str | Path, name: str, found: object, known: int) -> None:
     """Refuse another format of a folder, saying which of the two is the newer.
 
-    Raises
-    ------
-    DataError
-
     Examples
     --------
     >>> check_format("runs/m", "model", 9, 2)
@@ -212,13 +178,7 @@ def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray], digest: str) -> None:
-    """Refuse arrays that hold a number that is not finite, or that are not those of the digest.
-
-    Raises
-    ------
-    DataError
-        Naming the folder.
-    """
+    """Refuse arrays that hold a number that is not finite, or that are not those of the digest."""
     broken = not_finite(arrays)
     if broken is not None:
         raise damaged(folder, name, f"its array {broken} holds a value that is not a finite number")
@@ -233,13 +193,7 @@ def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
 
 
 def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
-    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours.
-
-    Raises
-    ------
-    DataError
-        Naming both.
-    """
+    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours."""
     record = Path(model) / "model.json"
     if not (Path(ledger).is_file() and record.is_file()):
         return
@@ -257,3 +211,62 @@ def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
     """Inverse of `prefixed`: the arrays of one prefix."""
     start = f"{prefix}/"
     return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}
+
+
+@contextmanager
+def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
+    """Hold a folder that a command is going to write, from before it reads anything until it has ended.
+
+    What can be known beforehand is that it may be written, that nobody else is writing it, and that no
+    killed command left in a hidden folder what it had paid for. Other remains of killed commands are removed.
+    """
+    require_free_folder(folder, force=force, mark=mark)
+    with parents_made(folder), locked(folder):
+        require_free_folder(folder, force=force, mark=mark)  # who held it a moment ago may have filled it
+        clear_leftovers(folder, keep_worthy=force)
+        yield
+
+
+def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
+    """Refuse a folder that holds something, unless it is an earlier result and may be replaced.
+
+    ``mark`` is a file that every such result holds. Somebody's home folder does not, and stays.
+    """
+    if not folder.name:
+        raise InputError(f"{folder} is not the name of a folder to write")
+    if not os.path.lexists(folder):
+        return
+    if os.path.ismount(folder):
+        raise InputError(f"{folder} is a mounted volume, which cannot be renamed; name a folder inside it")
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder")
+    try:
+        if not any(folder.iterdir()):
+            return
+    except OSError as problem:
+        raise InputError(f"{folder} cannot be read ({problem.strerror})") from None
+    if not force:
+        # A release in another folder knows nothing of this one unless it is told.
+        book = folder / "ledger.json"
+        counted = f" (with --ledger {book}, if it is about the same table)" if book.exists() else ""
+        raise InputError(
+            f"{folder} exists and is not empty; name another folder{counted}, or add --force to replace it"
+        )
+    if not (folder / mark).exists():
+        raise InputError(
+            f"{folder} holds no {mark}: it is no earlier result, and --force does not replace it"
+        )
+
+
+def require_free_file(path: Path, *, force: bool) -> None:
+    """Refuse a file that exists, unless it may be replaced, and one whose folder cannot be written to."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists; name another file, or add --force to replace it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written ({problem.strerror})") from None

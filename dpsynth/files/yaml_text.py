@@ -1,20 +1,24 @@
-"""YAML text in and out, and validation errors as one sentence.
+"""YAML text in and out, the YAML files that come with the package, and validation errors as one sentence.
 
-Schemas, data cards and run configurations are all YAML files written by hand, so all are read here,
-by one set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as
-false, ``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these
-is a real category or a real ``delta``.
+Schemas, data cards and run configurations are all YAML files written by hand, so all are read here, by one
+set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as false,
+``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these is a real
+category or a real ``delta``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
+
+from dpsynth.errors import DataError
 
 T = TypeVar("T")
 _INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
@@ -99,16 +103,7 @@ _Dumper.add_representer(tuple, _represent_sequence)
 
 
 def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = ValueError) -> Any:
-    """Read one YAML document.
-
-    Parameters
-    ----------
-    text : str
-        The document.
-    origin : str
-        What the text is, for the error's first words: a file name, say.
-    error : type of exception
-        Raised, with one sentence, where the text is not YAML.
+    """Read one YAML document; raise ``error`` with one sentence that starts with ``origin`` if it is none.
 
     Examples
     --------
@@ -148,15 +143,7 @@ def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
 
 
 def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Exception]) -> T:
-    """Build a record from a YAML file; every ``error`` then starts with the file's name.
-
-    Parameters
-    ----------
-    build : callable
-        Makes the record from plain values and raises ``error`` with one sentence.
-    error : type of Exception
-        Also for a file that cannot be read or is not YAML.
-    """
+    """Build a record from a YAML file; every ``error`` then starts with the file's name."""
     data = load_yaml(read_text(path, error=error), origin=str(path), error=error)
     try:
         return build(data)
@@ -167,12 +154,7 @@ def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Except
 def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
     """Say the first of pydantic's complaints as ``dotted.key message, got value``.
 
-    Parameters
-    ----------
-    problem : pydantic.ValidationError
-        What a model raised.
-    known : sequence of str
-        The keys that would have been right, named when an unknown key was given at the top level.
+    ``known`` are the keys that would have been right, named when an unknown key was given at the top level.
     """
     found = problem.errors(include_url=False)
     # A misspelt key is also a missing one; the key that was written says more.
@@ -215,3 +197,25 @@ def _is_branch(part: str) -> bool:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def shipped_folder(package: str, name: str, checkout: str) -> Traversable:
+    """Return a folder of the project: its installed copy in a package, or else the checkout's.
+
+    Examples
+    --------
+    >>> shipped_folder("dpsynth.datasets", "cards", "datasets").joinpath("flchain.yaml").is_file()
+    True
+    """
+    installed = resources.files(package).joinpath(name)
+    own = Path(__file__).resolve().parents[2] / checkout
+    for folder in (installed, own):
+        if folder.is_dir():
+            return folder
+    raise DataError(f"a part of the package is absent: neither {package}.{name} nor {checkout} is there")
+
+
+def stems(folder: Traversable) -> tuple[str, ...]:
+    """Return the names of its YAML files without their suffix, in alphabetical order."""
+    found = [entry.name for entry in folder.iterdir()]
+    return tuple(sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml")))

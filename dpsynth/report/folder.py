@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, round_up
-from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.ledger.summary import Summary
+from dpsynth.accounting.guarantee import NOT_PRIVATE, round_up
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.record import Summary
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import INTERNAL, DataError, InputError
 from dpsynth.evaluation.records import Evaluation

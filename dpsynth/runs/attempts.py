@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.attacks.synthetic.suite import quick

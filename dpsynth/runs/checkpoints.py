@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpsynth.accounting.ledger.journal import checkpoint_ledger
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.journal import checkpoint_ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.files import storage
 from dpsynth.runs.config import RunConfig, keys_of_fit

@@ -17,7 +17,7 @@ import pandas as pd
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.evaluators import evaluate_tables
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import locked
 from dpsynth.report.folder import REPORT_HTML, REPORT_JSON, REPORT_MD, write_json, write_markdown
 from dpsynth.report.page.html import write_page
 from dpsynth.report.run_report import RunReport

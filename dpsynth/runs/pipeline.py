@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.guarantee import WARNING
-from dpsynth.accounting.ledger.journal import give_up, journalled
-from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.datasets.split import training_schema
+from dpsynth.accounting.guarantee import WARNING
+from dpsynth.accounting.journal import give_up, journalled
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.datasets.table import training_schema
 from dpsynth.errors import ConfigError, InputError, of_records
 from dpsynth.files import storage
-from dpsynth.files.targets import claimed
+from dpsynth.files.storage import claimed
 from dpsynth.model.rejection import Acceptance
 from dpsynth.report.folder import LEDGER, REPORT_JSON
 from dpsynth.runs import checkpoints
@@ -64,7 +64,7 @@ def run(
     force : bool
         Whether the folder of an earlier run may be replaced; it stays until the new one is complete. An
         unused checkpoint of an interrupted run is given up. What was released for either counts, as it does
-        for runs that failed, see :mod:`dpsynth.accounting.ledger.journal`.
+        for runs that failed, see :mod:`dpsynth.accounting.journal`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game, largest_exceedance, log_odds, log_ratios, shifts
 from dpsynth.audits import run_at_the_bound

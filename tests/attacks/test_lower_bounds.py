@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.accounting.events.events import gaussian_event, laplace_event
+from dpsynth.accounting.events import gaussian_event, laplace_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.lower_bounds import (
     Errors,

@@ -152,7 +152,7 @@ def test_few_trials_are_called_few():
     assert result.verdict == "too few trials" and not result.failed
     with pytest.raises(InputError, match="no noise"):
         silent = Lying(noise_multiplier=1.0)
-        from dpsynth.accounting.events.events import non_private_event
+        from dpsynth.accounting.events import non_private_event
         from dpsynth.accounting.profile import Profile
         from dpsynth.attacks.trials import Declared, judge
 

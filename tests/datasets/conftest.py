@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from dpsynth import datasets
+from dpsynth.datasets import Table
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +21,9 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the data files: set DPSYNTH_DATA_DIR")
     return folder
+
+
+@pytest.fixture(scope="session")
+def loaded(data_dir: Path) -> Callable[[str], Table]:
+    """Load a data set once, however many tests look at it."""
+    return cache(lambda name: datasets.load(name, data_dir=data_dir))

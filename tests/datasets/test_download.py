@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.datasets import download, fetch, load, location
+from dpsynth.datasets import download, fetch, load, registry
 from dpsynth.errors import DataError, RunError
 
 ROWS = "a,b,id\n" + "".join(f"{i % 10},{'no' if i % 3 else 'yes'},{i}\n" for i in range(40_000))
@@ -91,7 +91,7 @@ def server() -> Iterator[Server]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder, and no folder of the user's."""
     folder = tmp_path / "cache" / "dpsynth"
-    monkeypatch.setattr(location, "cache_folder", lambda: folder)
+    monkeypatch.setattr(registry, "cache_folder", lambda: folder)
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -295,7 +295,7 @@ def test_a_folder_that_cannot_be_written(
     def refuse(*arguments: object, **named: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("dpsynth.files.locks.os.open", refuse)  # chmod does not stop root
+    monkeypatch.setattr("dpsynth.files.atomic.os.open", refuse)  # chmod does not stop root
     with pytest.raises(
         DataError, match=r"cannot be written: .*Permission denied; --dir names another folder"
     ):

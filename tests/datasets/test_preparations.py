@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth import datasets
-from dpsynth.datasets.preparations import NAMES, prepared
-from dpsynth.datasets.preparations.diabetes130 import _OTHER_DRUGS, diagnosis_group, first_encounters
+from dpsynth.datasets.preparations import _OTHER_DRUGS, NAMES, diagnosis_group, first_encounters, prepared
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 
@@ -71,7 +70,7 @@ ENCOUNTERS = st.lists(
 
 
 @given(ENCOUNTERS, st.randoms(use_true_random=False), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_patient_is_at_most_one_row(rows, order, patient) -> None:
     """Encounters kept as rows, or a patient whose absence changes somebody else's row.
 
@@ -179,13 +178,14 @@ def test_a_column_the_card_knows_of_is_gone() -> None:
         table([{k: v for k, v in encounter(1, 1).items() if k != "race"}])
 
 
-def test_diabetes130_is_the_studys_table(data_dir: Path) -> None:
+@pytest.mark.slow
+def test_diabetes130_is_the_studys_table(loaded: Callable[[str], datasets.Table]) -> None:
     """Another choice of rows or groups than in Strack et al. 2014, by the figures that they printed.
 
     Their abstract: HbA1c was measured in 18.4 % of almost 70,000 encounters. Their Table 2: 30.6 % of the
     primary diagnoses are circulatory, 17.3 % other.
     """
-    frame = datasets.load("diabetes130", data_dir=data_dir).frame
+    frame = loaded("diabetes130").frame
     assert abs(len(frame) / 69_984 - 1) < 2e-4
     assert abs((frame["A1Cresult"] != "not measured").mean() - 0.184) < 0.001
     shares = frame["primary_diagnosis"].value_counts(normalize=True)
@@ -193,9 +193,9 @@ def test_diabetes130_is_the_studys_table(data_dir: Path) -> None:
     assert not any(rule.broken(frame).any() for rule in CARD.table.rules)
 
 
-def test_physionet2012_has_no_impossible_value(data_dir: Path) -> None:
+def test_physionet2012_has_no_impossible_value(loaded: Callable[[str], datasets.Table]) -> None:
     """The challenge's -1 for unknown, or a pressure of 0, kept as measured."""
-    frame = datasets.load("physionet2012", data_dir=data_dir).frame
+    frame = loaded("physionet2012").frame
     assert frame["systolic"].min() >= 20 and frame["temperature"].min() >= 25
     assert frame["gender"].isna().sum() == 3
     assert np.isclose(frame["death"].astype(int).mean(), 554 / 4000)  # as the organisers say

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from dpsynth import datasets
-from dpsynth.datasets import location
+from dpsynth.datasets import registry
 from dpsynth.datasets.card import Card
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
@@ -26,6 +27,9 @@ FILES = (
     "physionet2012",
     "support2",
 )
+#: whose file takes seconds to read
+LARGE = ("diabetes130", "diabetes130_hba1c")
+Loader = Callable[[str], datasets.Table]
 
 
 def test_names() -> None:
@@ -49,10 +53,12 @@ def test_cards_are_complete(name: str) -> None:
     assert card.source != "file" or (card.origin.address and card.leaking)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_load_files(name: str, data_dir: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in FILES]
+)
+def test_load_files(name: str, loaded: Loader) -> None:
     """A card whose checksum, columns, categories or n_public are not those of the published file."""
-    table = datasets.load(name, data_dir=data_dir)
+    table = loaded(name)
     assert tuple(table.frame.columns) == table.schema.names
     assert len(table.frame) == table.schema.n_public
     clipped = table.schema.conform(table.frame).clipped
@@ -60,9 +66,9 @@ def test_load_files(name: str, data_dir: Path) -> None:
     assert table.frame[table.outcome].nunique() == 2
 
 
-def test_load_support2_fills_vital_signs_only(data_dir: Path) -> None:
+def test_load_support2_fills_vital_signs_only(loaded: Loader) -> None:
     """A constant in place of a laboratory value would hide that it was not measured."""
-    table = datasets.load("support2", data_dir=data_dir)
+    table = loaded("support2")
     missing = table.frame.isna().sum()
     assert missing["temp"] == missing["sod"] == missing["scoma"] == 0
     assert missing["ph"] == 2284
@@ -70,27 +76,26 @@ def test_load_support2_fills_vital_signs_only(data_dir: Path) -> None:
     assert (table.frame["temp"] * 10 % 1 > 0.01).any()  # noisy decimals are rounded by the encoder, not here
 
 
-def test_flchain_followed_is_flchain_with_its_time(data_dir: Path) -> None:
+def test_flchain_followed_is_flchain_with_its_time(loaded: Loader) -> None:
     """A second card of one file whose bounds or words drift from the first card's."""
     one, other = datasets.card("flchain"), datasets.card("flchain_followed")
     assert other.sha256 == one.sha256 and other.origin == one.origin
     assert [c for c in other.table.columns if c.name != "futime"] == list(one.table.columns)
     assert set(one.leaking) - set(other.leaking) == {"futime"}
-    frame = datasets.load("flchain_followed", data_dir=data_dir).frame
-    pd.testing.assert_frame_equal(
-        frame.drop(columns="futime"), datasets.load("flchain", data_dir=data_dir).frame
-    )
+    frame = loaded("flchain_followed").frame
+    pd.testing.assert_frame_equal(frame.drop(columns="futime"), loaded("flchain").frame)
     # who died was followed for a shorter time: why it is no predictor
     assert frame.groupby("death")["futime"].median().diff().iloc[-1] < -1000
 
 
-def test_diabetes130_hba1c_is_diabetes130_by_who_was_measured(data_dir: Path) -> None:
+@pytest.mark.slow
+def test_diabetes130_hba1c_is_diabetes130_by_who_was_measured(loaded: Loader) -> None:
     """A second card of one file whose patients or words drift, or an interaction of the wrong columns."""
     one, other = datasets.card("diabetes130"), datasets.card("diabetes130_hba1c")
     assert other.sha256 == one.sha256 and other.origin == one.origin and other.leaking == one.leaking
     assert [c for c in other.table.columns if c not in one.table.columns] == [other.table["measured_in"]]
-    frame = datasets.load("diabetes130_hba1c", data_dir=data_dir).frame
-    whole = datasets.load("diabetes130", data_dir=data_dir).frame
+    frame = loaded("diabetes130_hba1c").frame
+    whole = loaded("diabetes130").frame
     pd.testing.assert_frame_equal(frame.drop(columns="measured_in"), whole[frame.columns.drop("measured_in")])
     tested = whole["A1Cresult"] != "not measured"
     groups = pd.crosstab(whole["primary_diagnosis"][tested], frame["measured_in"][tested])
@@ -155,7 +160,7 @@ def test_unknown_name() -> None:
 
 def test_folder_not_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the folder or the file, the error must say which variable to set, and how to fetch it."""
-    monkeypatch.setattr(location, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(registry, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     with pytest.raises(DataError, match=r"flchain\.csv: set the environment variable DPSYNTH_DATA_DIR"):
         datasets.load("flchain")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.datasets import Table, independent_split, open_table, train_test
-from dpsynth.datasets.split import training_schema
+from dpsynth.datasets.table import training_schema
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.table import Column, Schema, write_table
 

@@ -23,7 +23,7 @@ from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, Run
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import locked
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.report.folder import load
 from dpsynth.report.page.html import Mode, render

@@ -27,8 +27,7 @@ from dpsynth.attacks.synthetic.singling_out import codes
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.neighbours.metrics import metric_named
-from dpsynth.evaluation.neighbours.search import over_tiles
+from dpsynth.evaluation.neighbours.search import metric_named, over_tiles
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema

@@ -19,8 +19,7 @@ from dpsynth.attacks.synthetic.risk import Risk, rate_of
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.neighbours.metrics import Metric, metric_named
-from dpsynth.evaluation.neighbours.search import over_tiles
+from dpsynth.evaluation.neighbours.search import Metric, metric_named, over_tiles
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import Bools, Floats, Proved, Risk, rate_of
-from dpsynth.evaluation.disclosure.distances import record_distance
-from dpsynth.evaluation.disclosure.membership_distance import Membership, density_ratio, membership
+from dpsynth.evaluation.disclosure.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.evaluation.tables import Tables

@@ -39,13 +39,14 @@ from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.disclosure.distances import record_distance
 from dpsynth.evaluation.estimates import Estimate, share
-from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.column import Column
-from dpsynth.table.conform import round_frame, step_values
+from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes, step_values
 
 Floats = NDArray[np.float64]
 

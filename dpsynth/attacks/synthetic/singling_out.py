@@ -10,7 +10,7 @@ one of n people with a probability of 37 % (Cohen and Nissim 2020). Only the exc
 something about the table. Training and held-out records are compared in equal numbers k: a description that c
 of n records fit fits exactly one of a random k of them with the hypergeometric probability. One record can
 satisfy many descriptions, so that the interval of the excess comes from exchanges of training and held-out
-records (:mod:`dpsynth.evaluation.disclosure.exchange`). Differences from anonymeter:
+records (:mod:`dpsynth.evaluation.disclosure.copies`). Differences from anonymeter:
 docs/attacks/synthetic.md.
 """
 
@@ -25,9 +25,9 @@ from scipy import sparse
 from scipy.stats import hypergeom
 
 from dpsynth.attacks.synthetic.risk import Bools, Floats, Risk, scaled
-from dpsynth.evaluation.disclosure.exchange import exchanged, reach
+from dpsynth.evaluation.disclosure.copies import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
-from dpsynth.evaluation.neighbours.metrics import hamming_points
+from dpsynth.evaluation.neighbours.search import hamming_points
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
 

@@ -20,8 +20,7 @@ from dpsynth.attacks.synthetic.membership import membership_risks
 from dpsynth.attacks.synthetic.risk import Proved, Risk
 from dpsynth.attacks.synthetic.singling_out import single_out
 from dpsynth.errors import InputError
-from dpsynth.evaluation.subsample import coordinates, random_rows
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Tables, coordinates, random_rows
 from dpsynth.table.schema import Schema
 
 #: receives the name of a risk and the part of the work that is done

@@ -2,9 +2,8 @@
 
 Small tables choose the stays. Of the two large ones, LABEVENTS is read once for the stays that remain when a
 step first needs it, CHARTEVENTS once for the stays of the cohort. Every query is about one patient at a time,
-so a patient's records decide one row and no other.
-
-A cohort as files: the table, and its schema as YAML beside it, both or none.
+so a patient's records decide one row and no other. A cohort is saved as its table, with the schema as YAML
+beside it, both or none.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dpsynth.datasets.cohorts.studies import RESOURCES, CohortStudy, sql
 from dpsynth.datasets.cohorts.tables import COLUMNS, database, find_tables, make_views
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.atomic import replaced
-from dpsynth.files.targets import require_free_file
+from dpsynth.files.storage import require_free_file
 from dpsynth.table.io import write_table
 
 if TYPE_CHECKING:
@@ -77,21 +76,9 @@ def needed_tables(study: CohortStudy) -> tuple[str, ...]:
 
 
 def extract(study: CohortStudy, folder: str | Path, *, scratch: str | Path | None = None) -> Cohort:
-    """Choose a study's stays in MIMIC-III's files and measure them.
+    """Choose a study's stays in MIMIC-III's CSV or CSV.gz files and measure them.
 
-    Parameters
-    ----------
-    study : CohortStudy
-    folder : path
-        The tables' CSV or CSV.gz files.
-    scratch : path, optional
-        Folder in which a hidden one is made, and removed, for what does not fit in memory; that of temporary
-        files by default.
-
-    Raises
-    ------
-    InputError, DataError
-        One sentence that names the folder, the table or the column.
+    What does not fit in memory goes to a hidden folder in ``scratch``, by default that of temporary files.
     """
     folder = Path(folder)
     tables = find_tables(folder, needed_tables(study))
@@ -172,23 +159,12 @@ def _conformed(study: CohortStudy, frame: pd.DataFrame, folder: Path) -> pd.Data
 
 
 def schema_path(out: Path) -> Path:
-    """Where the schema of the cohort ``out`` is written.
-
-    Examples
-    --------
-    >>> schema_path(Path("cohort.parquet")).name
-    'cohort.yaml'
-    """
+    """Where the schema of the cohort ``out`` is written."""
     return out.with_suffix(".yaml")
 
 
 def require_free_target(out: Path, *, force: bool) -> None:
-    """Refuse, before a record is read, a target that is neither CSV nor Parquet, or exists, or is unwritable.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse, before a record is read, a target that is no CSV or Parquet file, or cannot be written."""
     if out.suffix.lower() not in (".csv", ".parquet"):
         raise InputError(f"--out {out}: the file name must end with .parquet or .csv")
     for path in (out, schema_path(out)):
@@ -196,13 +172,7 @@ def require_free_target(out: Path, *, force: bool) -> None:
 
 
 def save(cohort: Cohort, out: Path) -> None:
-    """Write the table without the stays' numbers, and its schema; both are renamed into place when both are
-    whole.
-
-    Raises
-    ------
-    DataError
-    """
+    """Write the table without the stays' numbers, and its schema, both or none."""
     with replaced(schema_path(out)) as schema, replaced(out) as table:
         schema.write_text(cohort.study.schema.to_yaml(), encoding="utf-8")
         write_table(cohort.frame, table)

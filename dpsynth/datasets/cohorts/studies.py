@@ -46,19 +46,10 @@ class Step:
 class CohortStudy:
     """A study: its stays, its two times and its query.
 
-    Parameters
-    ----------
-    name : str
-        As on the command line; ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its
-        query.
-    title, source : str
-        For people.
-    window_start, prediction_time : str
-        SQL expressions over a stay: predictors are measured between the two, both ends included.
-    steps : tuple of Step
-        Who is kept, in order; the first eligible stay of each patient is taken after the last one.
-    scripts : tuple of str
-        SQL scripts that are run on the cohort, in order.
+    ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its query. ``window_start`` and
+    ``prediction_time`` are SQL expressions over a stay: predictors are measured between the two, both ends
+    included. ``steps`` say who is kept, in order; the first eligible stay of each patient is taken after the
+    last one.
     """
 
     name: str
@@ -67,7 +58,7 @@ class CohortStudy:
     window_start: str
     prediction_time: str
     steps: tuple[Step, ...]
-    scripts: tuple[str, ...]
+    scripts: tuple[str, ...]  # SQL scripts that are run on the cohort, in order
 
     @property
     def schema(self) -> Schema:
@@ -162,10 +153,6 @@ STUDIES = {
 
 def find_study(name: str) -> CohortStudy:
     """Return the study of that name.
-
-    Raises
-    ------
-    InputError
 
     Examples
     --------

@@ -73,22 +73,7 @@ class TableFile:
 
 
 def find_tables(folder: Path, wanted: Iterable[str] = tuple(COLUMNS)) -> tuple[TableFile, ...]:
-    """Find the files of tables in a folder and check their headers.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds ``ADMISSIONS.csv`` or ``admissions.csv.gz`` and the others, names in any case.
-    wanted : iterable of str
-        Tables, names as in :data:`COLUMNS`.
-
-    Raises
-    ------
-    InputError
-        If it is no folder or holds none of the tables.
-    DataError
-        For a table that is absent, there twice or cannot be read, or lacks a column.
-    """
+    """Find the files of the ``wanted`` tables in a folder, names in any case, and check their headers."""
     if not folder.is_dir():
         raise InputError(f"--tables {folder} is not a folder; name the folder with MIMIC-III's CSV files")
     try:
@@ -170,24 +155,7 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB database in memory that spills to ``scratch``, and tell its errors in one sentence.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the tables are; for messages.
-    scratch : Path
-        A folder for what does not fit in memory; it holds private records while the queries run.
-
-    Raises
-    ------
-    InputError
-        If DuckDB is not installed.
-    DataError
-        If a file cannot be read to its end or holds what its column cannot.
-    KeyboardInterrupt
-        On Ctrl-C, during a query as well.
-    """
+    """Open a DuckDB database in memory that spills to ``scratch``, and tell its errors in one sentence."""
     try:
         import duckdb
     except ImportError:

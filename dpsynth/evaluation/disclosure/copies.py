@@ -1,81 +1,105 @@
-"""Synthetic records that equal real ones in every column, against what coincidence explains.
+"""Synthetic records, and single values, that equal real ones, against what coincidence explains.
 
 In a table of few discrete columns honest synthetic records equal real ones all the time. A count of copies
 means something only beside two others: how many held-out records are "copied" as well, and how many copies a
 fresh draw of the real distribution would hold.
 
-Values that one real person alone has: does the synthetic table repeat those of its training records?
-
-A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself,
-whatever the other columns are. Of the real records, as many training as held-out ones, each value that occurs
-once is looked up in the synthetic table. If that table owes nothing to the particular training records, what
-it repeats is as often the value of a held-out record as of a training one; the spread of that share is the
-one of an exchange of the two tables' labels (:mod:`dpsynth.evaluation.disclosure.exchange`), here by its
-exact mean and variance and the normal distribution.
+If the synthetic table owes nothing to the particular training records, training and held-out records are
+exchangeable given the synthetic table: any way of sharing the real records out over the two tables was as
+likely as the one that happened. The spread of a statistic over such exchanges is therefore the spread that
+chance gives it, whatever the distribution, however discrete, and however often synthetic records agree with
+the same real one. Resampling synthetic records alone misses just that, and gives false alarms on small
+tables.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
-from dpsynth.evaluation.disclosure.exchange import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
-from dpsynth.evaluation.neighbours.closed_form import none_kept
+from dpsynth.evaluation.neighbours.accuracy import none_kept
+
+Floats = NDArray[np.float64]
+
+#: with 999 exchanges the 95 % point is the 950th of them, exactly
+DRAWS = 999
+
+
+def exchanged(
+    statistic: Callable[[NDArray[np.bool_]], float],
+    relevant: int,
+    total: int,
+    first: int,
+    *,
+    rng: np.random.Generator,
+) -> Floats:
+    """Values of a statistic over random ways to share real records out over two tables.
+
+    ``statistic`` takes for each of the ``relevant`` of ``total`` records, on which alone it depends, whether
+    it is among the ``first`` records that make the first table.
+    """
+    values = np.empty(DRAWS)
+    for i in range(DRAWS):
+        labels = np.zeros(relevant, dtype=np.bool_)
+        labels[: rng.hypergeometric(relevant, total - relevant, first) if relevant else 0] = True
+        rng.shuffle(labels)
+        values[i] = statistic(labels)
+    return values
+
+
+def reach(null: Floats, centre: float, level: float = 0.95) -> float:
+    """Return how far from ``centre`` the null values stray at most, all but ``1 - level`` of them."""
+    strayed = np.sort(np.abs(null - centre))
+    # The observed value counts as one more draw: the rank ceil(level (draws + 1)) makes the test exact.
+    rank = min(math.ceil(level * (len(strayed) + 1) - 1e-9), len(strayed))
+    return float(strayed[rank - 1])
+
+
+def closer_share(weights: Floats, n_train: int, level: float, *, rng: np.random.Generator) -> Estimate:
+    """Share of a synthetic table that lies closest to training records, and what chance allows.
+
+    ``weights``, of shape (2 n_train,) and summing to 1, is the share of the synthetic records whose nearest
+    real record is each training record, then each held-out record; ties split evenly. The interval is the
+    value minus and plus the reach of the exchange distribution: 1/2 lies outside in at most a share ``1 -
+    level`` of the tables that owe the training records nothing.
+    """
+    value = min(float(weights[:n_train].sum()), 1.0)  # a sum of shares may round to more
+    nearest = np.flatnonzero(weights)
+    mass = weights[nearest]
+    null = exchanged(lambda labels: float(mass[labels].sum()), len(mass), len(weights), n_train, rng=rng)
+    stray = reach(null, 0.5, level)
+    return Estimate(value, max(value - stray, 0.0), min(value + stray, 1.0))
+
 
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Counts of equal records.
-
-    Attributes
-    ----------
-    synthetic : int
-        Synthetic records.
-    train : int
-        Synthetic records that equal some training record.
-    train_share : Estimate
-        Their share; Clopper-Pearson over the synthetic records, taken as independent, the training table
-        held fixed.
-    expected_share : Estimate or None
-        What the share would be for a fresh draw of the real distribution: the share of held-out records that
-        equal some training record or, without held-out records, of training records that equal another one.
-        None with a single training record and no held-out one.
-    test : int or None
-        Synthetic records that equal some held-out record, whatever the sizes.
-    size : int or None
-        Number of training and of held-out records that ``excess`` compares.
-    equal_train, equal_test : float or None
-        Share of synthetic records that equal one of ``size`` training records, and of ``size`` held-out
-        ones; exact means over all random parts of the larger table.
-    excess : Estimate or None
-        Their difference.
-    """
+    """Counts of equal records."""
 
     synthetic: int
-    train: int
-    train_share: Estimate
+    train: int  # synthetic records that equal some training record
+    train_share: Estimate  # Clopper-Pearson's interval over synthetic records, the training table held fixed
+    #: the same of a fresh draw: the share of held-out records that equal some training record or, without
+    #: held-out records, of training records that equal another one; None of a single record
     expected_share: Estimate | None
-    test: int | None
-    size: int | None
+    test: int | None  # synthetic records that equal some held-out record, whatever the sizes
+    size: int | None  # number of training and of held-out records that excess compares
+    #: shares that equal one of ``size`` records: exact means over all random parts of the larger table
     equal_train: float | None
     equal_test: float | None
-    excess: Estimate | None
+    excess: Estimate | None  # their difference
 
 
 def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
-    """Number the distinct records of several conformed frames of one schema, shape (len(frame),) each.
-
-    Two records, of one frame or of two, have the same number where they agree in every column; missing values
-    agree with each other.
+    """Number the distinct records of several conformed frames of one schema; missing values are equal.
 
     Examples
     --------
@@ -93,12 +117,6 @@ def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
     return np.split(ids, np.cumsum(sizes)[:-1])
 
 
-def duplicates(frame: pd.DataFrame) -> int:
-    """Count the records of a conformed frame that equal an earlier one."""
-    (ids,) = row_ids([frame])
-    return len(ids) - len(np.unique(ids))
-
-
 def count_copies(
     synthetic: pd.DataFrame,
     train: pd.DataFrame,
@@ -107,27 +125,13 @@ def count_copies(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> Copies:
-    """Count the synthetic records that equal real ones. Internal.
+    """Count the synthetic records that equal real ones.
 
-    Parameters
-    ----------
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to one schema, at least one record each.
-    test : pandas.DataFrame of shape (h, columns), optional
-        Held-out records.
-    rng : numpy.random.Generator
-        For the exchange of training and held-out records.
-
-    Notes
-    -----
     A larger table holds more coincidences, so the excess compares ``k = min(n, h)`` records of each: a
-    synthetic record with c equals among n has one among a random part of k with probability
-    ``1 - C(n - c, k) / C(n, k)``. The interval of the excess adds two sources, as squares: which real records
-    were the training ones, by exchange (:mod:`dpsynth.evaluation.disclosure.exchange`), and which synthetic
-    records were drawn, by Newcombe's interval of two shares.
+    synthetic record with c equals among n has one among a random part of k with probability ``1 - C(n - c, k)
+    / C(n, k)``. The interval of the excess adds two sources, as squares: which real records were the training
+    ones, by exchange, and which synthetic records were drawn, by Newcombe's interval of two shares.
     """
-    if not len(synthetic) or not len(train) or (test is not None and not len(test)):
-        raise InputError("synthetic, train and test must have records")
     frames = [synthetic, train] if test is None else [synthetic, train, test]
     made, real, *held = row_ids(frames)
     distinct = int(max(ids.max() for ids in (made, real, *held))) + 1
@@ -194,31 +198,22 @@ def lone_value_shares(
 ) -> dict[str, Estimate]:
     """Share of the synthetic records with a lone real value whose value is a training record's, by column.
 
-    Parameters
-    ----------
-    synthetic, train, test : pandas.DataFrame of shape (m, columns), (n, columns), (h, columns)
-        Conformed to one schema, at least one record each.
-    rng : numpy.random.Generator
-        Draws ``min(n, h)`` records of the larger real table.
-    level : float
-        Of all intervals together, by Bonferroni's inequality.
-
-    Returns
-    -------
-    dict of str to Estimate
-        1/2 by chance. Columns without 30 such values, that is most categories and coarse numbers, are absent.
+    A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself.
+    Of the real records, as many training as held-out ones, each value that occurs once is looked up in the
+    synthetic table. By chance the share is 1/2, with the spread of an exchange of the two tables' labels,
+    here by its exact mean and variance and the normal distribution. ``level`` holds for all intervals
+    together (Bonferroni). Columns without 30 such values, that is most categories and coarse numbers, are
+    absent.
     """
     size = min(len(train), len(test))
     parts = [frame.iloc[np.sort(rng.permutation(len(frame))[:size])] for frame in (train, test)]
-    known = {name: _column(synthetic[name], *(part[name] for part in parts)) for name in train.columns}
-    known = {name: weights for name, weights in known.items() if weights is not None}
+    columns = {name: _column(synthetic[name], *(part[name] for part in parts)) for name in train.columns}
+    known = {name: weights for name, weights in columns.items() if weights is not None}
     from scipy import stats
 
     reach = float(stats.norm.ppf(0.5 + 0.5 * (1.0 - (1.0 - level) / max(len(known), 1))))
     found = {}
     for name, weights in known.items():
-        if weights is None:
-            continue
         value = float(weights[:size].sum())
         # of the sum over a random half of 2 size records, of which those without a weight are some
         error = math.sqrt(len(weights) / 4 * float(weights.var(ddof=1)))

@@ -1,15 +1,23 @@
-"""Distance to the closest record (DCR) and nearest-neighbour distance ratio (NNDR), against held-out records.
+"""Distance to the closest record (DCR), its ratio to the second distance (NNDR), and membership by distance.
 
 A synthetic record may lie close to a training record because it was copied from there or because records
 like it are common; held-out records tell the two apart. Distances are Euclidean on
 :func:`~dpsynth.evaluation.features.distance_features`, formed from differences, so that the distance of equal
 records is exactly 0; two different categories lie at distance 1 there, so that they are compared as codes.
 
+The attacker holds the synthetic table and a record, and says "member" where the record lies close to a
+synthetic one. Members are training records, non-members held-out ones, as many of each. The area under the
+ROC curve is 1/2 where nothing is given away; the true positive rate at a small false positive rate says
+whether *some* records can be named with confidence, which an average over all records hides.
+
 References
 ----------
-Zhao et al. (2021), "CTAB-GAN: effective table data synthesizing", section 4.4, for DCR and NNDR; the share
-closer to training than to held-out records as in Platzer and Reutterer (2021), "Holdout-based empirical
-assessment of mixed-type synthetic data".
+Zhao et al. (2021), "CTAB-GAN", section 4.4, for DCR and NNDR; the share closer to training than to held-out
+records as in Platzer and Reutterer (2021), "Holdout-based empirical assessment of mixed-type synthetic data".
+Chen et al. (2020), "GAN-Leaks", for membership by distance; Carlini et al. (2022), "Membership inference
+attacks from first principles", for true positive rates at low false positive rates; van Breugel et al.
+(2023), "Membership inference attacks against synthetic data through overfitting detection" (DOMIAS), for the
+calibrated score.
 """
 
 from __future__ import annotations
@@ -21,12 +29,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from dpsynth.evaluation.features import category_codes, unit_values
-from dpsynth.evaluation.neighbours.metrics import Metric, squared_pairs
-from dpsynth.evaluation.neighbours.search import Nearest, nearest, over_tiles
-from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE, tie_band
-from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.estimates import Estimate, auc, share
+from dpsynth.evaluation.features import unit_values
+from dpsynth.evaluation.neighbours.accuracy import TIE_TOLERANCE, tie_band
+from dpsynth.evaluation.neighbours.search import Metric, Nearest, nearest, over_tiles, squared_pairs
+from dpsynth.evaluation.tables import Progress, silent, within
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
 
@@ -83,23 +92,12 @@ def record_distance(schema: Schema) -> Metric:
 
 @dataclass(frozen=True)
 class Closest:
-    """Distances between synthetic records and k training (and k held-out) records.
+    """Distances between m synthetic and k training (and k held-out) records, of shape (m, 2), (k, 2) or (k,).
 
-    Attributes
-    ----------
-    synthetic_train, synthetic_test : ndarray of shape (m, 2), or None
-        Distances of each synthetic record to its nearest and second nearest training (held-out) record;
-        infinite where there is no second one.
-    train_synthetic, test_synthetic : ndarray of shape (k,), or None
-        Distance of each real record to its nearest synthetic record.
-    test_train : ndarray of shape (k, 2), or None
-        Distances of each held-out record to its two nearest training records.
-    train_reference, test_reference : ndarray of shape (k,), (k - k // 2,), or None
-        Distance of each training record, and of each held-out record of the second half, to its nearest one
-        among the first ``k // 2`` held-out records; None for k = 1.
-    weights : ndarray of shape (2 k,), or None
-        Share of the synthetic records whose nearest real record is each of the training, then of the
-        held-out records; a tie is split evenly among the tied records.
+    Two distances are those to the nearest and the second nearest, infinite where there is no second one. The
+    references are the first ``k // 2`` held-out records, to which the training records and the rest of the
+    held-out ones have distances. ``weights``, of shape (2 k,), is the share of the synthetic records whose
+    nearest real record is each of the training, then of the held-out records, ties split evenly.
     """
 
     synthetic_train: Floats
@@ -120,16 +118,9 @@ def closest(
     metric: Metric,
     progress: Progress = silent,
 ) -> Closest:
-    """Measure how close synthetic records lie to training and to as many held-out records. Internal.
+    """Measure how close synthetic records lie to training and to as many held-out records, in random order.
 
-    Parameters
-    ----------
-    synthetic, train : ndarray of shape (m, d), (k, d)
-        As ``metric`` encodes them.
-    test : ndarray of shape (k, d), optional
-        As many records as ``train``: the nearest of more records is nearer. In random order.
-    metric : Metric
-        Whose tiles hold squared distances, such as that of :func:`record_distance`.
+    The tiles of ``metric`` hold squared distances, such as those of :func:`record_distance`.
     """
 
     def smallest(points: Floats, others: Floats, count: int, near: Nearest | None = None) -> Floats:
@@ -159,11 +150,7 @@ def closest(
 
 
 def distance_ratio(nearest: Floats) -> Floats:
-    """Nearest-neighbour distance ratio of each record: nearest over second nearest distance, in [0, 1].
-
-    ``nearest``, of shape (n, 2), is as in :class:`Closest`. Two equal nearest records, at distance 0 as well,
-    have ratio 1.
-    """
+    """Nearest over second nearest distance of each record, in [0, 1]; 1 for two equal nearest records."""
     first, second = nearest.T
     return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)
 
@@ -208,3 +195,97 @@ def _weights(
     if not settled.all():
         weights = weights + np.sum(over_tiles(whole, synthetic[~settled], real, metric), axis=0)
     return weights / len(synthetic)
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Success of the distance attack; intervals are over real records, the synthetic table held fixed.
+
+    The calibrated score compares the distance with that to the nearest of some reference records, which tells
+    a copied record from one in a crowd; it estimates the ratio of the two densities. Half of the held-out
+    records are the references and the other half the non-members: references that were members or non-members
+    themselves would tie all scores together. ``tpr_by_chance`` is what the rates stay below in a share
+    ``level`` of the tables that give nothing away; a threshold set by few non-members is uncertain, which the
+    interval of the rate leaves out.
+    """
+
+    auc: Estimate  # score: minus the distance to the nearest synthetic record
+    auc_calibrated: Estimate | None
+    tpr: dict[float, Estimate | None]  # by false positive rate; None with too few non-members to measure it
+    tpr_by_chance: dict[float, float | None]
+    n_members: int
+    n_non_members: int
+
+
+def membership(
+    train_synthetic: Floats,
+    test_synthetic: Floats,
+    train_reference: Floats | None = None,
+    test_reference: Floats | None = None,
+    *,
+    rates: tuple[float, ...] = (0.01, 0.001),
+    level: float = 0.95,
+) -> Membership:
+    """Attack with the distance of each member and of each non-member to its nearest synthetic record.
+
+    ``train_reference``, ``test_reference``: the distance of each member, and of each of the last non-members,
+    to its nearest reference record. ``rates`` are false positive rates; 1/rate non-members are needed to
+    measure one.
+    """
+    members, others = -train_synthetic, -test_synthetic
+    calibrated = None
+    if train_reference is not None and test_reference is not None:
+        tested = test_synthetic[len(test_synthetic) - len(test_reference) :]
+        ratios = density_ratio(train_synthetic, train_reference), density_ratio(tested, test_reference)
+        calibrated = auc(*ratios, level)
+    return Membership(
+        auc=auc(members, others, level),
+        auc_calibrated=calibrated,
+        tpr={rate: tpr_at_fpr(members, others, rate, level) for rate in rates},
+        tpr_by_chance={rate: chance_tpr(len(members), len(others), rate, level) for rate in rates},
+        n_members=len(members),
+        n_non_members=len(others),
+    )
+
+
+def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float = 0.95) -> Estimate | None:
+    """Share of members scored above all but a share ``rate`` of the non-members; None with too few of these.
+
+    The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top, held fixed in the
+    interval, and only scores strictly above it count: of tied scores either all are called members or, if
+    that passed the rate, none.
+    """
+    m, allowed = len(non_members), _allowed(len(non_members), rate)
+    if allowed < 1 or not len(members):
+        return None
+    threshold = np.sort(non_members)[m - allowed - 1] if allowed < m else -np.inf
+    return share(int((members > threshold).sum()), len(members), level)
+
+
+def chance_tpr(n_members: int, n_non_members: int, rate: float, level: float = 0.95) -> float | None:
+    """Return what :func:`tpr_at_fpr` stays at or below with probability ``level`` if scores say nothing.
+
+    The number of members above a given non-member is then negative hypergeometric (a beta-binomial): members
+    and non-members come in any order with equal probability. Ties only make the rate smaller.
+    """
+    from scipy.stats import betabinom
+
+    allowed = _allowed(n_non_members, rate)
+    if allowed < 1 or not n_members:
+        return None
+    return float(betabinom.ppf(level, n_members, allowed + 1, n_non_members - allowed)) / n_members
+
+
+def _allowed(n_non_members: int, rate: float) -> int:
+    # The products 0.01 * 100 and 0.001 * 1000 must count as 1.
+    return int(np.floor(rate * n_non_members + 1e-9))
+
+
+def density_ratio(to_synthetic: Floats, to_reference: Floats) -> Floats:
+    """Distance to reference over distance to synthetic records; 1 where both are 0, infinite where one is.
+
+    A growing function of the ratio of the densities that the nearest neighbour estimates.
+    """
+    positive = to_synthetic > 0
+    ratio = to_reference / np.where(positive, to_synthetic, 1.0)
+    return np.where(positive, ratio, np.where(to_reference > 0, np.inf, 1.0))

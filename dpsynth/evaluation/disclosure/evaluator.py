@@ -10,25 +10,37 @@ table is internal.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.disclosure.copies import Copies, count_copies, duplicates, lone_value_shares
-from dpsynth.evaluation.disclosure.distances import Closest, Floats, closest, distance_ratio, record_distance
-from dpsynth.evaluation.disclosure.exchange import closer_share
-from dpsynth.evaluation.disclosure.membership_distance import Membership, membership
+from dpsynth.evaluation.disclosure.copies import (
+    Copies,
+    closer_share,
+    count_copies,
+    lone_value_shares,
+)
+from dpsynth.evaluation.disclosure.distances import (
+    Closest,
+    Floats,
+    Membership,
+    closest,
+    distance_ratio,
+    membership,
+    record_distance,
+)
 from dpsynth.evaluation.estimates import Estimate, quantile
-from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import COMPARED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
 
 GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"
 _EXCHANGE = "interval: which of the real records were the training ones"
 _BINS = 40
+
+_measure = partial(Measure.estimated, GROUP)
 
 
 def disclosure(
@@ -36,31 +48,15 @@ def disclosure(
 ) -> Findings:
     """Measure what a synthetic table gives away about its training records.
 
-    Parameters
-    ----------
-    settings : Settings
-        ``records`` (distances use a random part of each table, at most this large; training and
-        held-out part are of equal size; copies are counted in whole tables), ``level``.
+    Distances use a random part of each table, training and held-out part of equal size; copies are counted in
+    whole tables. Signs of memorising, each by its interval: ``copies_excess`` above 0,
+    ``dcr_closer_to_train`` above 1/2, ``membership_auc`` above 1/2. For a table that owes its training
+    records nothing each gives a false alarm, in either direction, with probability about ``1 - level`` or
+    less: at 0.95 in 0 to 7 % of 300 to 400 simulated tables, small discrete ones and random thirds of a real
+    one among them.
 
-    Returns
-    -------
-    Findings
-        ``duplicates_synthetic``; ``copies_train`` with ``copies_train_share``, ``copies_expected_share``,
-        ``copies_expected``, ``copies_test`` and ``copies_excess``; ``dcr_median_<table>``,
-        ``dcr_p05_<table>``, ``nndr_median_<table>`` and ``nndr_p05_<table>`` for ``train`` and ``test``
-        (synthetic to real) and ``holdout`` (held-out to training); ``dcr_closer_to_train``;
-        ``membership_auc``, ``membership_auc_calibrated``, ``membership_tpr_at_1pct`` and ``_at_0.1pct``;
-        ``lone_values_train[<column>]``. A detail ``distances``.
-
-    Notes
-    -----
-    Signs of memorising, each by its interval: ``copies_excess`` above 0, ``dcr_closer_to_train`` above 1/2,
-    ``membership_auc`` above 1/2. For a table that owes its training records nothing each cries wolf, in
-    either direction, with probability about ``1 - level`` or less: at 0.95 in 0 to 7 % of 300 to 400
-    simulated tables, small discrete ones and random thirds of a real one among them.
-
-    Intervals of medians and percentiles are order statistics over records taken as independent with the
-    other table held fixed; synthetic rows that were adjusted to match marginals are not quite independent.
+    Intervals of medians and percentiles are order statistics over records taken as independent with the other
+    table held fixed; synthetic rows that were adjusted to match marginals are not quite independent.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)
@@ -70,7 +66,7 @@ def disclosure(
         Measure(
             GROUP,
             "duplicates_synthetic",
-            duplicates(synthetic),
+            int(synthetic.duplicated().sum()),
             False,
             f"synthetic records that equal an earlier one, of {len(synthetic):,}",
         ),
@@ -118,7 +114,8 @@ def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
     else:
         what = f"share of copies that coincidence explains: {source}"
         yield _measure("copies_expected_share", found.expected_share, what)
-        times = [found.synthetic * end for end in _ends(found.expected_share)]
+        share = found.expected_share
+        times = [found.synthetic * end for end in (share.value, share.lower, share.upper)]
         what = "copies_train to expect of a fresh draw of as many records"
         yield _measure("copies_expected", Estimate(*times), what)
     if found.excess is None or found.size is None:
@@ -229,12 +226,3 @@ def _histogram(near: Closest) -> Detail:
         "test_to_train": None if baseline is None else shares(baseline[:, 0]),
     }
     return Detail("distances", "distances", True, data)
-
-
-def _ends(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.lower, estimate.upper
-
-
-def _measure(name: str, estimate: Estimate, detail: str) -> Measure:
-    value, lower, upper = _ends(estimate)
-    return Measure(GROUP, name, value, True, detail, lower, upper)

@@ -1,39 +1,232 @@
 """Unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
 
 Is a record nearer to the others of its own table than to the records of the other table? If two tables come
-from one distribution, the answer is a fair coin: the accuracy is 1/2. Copied records push it towards 0,
-records that look nothing like the real ones towards 1.
+from one distribution, the accuracy is 1/2. Copied records push it towards 0, records that look nothing like
+the real ones towards 1.
 
-The thesis compares each point's nearest neighbour among the ``n - 1`` others of its own table with its
-nearest neighbour among the ``n`` records of the other table *with one left out*, which makes the expectation
-exactly 1/2 (Theorem 4.1.1), and averages strict and non-strict comparisons for ties (4.5). Here the closed
-form per point is the *mean* over the left-out record; (4.2), (4.6) and (4.7) as printed mix counts with means
-and (4.8) lacks a factor 2. Tables of unequal sizes are compared by leaving out a uniformly random subset of
-the larger side, averaged exactly over all subsets by counting them.
+A record of a table of n is compared with the n - 1 others of its own table and the m of the other table. As
+many neighbours are kept on either side, ``k = min(n - 1, m)``; where one side has more, a uniformly random
+subset of k is kept, and the average over all subsets is a ratio of binomial coefficients. For n = m this is
+the thesis's "one of the other table left out", which makes the expectation exactly 1/2 (Theorem 4.1.1), with
+strict and non-strict comparisons averaged for ties (4.5). (4.2), (4.6) and (4.7) as printed mix counts with
+means, and (4.8) lacks a factor 2.
+
+So every record needs the distance to its nearest in one table (the limit) and how many of the other table lie
+within it, ties told apart. Both are read off lists of the k nearest and, for the records that these leave
+open, off all distances. Counts beyond the number that can change the result are not resolved.
 
 Whatever decides a comparison is a distance computed from differences, never as ``x**2 + y**2 - 2 x y``, whose
 rounding breaks ties. Distances that agree within ``tie_tolerance`` (relative) are ties, because columns
-scaled by their bounds make equal distances differ in their last digits; the rule is symmetric in the two
-distances, so the measure stays exactly unbiased.
+scaled by their bounds make equal distances differ in their last digits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError, of_records
-from dpsynth.evaluation.neighbours.closed_form import none_kept
-from dpsynth.evaluation.neighbours.metrics import Floats, Metric, metric_named
-from dpsynth.evaluation.neighbours.search import Nearest
-from dpsynth.evaluation.neighbours.sides import TIE_TOLERANCE, Side, one_side
-from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.neighbours.search import (
+    Floats,
+    Integers,
+    Metric,
+    Nearest,
+    metric_named,
+    nearest,
+    over_tiles,
+)
+from dpsynth.evaluation.tables import Progress, silent, within
 
-__all__ = ["AdversarialAccuracy", "adversarial_accuracy", "compared", "none_kept", "two_sides"]
+Counts = NDArray[np.int64]
+
+#: a probability below this no longer changes a contribution
+_NEGLIGIBLE = 1e-16
+
+
+def none_kept(total: int, marked: Counts, kept: int) -> Floats:
+    """Probability that a uniformly random subset of ``kept`` of ``total`` items avoids every marked one.
+
+    ``C(N - c, kept) / C(N, kept)`` by log-gamma; 0 where fewer than ``kept`` items are unmarked.
+    """
+    rest = total - np.asarray(marked, dtype=np.int64)
+    possible = rest >= kept
+    free = np.where(possible, rest, kept)  # keeps gammaln off its poles where the answer is 0
+    log_ratio = gammaln(free + 1) - gammaln(free - kept + 1) - gammaln(total + 1) + gammaln(total - kept + 1)
+    return np.where(possible, np.exp(np.minimum(log_ratio, 0.0)), 0.0)
+
+
+def thins_the_other(n: int, m: int) -> bool:
+    """Whether a subset of the other table is kept (m >= n - 1), or else of the record's own.
+
+    The distance to the nearest of the side that is kept whole is the limit, and the side that is thinned is
+    counted within it.
+    """
+    return m >= n - 1
+
+
+def contributions(closer: Counts, closer_or_tied: Counts, n: int, m: int) -> Floats:
+    """How probably a record's nearest kept neighbour is of its own table; a tie counts one half.
+
+    ``closer`` and ``closer_or_tied`` count the thinned side strictly within, and within or at, the limit.
+
+    Examples
+    --------
+    The cases ``d_S1 < d_T1 < d_S2`` and ``d_S1 = d_T1 < d_S2`` with n = m = 3: 1/n and (n + 1)/(2n).
+
+    >>> contributions(np.array([1, 0]), np.array([1, 1]), 3, 3).round(4).tolist()
+    [0.3333, 0.6667]
+    """
+    if thins_the_other(n, m):
+        return 0.5 * (none_kept(m, closer_or_tied, n - 1) + none_kept(m, closer, n - 1))
+    return 1.0 - 0.5 * (none_kept(n - 1, closer, m) + none_kept(n - 1, closer_or_tied, m))
+
+
+def enough_counted(n: int, m: int) -> int:
+    """Count from which on the probability of avoiding all counted is negligible; more changes nothing."""
+    total, kept = (m, n - 1) if thins_the_other(n, m) else (n - 1, m)
+    # Each further marked item multiplies the probability by at most 1 - kept/total.
+    ratio = 1.0 - kept / total
+    worst = total - kept + 1
+    if ratio <= 0.0:
+        return 1
+    few = np.arange(min(worst, int(np.ceil(np.log(_NEGLIGIBLE) / np.log(ratio)))) + 1)
+    return int(few[none_kept(total, few, kept) < _NEGLIGIBLE].min(initial=few[-1]))
+
+
+#: distances (squared ones of the Euclidean metric) that differ by at most this part of the larger one are
+#: tied: columns scaled by their bounds make equal distances differ in their last digits
+TIE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Side:
+    """The records of one table (n), with their nearest in it, themselves left out, and in the other (m)."""
+
+    own: Nearest
+    other: Nearest
+    n: int
+    m: int
+    contribution: Floats  # shape (n,); of which the mean is the accuracy of this side
+
+
+def one_side(
+    own: Floats,
+    other: Floats,
+    metric: Metric,
+    *,
+    k: int = 8,
+    near: Nearest | None = None,
+    tie_tolerance: float = TIE_TOLERANCE,
+    progress: Progress = silent,
+) -> Side:
+    """Compare every record of ``own`` with its neighbours in ``own`` and in ``other``, listed ``k`` at least.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.neighbours.search import metric_named
+    >>> own, other = np.array([[0.0], [1.0], [2.5], [4.0]]), np.array([[0.2], [1.3], [2.0], [7.0]])
+    >>> one_side(own, other, metric_named("euclidean")).contribution.round(4).tolist()
+    [0.25, 0.0, 0.0, 1.0]
+    """
+    n, m = len(own), len(other)
+    length = max(k, min(enough_counted(n, m) + 4, 64))
+    # Lists of another length, which other sizes can need, are found anew.
+    here = near if near is not None and near.distance.shape[1] == min(length, n - 1) else None
+    if here is None:
+        here = nearest(own, own, metric, length, itself=np.arange(n), progress=within(progress, 0.0, 0.5))
+    far = nearest(own, other, metric, length, progress=within(progress, 0.5, 1.0))
+    closer, tied, open_rows = _counts(here, far, n, m, tie_tolerance)
+    if len(open_rows):
+        closer[open_rows], tied[open_rows] = _count_all(own, other, open_rows, metric, tie_tolerance)
+    progress(1.0)
+    enough = enough_counted(n, m)
+    value = contributions(np.minimum(closer, enough), np.minimum(tied, enough), n, m)
+    return Side(here, far, n, m, value)
+
+
+def tie_band(limit: Floats, tolerance: float) -> tuple[Floats, Floats]:
+    """Distances strictly below the first end are closer than ``limit``, those up to the second are tied.
+
+    Tied iff the larger of the two exceeds the smaller by at most a factor 1/(1 - tolerance): the same
+    relation whichever of the two is called the limit, so that the measure stays exactly unbiased.
+    """
+    return limit * (1.0 - tolerance), limit / (1.0 - tolerance)
+
+
+def ranks(distances: Floats, limits: Floats, tolerance: float) -> tuple[Integers, Integers]:
+    """How many of each row of ascending distances lie strictly within, and within or at, each of its limits.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in ranks(np.array([[1.0, 2.0, 2.0]]), np.array([[2.0, 3.0]]), 0.0)]
+    [[[1, 3]], [[3, 3]]]
+    """
+    below, above = tie_band(limits, tolerance)
+    rows = range(len(limits))
+    return (
+        np.array([np.searchsorted(distances[i], below[i], "left") for i in rows]),
+        np.array([np.searchsorted(distances[i], above[i], "right") for i in rows]),
+    )
+
+
+def running_counts(marks: NDArray[np.bool_], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """How many of the first c entries of each row are marked, for c = 0 to k; shape (n, k + 1).
+
+    Examples
+    --------
+    >>> running_counts(np.array([[True, False, True]]), np.int8).tolist()
+    [[0, 1, 1, 2]]
+    """
+    counts = np.zeros((len(marks), marks.shape[1] + 1), dtype=dtype)
+    np.cumsum(marks, axis=1, dtype=dtype, out=counts[:, 1:])
+    return counts
+
+
+def _counts(
+    near: Nearest, far: Nearest, n: int, m: int, tolerance: float
+) -> tuple[Integers, Integers, NDArray[np.intp]]:
+    """Counts within the limit, and the rows in which the lists do not settle them."""
+    limits, counted = (near, far) if thins_the_other(n, m) else (far, near)
+    enough = enough_counted(n, m)
+    most = limits.distance[:, 0]
+    least = np.minimum(most, limits.reach)
+    below, above = tie_band(most, tolerance)
+    surely_below, surely_above = tie_band(least, tolerance)
+    inside = counted.distance
+    closer = np.count_nonzero(inside < surely_below[:, None], axis=1)
+    tied = np.count_nonzero(inside <= surely_above[:, None], axis=1)
+    at_most_closer = np.count_nonzero(inside < below[:, None], axis=1)
+    at_most_tied = np.count_nonzero(inside <= above[:, None], axis=1)
+    # Whatever is not listed lies at `reach` or farther.
+    known_closer = (closer == at_most_closer) & (counted.reach >= below)
+    known_tied = (tied == at_most_tied) & (counted.reach > above)
+    settled = (known_closer | (closer >= enough)) & (known_tied | (tied >= enough))
+    return closer, tied, np.flatnonzero(~settled)
+
+
+def _count_all(
+    own: Floats, other: Floats, rows: NDArray[np.intp], metric: Metric, tolerance: float
+) -> tuple[Integers, Integers]:
+    """Counts over all distances, for some records of ``own``."""
+    sets = (own, rows), (other, None)
+    limiting, counted = sets if thins_the_other(len(own), len(other)) else reversed(sets)
+    limit = np.concatenate(
+        over_tiles(lambda _, tile: tile.min(axis=1), own[rows], limiting[0], metric, limiting[1])
+    )
+    below, above = tie_band(limit, tolerance)
+
+    def counts(part: slice, tile: Floats) -> Integers:
+        ends = below[part, None], above[part, None]
+        return np.stack([np.count_nonzero(tile < ends[0], axis=1), np.count_nonzero(tile <= ends[1], axis=1)])
+
+    closer, tied = np.concatenate(over_tiles(counts, own[rows], counted[0], metric, counted[1]), axis=1)
+    return closer, tied
 
 
 @dataclass(frozen=True)
@@ -86,7 +279,7 @@ def adversarial_accuracy(
         part of the larger one; 0 compares the floating-point distances as they are.
     metric : {"euclidean", "gower", "hamming"} or Metric
         Between rows as they are: for Gower distances give
-        :func:`~dpsynth.evaluation.neighbours.metrics.gower_points`.
+        :func:`~dpsynth.evaluation.neighbours.search.gower_points`.
     progress : callable, optional
         Called with the share done, in [0, 1].
 
@@ -140,15 +333,7 @@ def two_sides(
 ) -> tuple[Side, Side]:
     """Return the real records among their neighbours, and the synthetic ones among theirs.
 
-    Parameters
-    ----------
-    real, synthetic : ndarray of shape (n, d), (m, d)
-    k : int
-        How many neighbours the lists hold, at least.
-    near_synthetic : Nearest, optional
-        Lists of the synthetic records among themselves, from another comparison.
-    tie_tolerance, progress
-        As in :func:`adversarial_accuracy`.
+    ``near_synthetic``: lists of the synthetic records among themselves, from another comparison.
     """
     share = len(real) / (len(real) + len(synthetic))
     sided = partial(one_side, metric=metric, k=k, tie_tolerance=tie_tolerance)

@@ -12,16 +12,19 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.neighbours.accuracy_interval import AccuracyIntervals, accuracy_intervals
-from dpsynth.evaluation.neighbours.metrics import METRICS, Floats, Metric
-from dpsynth.evaluation.neighbours.permutation_test import SameDistribution, same_distribution
-from dpsynth.evaluation.neighbours.privacy_loss import losses
-from dpsynth.evaluation.neighbours.splitting import SMALLEST, Interval
-from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.evaluation.neighbours.inference import (
+    SMALLEST,
+    AccuracyIntervals,
+    Interval,
+    SameDistribution,
+    accuracy_intervals,
+    losses,
+    same_distribution,
+)
+from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import COMPARED, PERMUTED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import COMPARED, PERMUTED, Progress, Tables, on_part, silent, within
 from dpsynth.table.schema import Schema
 
 GROUP = "Nearest neighbours"
@@ -35,26 +38,10 @@ def neighbours(
 ) -> Findings:
     """Compare nearest neighbours of synthetic, training and test records.
 
-    Parameters
-    ----------
-    settings : Settings
-        ``records`` (a random part of each table is used, as large as the smaller of the two compared and at
-        most this), ``metric``, ``level``.
-
-    Returns
-    -------
-    Findings
-        Measures, all internal: ``nn_accuracy_train``, ``_train_real``, ``_train_synthetic``, the same of
-        ``test`` and ``privacy_loss``, with intervals; the p-values ``nn_same_distribution_p`` (two-sided) and
-        ``nn_apart_p`` (are distributions different?) against test records, or training records where there
-        are none, and ``nn_copies_p`` (is the synthetic table too close?) against training records.
-
-    Notes
-    -----
-    Privacy: reads ``train`` and ``test`` and posts no event. ``privacy_loss`` is computed on parts of one
-    size for both comparisons; where the tables allow different sizes it is not the difference of the two
-    accuracies reported. Random parts hide copies: of c copied records, a part of share q of both tables holds
-    q**2 c, so that ``records`` should be no smaller than the tables if time allows.
+    A random part of each table is used, as large as the smaller of the two compared. ``privacy_loss`` is
+    computed on parts of one size for both comparisons; where the tables allow different sizes it is not the
+    difference of the two accuracies reported. Random parts hide copies: of c copied records, a part of share
+    q of both tables holds q**2 c, so that ``records`` should be no smaller than the tables if time allows.
     """
     limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)

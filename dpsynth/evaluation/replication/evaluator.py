@@ -1,29 +1,36 @@
 """Study replication: does a regression on the synthetic table say what it says on the real one?
 
-The same regression (logistic, linear or Cox) is fitted to both tables with the same terms
-(:mod:`~dpsynth.evaluation.replication.two_fits`), and the estimates are put side by side. Where the study was
-declared before the fit, its private estimates stand beside them
-(:mod:`~dpsynth.evaluation.replication.private_estimates`). Half of every number here is read off real records
-without payment: internal.
+The same regression (logistic, linear or Cox) is fitted to both tables with the same terms, and the estimates
+are put side by side (:mod:`~dpsynth.evaluation.replication.two_fits`). Where the study was declared before
+the fit, its private estimates stand beside them, matched by the terms' names. Half of every number here is
+read off real records without payment: internal.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NotRequired, TypedDict
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
-from dpsynth.evaluation.progress import Progress, silent, within
+from dpsynth.checks import few
 from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.evaluation.replication.contrasts import Contrast, mean, median, share
-from dpsynth.evaluation.replication.likelihood import Coefficient
-from dpsynth.evaluation.replication.private_estimates import Declared, compare, holds_real
-from dpsynth.evaluation.replication.two_fits import Replication, replicate
+from dpsynth.evaluation.replication.one_fit import Coefficient, Fit
+from dpsynth.evaluation.replication.two_fits import (
+    Contrast,
+    Replication,
+    contrast,
+    mean,
+    median,
+    replicate,
+    share,
+)
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import Tables
-from dpsynth.studies.estimates import MEASURES
+from dpsynth.evaluation.tables import Progress, Tables, silent, within
+from dpsynth.studies.estimates import MEASURES, Estimates
 from dpsynth.table.schema import Schema
 
 GROUP = "Replication"
@@ -35,34 +42,36 @@ CAUTION = (
     "released counts are not independent: these intervals are too short."
 )
 
+_OVERLAP = "mean overlap of the intervals (Karr), 0 where disjoint"
+#: what the measures of the synthetic table's fit are, and those of private estimates
+_EFFECTS = {
+    "same_sign": "share of estimates with the same sign",
+    "same_decision": "share of terms that are significant on both sides in one direction, or on neither",
+    "covered": "share of synthetic estimates inside the real interval",
+    "overlap_mean": _OVERLAP,
+    "standardised_difference_median": "median |synthetic - real| in real standard errors",
+}
+_DECLARED = {
+    "same_sign": "share of private estimates of real sign",
+    "same_decision": (
+        "share of terms that are significant in private and real estimates in one direction, or in neither"
+    ),
+    "covered": "share of private estimates inside the real interval",
+    "holds_real": "share of private intervals that hold the real estimate",
+    "overlap_mean": _OVERLAP,
+    "standardised_difference_median": "median |private - real| in real standard errors",
+}
+
 
 def replication(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
     """Fit each study's regression to the synthetic and to the real records and report how it is replicated.
 
-    Parameters
-    ----------
-    settings : Settings
-        ``effects`` (by default one study of the outcome on all other columns), ``level``.
-    rng : numpy.random.Generator
-        Chooses the records that are used of a table of more than 100,000.
-
-    Returns
-    -------
-    Findings
-        ``effects_same_sign``, ``effects_same_decision`` and ``effects_covered`` (shares of the terms that
-        both tables tell), ``effects_overlap_mean`` (Karr's overlap, in [0, 1]: disjoint intervals count as 0
-        in the mean, while the rows of the detail keep the negative number), and
-        ``effects_standardised_difference_median``; one detail of kind ``"effects"``. All internal. Names of
-        the second study end in ``[2]``, and so on. Where ``tables.declared`` holds estimates of the same
-        formula, the same measures of these begin with ``declared_``, and ``declared_holds_real`` is the share
-        of their intervals that hold the real estimate.
-
-    Raises
-    ------
-    InputError
-        If a model does not fit the schema.
+    Measures ``effects_...`` are over the terms that both tables tell; in ``effects_overlap_mean`` disjoint
+    intervals count as 0, while the rows of the detail keep the negative number. Names of the second study end
+    in ``[2]``, and so on. Where ``tables.declared`` holds estimates of the same formula, the same measures of
+    these begin with ``declared_``.
     """
     studies = settings.studies(tables.schema)
     findings = Findings()
@@ -77,31 +86,42 @@ def replication(
                 rng=rng,
                 progress=within(progress, number / len(studies), (number + 1) / len(studies)),
             )
+        formula = study.formula(tables.schema)
+        declared = [estimates for estimates in tables.declared if estimates.formula == formula]
         # the first study keeps its plain names
-        declared = compare(
-            tables.declared,
-            study.formula(tables.schema),
-            [row.term for row in result.rows],
-            result.real,
-            level=result.level,
-        )
         told = _told(result, declared, tables.schema, "" if number == 0 else f"[{number + 1}]")
         findings = Findings(findings.measures + told.measures, findings.details + told.details)
     return findings
 
 
-def _told(result: Replication, declared: Declared | None, schema: Schema, suffix: str) -> Findings:
+def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, suffix: str) -> Findings:
     model = result.model
     ratio = model.kind != "linear"
     rows = [_row(row, ratio) for row in result.rows]
-    notes, measures = result.notes(), _measures(result)
+    notes = result.notes()
+    over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
+    if not result.compared:
+        told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
+        over += f"; {'; '.join(told) or 'no term can be told from both tables'}"
+    measures = _measures(result.rows, "effects", _EFFECTS, over)
     data: dict[str, object] = {}
-    if declared is not None:
-        data["study"] = declared.estimates.study
-        notes += tuple(filter(None, [declared.note()]))
-        measures += declared.measures(GROUP)
-        for row, private in zip(rows, declared.rows, strict=True):
-            row["declared"] = _declared(private, ratio)
+    if declared:
+        terms = [row.term for row in result.rows]
+        # of several studies of one formula the one that shares most terms with the regression
+        estimates = max(declared, key=lambda told: len(set(told.terms) & set(terms)))
+        private = contrast(terms, result.real, as_fit(estimates, result.level), level=result.level)
+        data["study"] = estimates.study
+        if left := [term for term in estimates.terms if term not in terms]:
+            notes += (
+                f"Not compared, because the regression fitted here has no such terms: {few(left)} "
+                f"(declared in the study {estimates.study}, perhaps for other increments).",
+            )
+        compared = sum(row.same_sign is not None for row in private)
+        over = f"over {compared} of {len(private)} terms of the declared study {estimates.study}"
+        measures += _measures(private, "declared", _DECLARED, over)
+        for row, beside in zip(rows, private, strict=True):
+            effect = _side(beside.synthetic, ratio)
+            row["declared"] = effect and effect | _compared(beside) | {"holds_real": beside.holds_real}
     data |= {
         "model": model.kind,
         "formula": model.formula(schema),
@@ -120,81 +140,51 @@ def _told(result: Replication, declared: Declared | None, schema: Schema, suffix
     return Findings(measures, (Detail("effects", f"effects{suffix}", True, data),))
 
 
-def _measures(result: Replication) -> tuple[Measure, ...]:
-    rows, model = result.rows, result.model
-    over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
-    if not result.compared:
-        told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
-        over += f"; {'; '.join(told) or 'no term can be told from both tables'}"
-    overlaps = [None if row.overlap is None else max(row.overlap, 0.0) for row in rows]
-    values = (
-        (
-            "effects_same_sign",
-            share(rows, lambda row: row.same_sign),
-            "share of estimates with the same sign",
-        ),
-        (
-            "effects_same_decision",
-            share(rows, lambda row: row.same_decision),
-            "share of terms that are significant on both sides in one direction, or on neither",
-        ),
-        (
-            "effects_covered",
-            share(rows, lambda row: row.covered),
-            "share of synthetic estimates inside the real interval",
-        ),
-        ("effects_overlap_mean", mean(overlaps), "mean overlap of the intervals (Karr), 0 where disjoint"),
-        (
-            "effects_standardised_difference_median",
-            median([row.standardised_difference for row in rows]),
-            "median |synthetic - real| in real standard errors",
-        ),
+def _measures(
+    rows: Sequence[Contrast], prefix: str, words: Mapping[str, str], over: str
+) -> tuple[Measure, ...]:
+    """Shares and means over the terms that both sides tell."""
+    shares = ("same_sign", "same_decision", "covered", "holds_real")
+    values = {name: share(rows, attrgetter(name)) for name in shares}
+    values["overlap_mean"] = mean([None if row.overlap is None else max(row.overlap, 0.0) for row in rows])
+    values["standardised_difference_median"] = median([row.standardised_difference for row in rows])
+    return tuple(
+        Measure(GROUP, f"{prefix}_{name}", values[name], True, f"{what}, {over}")
+        for name, what in words.items()
     )
-    return tuple(Measure(GROUP, name, value, True, f"{what}, {over}") for name, value, what in values)
 
 
-class _Row(TypedDict):
-    term: str
-    real: dict[str, float] | None
-    synthetic: dict[str, float] | None
-    same_sign: bool | None
-    same_decision: bool | None
-    covered: bool | None
-    overlap: float | None
-    standardised_difference: float | None
-    declared: NotRequired[dict[str, float | bool | None] | None]
+def as_fit(estimates: Estimates, level: float) -> Fit:
+    """Private estimates as a fit, on the additive scale, with normal intervals of ``level``."""
+    from scipy import stats
 
-
-def _declared(row: Contrast, ratio: bool) -> dict[str, float | bool | None] | None:
-    """The private estimate of a term, and how it compares; the latter None where no real one is known."""
-    effect = _side(row.synthetic, ratio)
-    if effect is None:
-        return None
-    return {
-        **effect,
-        "same_sign": row.same_sign,
-        "same_decision": row.same_decision,
-        "covered": row.covered,
-        "holds_real": holds_real(row),
-        "overlap": row.overlap,
-        "standardised_difference": row.standardised_difference,
+    half = float(stats.norm.ppf(0.5 + level / 2))
+    coefficients = {
+        term: Coefficient(
+            value,
+            error,
+            value - half * error,
+            value + half * error,
+            2.0 * float(stats.norm.sf(abs(value) / error)),
+        )
+        for term, value, error in zip(
+            estimates.terms, estimates.coefficients.tolist(), estimates.std_errors.tolist(), strict=True
+        )
     }
+    return Fit(coefficients)
 
 
-def _row(row: Contrast, ratio: bool) -> _Row:
-    return {
-        "term": row.term,
-        "real": _side(row.real, ratio),
-        "synthetic": _side(row.synthetic, ratio),
-        "same_sign": row.same_sign,
-        "same_decision": row.same_decision,
-        "covered": row.covered,
-        "overlap": row.overlap,
-        "standardised_difference": row.standardised_difference,
-    }
+def _row(row: Contrast, ratio: bool) -> dict[str, Any]:
+    sides = {"real": _side(row.real, ratio), "synthetic": _side(row.synthetic, ratio)}
+    return {"term": row.term, **sides, **_compared(row)}
 
 
-def _side(coefficient: Coefficient | None, ratio: bool) -> dict[str, float] | None:
+def _compared(row: Contrast) -> dict[str, Any]:
+    names = ("same_sign", "same_decision", "covered", "overlap", "standardised_difference")
+    return {name: getattr(row, name) for name in names}
+
+
+def _side(coefficient: Coefficient | None, ratio: bool) -> dict[str, Any] | None:
     if coefficient is None:
         return None
     ends = {"estimate": coefficient.value, "lower": coefficient.lower, "upper": coefficient.upper}

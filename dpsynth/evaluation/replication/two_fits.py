@@ -1,10 +1,8 @@
 """One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
 
-See :mod:`~dpsynth.studies.terms` for the terms,
-:mod:`~dpsynth.evaluation.replication.likelihood` for the fits and
-:mod:`~dpsynth.evaluation.replication.contrasts` for the comparison.
-
-Which predictors the usual study keeps where many values are missing.
+All comparisons are on the additive scale (log odds, log hazard, or the outcome's unit), where the intervals
+are symmetric. See :mod:`~dpsynth.studies.terms` for the terms and
+:mod:`~dpsynth.evaluation.replication.one_fit` for the fits.
 
 A regression uses the records that have every value of its columns. With a laboratory panel that is missing
 in half of the records, a regression on all columns has few records left, or none; so the usual study, which
@@ -13,22 +11,120 @@ nobody chose, leaves out the columns that cost it most. A study that somebody as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few, whole
-from dpsynth.evaluation.progress import Progress, silent
-from dpsynth.evaluation.replication.contrasts import Contrast, contrast
-from dpsynth.evaluation.replication.design_matrix import Design, design
-from dpsynth.evaluation.replication.likelihood import PRIOR_STD, Fit, fit, slope_priors
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.checks import few
+from dpsynth.evaluation.replication.one_fit import (
+    PRIOR_STD,
+    Coefficient,
+    Design,
+    Fit,
+    design,
+    fit,
+    slope_priors,
+)
+from dpsynth.evaluation.tables import Progress, random_rows, silent
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.terms import model_terms
 from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One term in two tables; every comparison is None unless both tables tell it.
+
+    ``same_decision`` says whether a reader of the two p-values would report the same: above 0, below 0, or no
+    effect shown. ``overlap`` is :func:`interval_overlap`, negative for disjoint intervals.
+    """
+
+    term: str
+    real: Coefficient | None
+    synthetic: Coefficient | None
+    same_sign: bool | None = None  # whether both estimates lie on the same side of 0
+    same_decision: bool | None = None
+    overlap: float | None = None
+    covered: bool | None = None  # whether the synthetic estimate lies in the real interval
+    holds_real: bool | None = None  # whether the synthetic interval holds the real estimate
+    standardised_difference: float | None = None  # |synthetic - real| / real standard error, at least 0
+
+
+def contrast(names: Sequence[str], real: Fit, synthetic: Fit, *, level: float = 0.95) -> tuple[Contrast, ...]:
+    """Put two fits, with intervals of the same level, side by side: one contrast for each named term.
+
+    A p-value below ``1 - level`` is a decision for an effect.
+    """
+    return tuple(
+        _contrast(name, real.coefficients.get(name), synthetic.coefficients.get(name), level)
+        for name in names
+    )
+
+
+def interval_overlap(first: tuple[float, float], second: tuple[float, float]) -> float | None:
+    """Karr's overlap of two confidence intervals: the part they share, relative to each, averaged.
+
+    ``J = (u - l) / 2 * (1 / (u1 - l1) + 1 / (u2 - l2))`` with ``l = max(l1, l2)`` and ``u = min(u1, u2)``;
+    None where an interval has no length. For disjoint intervals ``u < l`` and the formula is left to become
+    negative, as in the R package synthpop. Karr, Kohnen, Oganian, Reiter and Sanil (2006), "A framework for
+    evaluating the utility of data altered to protect confidentiality", The American Statistician 60(3).
+
+    Examples
+    --------
+    >>> interval_overlap((0.0, 2.0), (1.0, 5.0)), interval_overlap((0.0, 1.0), (3.0, 4.0))
+    (0.375, -2.0)
+    """
+    lengths = (first[1] - first[0], second[1] - second[0])
+    if not min(lengths) > 0:
+        return None
+    shared = min(first[1], second[1]) - max(first[0], second[0])
+    return 0.5 * (shared / lengths[0] + shared / lengths[1])
+
+
+def share(rows: Sequence[Contrast], of: Callable[[Contrast], bool | None]) -> float | None:
+    """Share of the rows for which something holds among those where it is defined; None without any."""
+    return mean([None if value is None else float(value) for value in map(of, rows)])
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Mean of those that are defined; None without any."""
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None
+
+
+def median(values: Sequence[float | None]) -> float | None:
+    """Median of those that are defined; None without any."""
+    defined = [value for value in values if value is not None]
+    return float(np.median(defined)) if defined else None
+
+
+def _contrast(name: str, real: Coefficient | None, synthetic: Coefficient | None, level: float) -> Contrast:
+    if real is None or synthetic is None:
+        return Contrast(name, real, synthetic)
+    return Contrast(
+        term=name,
+        real=real,
+        synthetic=synthetic,
+        same_sign=_sign(real.value) == _sign(synthetic.value),
+        same_decision=_decision(real, level) == _decision(synthetic, level),
+        overlap=interval_overlap((real.lower, real.upper), (synthetic.lower, synthetic.upper)),
+        covered=real.lower <= synthetic.value <= real.upper,
+        holds_real=synthetic.lower <= real.value <= synthetic.upper,
+        standardised_difference=abs(synthetic.value - real.value) / real.std_error,
+    )
+
+
+def _sign(value: float) -> int:
+    return 0 if value == 0 else int(math.copysign(1, value))
+
+
+def _decision(coefficient: Coefficient, level: float) -> int:
+    return _sign(coefficient.value) if coefficient.p_value < 1 - level else 0
+
 
 #: share of the records, of each table, that the usual study has left at least
 COMPLETE = 0.5
@@ -39,15 +135,8 @@ def enough_complete(
 ) -> tuple[EffectsModel, str]:
     """Leave out predictors, the most costly first, until half of the records of each table are complete.
 
-    Parameters
-    ----------
-    frames : mapping of str to pandas.DataFrame
-        Tables by name, conformed to ``schema``, to which the model will be fitted.
-
-    Returns
-    -------
-    EffectsModel, str
-        The model, with at least one predictor, and one sentence on what was left out; empty if nothing was.
+    Returns the model, with at least one predictor, and one sentence on what was left out; empty if nothing
+    was.
     """
     names = [column.name for column in model.columns(schema)]
     always = [name for name in (model.outcome, model.duration) if name is not None]
@@ -89,24 +178,9 @@ def enough_complete(
 
 @dataclass(frozen=True)
 class Replication:
-    """One regression on two tables.
+    """One regression on two tables: one contrast for each term, those that no table can tell included.
 
-    Attributes
-    ----------
-    rows : tuple of Contrast
-        One for each term of the model, those that no table can tell included.
-    real, synthetic : Fit
-    real_design, synthetic_design : Design
-    sampled : tuple of str
-        The tables, ``"real"`` or ``"synthetic"``, of which only a random part was used.
-    level : float
-        Of the intervals.
-    model : EffectsModel
-        What was fitted: of the usual study, predictors may have been left out.
-    remark : str
-        What was left out, in one sentence; empty if nothing was.
-    separated : tuple of str
-        The tables whose outcomes separate; if there are any, both fits are ridge regressions.
+    ``separated`` holds the tables whose outcomes separate; if there are any, both fits are ridge regressions.
     """
 
     rows: tuple[Contrast, ...]
@@ -114,10 +188,10 @@ class Replication:
     synthetic: Fit
     real_design: Design
     synthetic_design: Design
-    sampled: tuple[str, ...]
-    level: float
-    model: EffectsModel
-    remark: str = ""
+    sampled: tuple[str, ...]  # the tables, "real" or "synthetic", of which only a random part was used
+    level: float  # of the intervals
+    model: EffectsModel  # what was fitted: of the usual study, predictors may have been left out
+    remark: str = ""  # what was left out, in one sentence; empty if nothing was
     separated: tuple[str, ...] = ()
 
     @property
@@ -179,25 +253,9 @@ def replicate(
 ) -> Replication:
     """Fit one regression to two conformed frames and compare the coefficients.
 
-    Parameters
-    ----------
-    synthetic, real : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to ``schema``.
-    level : float
-        Of the intervals. They hold the predictors fixed and take the outcomes of
-        the records as independent draws; nothing is resampled.
-    rng : numpy.random.Generator
-        Chooses the records that are used of a table with more than ``limit``.
-    limit : int
-        Largest number of records of each table; at least 2.
-
-    Raises
-    ------
-    InputError
-        If the model does not fit the schema, or ``limit`` is out of range.
+    Intervals hold the predictors fixed and take the outcomes of the records as independent draws. ``rng``
+    chooses the records that are used of a table with more than ``limit``.
     """
-    model.check(schema)
-    whole("limit", limit, 2)
     frames = {"real": real, "synthetic": synthetic}
     used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
     model, remark = enough_complete(model, schema, used) if model.sparing else (model, "")
@@ -227,9 +285,9 @@ def replicate(
     )
 
 
-def _listed(dropped: tuple[tuple[str, str], ...], most: int = 6) -> str:
+def _listed(dropped: tuple[tuple[str, str], ...]) -> str:
     """Terms by reason; a reason that concerns many is given once."""
     by_reason: dict[str, list[str]] = {}
     for name, why in dropped:
         by_reason.setdefault(why, []).append(name)
-    return few((f"{few(names, most)} ({why})" for why, names in by_reason.items()), most, "; ")
+    return few((f"{few(names, 6)} ({why})" for why, names in by_reason.items()), 6, "; ")

@@ -10,19 +10,15 @@ categories  categories  Cramér's V with Bergsma's bias correction
 categories  ordered     correlation ratio, corrected as Kelley's epsilon squared
 ==========  ==========  ======================================================================
 
-Each pair uses the records in which both values are present. Both corrections subtract what independent
-columns of so many categories would show by chance, so that tables of different sizes can be compared.
+The mean absolute difference of the correlations of encoded columns is a first number, used by every
+comparison of generators. Each pair uses the records in which both values are present. Both corrections
+subtract what independent columns of so many categories would show by chance, so that tables of different
+sizes can be compared.
 
 References
 ----------
 Bergsma (2013), "A bias-correction for Cramér's V and Tschuprow's T". Kelley (1935), "An unbiased correlation
 ratio measure".
-
-Mean absolute difference of two tables' correlation matrices over the encoded columns.
-
-A first number, not from a paper but used by every comparison of generators; associations that suit the kinds
-of the columns are in :mod:`~dpsynth.evaluation.similarity.association_errors`. Reads real records without
-payment: internal.
 """
 
 from __future__ import annotations
@@ -36,10 +32,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
-from dpsynth.evaluation.features import category_codes, unit_values
+from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
 
@@ -50,26 +46,19 @@ PEARSON, CRAMER, RATIO = "Pearson", "Cramér's V", "correlation ratio"
 class Association:
     """Associations of all pairs of columns of one table.
 
-    Attributes
-    ----------
-    columns : tuple of str
-    matrix : ndarray of shape (p, p)
-        Symmetric, 1 on the diagonal; NaN where a column is constant among the complete records of a pair, or
-        where there are fewer than two of them.
-    kinds : tuple of tuple of str
-        Which measure each entry is.
-    signs : ndarray of shape (p, p), optional
-        Direction of Pearson correlations, 1 or -1; 1 for measures without a direction, and if not given.
+    ``matrix`` is symmetric, 1 on the diagonal, and NaN where a column is constant among the complete records
+    of a pair, or where there are fewer than two of them; ``signs`` is 1 or -1, the direction of Pearson
+    correlations, 1 for the others.
     """
 
     columns: tuple[str, ...]
     matrix: Floats
-    kinds: tuple[tuple[str, ...], ...]
-    signs: Floats | None = None
+    kinds: tuple[tuple[str, ...], ...]  # which measure each entry is
+    signs: Floats
 
 
-def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) -> Association:
-    """Measure the association of every pair of columns of a conformed frame; ``corrected`` for chance.
+def association(frame: pd.DataFrame, schema: Schema) -> Association:
+    """Measure the association of every pair of columns of a conformed frame.
 
     Time grows with ``n p**2``: matrix products for ordered columns, one count of ``n`` cells for each pair of
     columns of categories.
@@ -93,23 +82,23 @@ def association(frame: pd.DataFrame, schema: Schema, *, corrected: bool = True) 
     sizes = {i: len(schema.columns[i].categories) for i in labels}
     for i in labels:
         if ordered:
-            ratio = _correlation_ratio(codes[i], sizes[i], values, mask, corrected)
+            ratio = _correlation_ratio(codes[i], sizes[i], values, mask)
             matrix[i, ordered] = matrix[ordered, i] = ratio
     for i, j in combinations(labels, 2):
         both = (codes[i] >= 0) & (codes[j] >= 0)
         cells = codes[i][both] * sizes[j] + codes[j][both]
         table = np.bincount(cells, minlength=sizes[i] * sizes[j]).reshape(sizes[i], sizes[j])
-        matrix[i, j] = matrix[j, i] = cramers_v(table, corrected=corrected)
+        matrix[i, j] = matrix[j, i] = cramers_v(table)
     np.fill_diagonal(matrix, 1.0)
     flags = [column.is_categorical for column in schema.columns]
     kinds = tuple(tuple(CRAMER if a and b else RATIO if a or b else PEARSON for b in flags) for a in flags)
     return Association(schema.names, matrix, kinds, signs)
 
 
-def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
+def cramers_v(table: NDArray[np.int64]) -> float:
     """Cramér's V of a table of counts, shape (r, c); NaN where rows or columns are fewer than two.
 
-    Rows and columns without any count are left out; ``corrected`` is by Bergsma.
+    Rows and columns without any count are left out, corrected by Bergsma.
     """
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     r, c = table.shape
@@ -118,8 +107,6 @@ def cramers_v(table: NDArray[np.int64], *, corrected: bool = True) -> float:
     n = float(table.sum())
     rows, columns = table.sum(axis=1) / n, table.sum(axis=0) / n
     phi2 = float(((table / n) ** 2 / np.outer(rows, columns)).sum()) - 1.0
-    if not corrected:
-        return float(np.sqrt(np.clip(phi2 / (min(r, c) - 1), 0.0, 1.0)))
     # Bergsma (2013): phi^2 and both dimensions less what independence gives on average
     phi2 = max(phi2 - (r - 1) * (c - 1) / (n - 1), 0.0)
     r_less, c_less = r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)
@@ -141,9 +128,7 @@ def _pearson(values: Floats, mask: Floats) -> Floats:
     return np.clip(product / np.sqrt(spread * spread.T), -1.0, 1.0)
 
 
-def _correlation_ratio(
-    codes: NDArray[np.int64], size: int, values: Floats, mask: Floats, corrected: bool
-) -> Floats:
+def _correlation_ratio(codes: NDArray[np.int64], size: int, values: Floats, mask: Floats) -> Floats:
     """Correlation ratio of every ordered column given one column of categories."""
     from scipy.sparse import csr_matrix
 
@@ -156,10 +141,9 @@ def _correlation_ratio(
     between = (sums**2 / np.maximum(counts, 1.0)).sum(axis=0) - sums.sum(axis=0) ** 2 / np.maximum(n, 1.0)
     defined = (n >= 2) & (groups >= 2) & (total > 1e-12 * np.maximum(n, 1.0))
     eta2 = np.clip(between / np.where(defined, total, 1.0), 0.0, 1.0)
-    if corrected:
-        # Kelley: compare variances, not sums of squares; nothing is left where each record is its own group
-        free = n - groups
-        eta2 = np.where(free > 0, 1.0 - (1.0 - eta2) * (n - 1) / np.maximum(free, 1.0), 0.0)
+    # Kelley: compare variances, not sums of squares; nothing is left where each record is its own group
+    free = n - groups
+    eta2 = np.where(free > 0, 1.0 - (1.0 - eta2) * (n - 1) / np.maximum(free, 1.0), 0.0)
     return np.where(defined, np.sqrt(np.clip(eta2, 0.0, 1.0)), np.nan)
 
 
@@ -172,8 +156,6 @@ def association_error(real: Association, synthetic: Association) -> float | None
     An association that is not defined (a constant column) counts as 0: such a column tells nothing about any
     other. None where there is a single column.
     """
-    if real.columns != synthetic.columns:
-        raise InputError("real and synthetic associations are of different columns")
     upper = np.triu_indices(len(real.columns), k=1)
     if not len(upper[0]):
         return None
@@ -191,9 +173,7 @@ def association_lost(real: Association, synthetic: Association) -> float | None:
     """
     upper = np.triu_indices(len(real.columns), k=1)
     r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
-    for found in (real, synthetic):
-        if found.signs is not None:
-            s = s * found.signs[upper]
+    s = s * real.signs[upper] * synthetic.signs[upper]
     total = float((r**2).sum())
     return float((np.clip(r - s, 0.0, r) * r).sum()) / total if total > 0.0 else None
 
@@ -203,39 +183,25 @@ def association_findings(
 ) -> Findings:
     """Compare the associations of a synthetic and a real table, and of held-out records for the baseline.
 
-    ``association_error`` and ``association_lost`` (``_baseline`` of each), both matrices, and the ten pairs
-    that differ most. All tables are conformed.
+    Gives both matrices, and the ten pairs that differ most. All tables are conformed.
     """
     made, real = association(synthetic, schema), association(train, schema)
-    error = association_error(real, made)
-    what = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
-    measures = [
-        Measure(group, "association_error", error, True, what if error is not None else "a single column")
-    ]
-    lost = association_lost(real, made)
-    what = "part of the strength of associations that is lost or reversed; 1 for independent columns"
-    measures.append(
-        Measure(
-            group,
-            "association_lost",
-            lost,
-            True,
-            what if lost is not None else "not defined: nothing is associated",
-        )
+    fresh = None if test is None or len(schema) < 2 else association(test, schema)
+    error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
+    lost = "part of the strength of associations that is lost or reversed; 1 for independent columns"
+    held_out = "the same between training and held-out records"
+    named = (
+        ("association_error", association_error, error, "a single column"),
+        ("association_lost", association_lost, lost, "not defined: nothing is associated"),
     )
-    if test is not None and error is not None:
-        fresh = association(test, schema)
-        what = "the same between training and held-out records"
-        measures += [
-            Measure(group, "association_error_baseline", association_error(real, fresh), True, what),
-            Measure(
-                group,
-                "association_lost_baseline",
-                association_lost(real, fresh),
-                True,
-                what if lost is not None else "not defined: nothing is associated",
-            ),
-        ]
+    measures = []
+    for suffix, other in (("", made), ("_baseline", fresh)):
+        if other is None:
+            continue
+        for name, of, what, why in named:
+            value = of(real, other)
+            told = why if value is None else held_out if suffix else what
+            measures.append(Measure(group, name + suffix, value, True, told))
     details = [_matrix(made, "synthetic"), _matrix(real, "train")]
     i, j = np.triu_indices(len(schema), k=1)
     gaps = np.abs(np.nan_to_num(real.matrix) - np.nan_to_num(made.matrix))[i, j]
@@ -272,10 +238,9 @@ def correlation_errors(
 ) -> tuple[float, ...]:
     """Mean absolute difference of Pearson correlations over all pairs of encoded columns, in [0, 2].
 
-    One for each of ``others`` against ``real``; all tables are conformed. The columns are those of
-    :func:`~dpsynth.evaluation.features.distance_features`, each pair of different columns once; a column that
-    is constant in a table has correlation 0 with every other one there. 0 where there is only one encoded
-    column.
+    One for each of ``others`` against ``real``. The columns are those of
+    :func:`~dpsynth.evaluation.features.distance_features`; a column that is constant in a table has
+    correlation 0 with every other one there. 0 where there is only one encoded column.
     """
     first = _correlations(real, schema)
     upper = np.triu_indices(len(first), k=1)
@@ -303,28 +268,21 @@ def _correlations(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
 
 def _sparse(frame: pd.DataFrame, schema: Schema) -> Any:
     """The columns of ``distance_features``, numbers less their mean, which keeps the digits of products."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_matrix, hstack
 
-    places, values, width = [], [], 0
-    ones = np.ones(len(frame))
+    ones, rows = np.ones(len(frame)), np.arange(len(frame))
+    blocks = []
     for column in schema.columns:
         if column.is_categorical:
             codes = category_codes(column, frame[column.name])
             size = len(column.categories)
-            places.append(width + np.where(codes < 0, size, codes))
-            values.append(ones)
-            width += size + column.missing
+            cells = rows, np.where(codes < 0, size, codes)
+            blocks.append(csr_matrix((ones, cells), shape=(len(frame), size + column.missing)))
             continue
         unit = unit_values(column, frame[column.name])
         absent = np.isnan(unit)
         unit = np.where(absent, 0.5, unit)
-        places.append(np.full(len(frame), width))
-        values.append(unit - unit.mean())
-        width += 1
+        blocks.append(csr_matrix((unit - unit.mean())[:, None]))
         if column.incomplete:
-            places.append(width + absent)
-            values.append(ones)
-            width += 2
-    rows = np.arange(len(frame) + 1) * len(places)
-    cells = np.stack(values, axis=1).ravel(), np.stack(places, axis=1).ravel(), rows
-    return csr_matrix(cells, shape=(len(frame), width))
+            blocks.append(csr_matrix((ones, (rows, absent)), shape=(len(frame), 2)))
+    return hstack(blocks, format="csr")

@@ -1,18 +1,18 @@
-"""Total variation distance of one column's distribution in two tables, what chance gives, and its interval.
+"""One column in two tables: distance of the distributions, coverage of its values, histogram.
 
-Two samples of one distribution never agree, so that the distance stands beside the value that two samples of
-these sizes from the pooled table would have on average.
+Two samples of one distribution never agree, so the total variation distance stands beside the value that two
+samples of these sizes from the pooled table would have on average. The distance of the samples differs from
+that of the populations by at most the distance of each sample from its own population (the triangle
+inequality), and the interval is the sample's distance plus and minus the quantile of that sum over
+multinomial resamples of both tables. Such an interval is wide but holds near 0 too, where a bootstrap
+percentile interval of a distance does not.
 
-It is a norm of the difference of two distributions. The distance of the samples therefore differs from that
-of the populations by at most the distance of each sample from its own population (the triangle inequality),
-and the interval is the sample's distance plus and minus the quantile of that sum over multinomial resamples
-of both tables. Such an interval is wide but holds near 0 too, where a bootstrap percentile interval of a
-distance does not. Resampling touches some twenty cells, so that its time does not grow with the tables.
+Generators forget what is rare first. Every share of categories that occur stands beside what a fresh draw of
+as many records would hold on average. The other way round, categories that the synthetic table holds more
+often than the real one explains were invented.
 
-One column's histogram over public bins, to draw tables above one another.
-
-The bins come from the schema alone, never from records, so that a synthetic table's histogram may be shown
-wherever the table itself may.
+The bins of a histogram come from the schema alone, never from records, so that a synthetic table's histogram
+may be shown wherever the table itself may.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.records import Detail
-from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
+from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
@@ -38,34 +37,15 @@ _DRAWS = 200
 
 @dataclass(frozen=True)
 class Difference:
-    """One distance between two samples.
+    """One distance between two samples; the interval is for the populations, and conservative."""
 
-    Attributes
-    ----------
-    estimate : Estimate
-        Of the distance between the populations; the interval is conservative.
-    chance : float
-        Its mean over two samples of these sizes from the pooled sample.
-    """
-
-    estimate: Estimate
-    chance: float
+    estimate: Estimate  # of the distance between the populations; the interval is conservative
+    chance: float  # its mean over two samples of these sizes from the pooled sample
 
 
 @dataclass(frozen=True)
 class ColumnDifference:
-    """How the distributions of one column differ.
-
-    Attributes
-    ----------
-    column : str
-    tvd : Difference
-        Total variation distance over the cells of :func:`cell_counts`.
-    missing_real, missing_synthetic : float or None
-        Share of missing values; None where the schema allows none.
-    missing_difference : Estimate or None
-        Synthetic minus real; Newcombe's interval from two Clopper-Pearson ones.
-    """
+    """How the distributions of one column differ; missing values only where the schema allows them."""
 
     column: str
     tvd: Difference
@@ -82,29 +62,12 @@ def compare_column(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> ColumnDifference:
-    """Compare one column of two tables. Internal.
-
-    Parameters
-    ----------
-    real, synthetic : pandas.Series of shape (n,), (m,)
-        Conformed values, at least one each.
-    rng : numpy.random.Generator
-        For the multinomial resamples: records of both tables taken as independent, cells held fixed.
-    """
-    if not len(real) or not len(synthetic):
-        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
+    """Compare one column of two tables; records of both taken as independent, cells held fixed."""
     tvd = _difference(cell_counts(real, synthetic, column), rng, level)
-    missing: tuple[Estimate, Estimate] | None = None
-    if column.missing:
-        first, second = (share(int(s.isna().sum()), len(s), level) for s in (synthetic, real))
-        missing = first, second
-    return ColumnDifference(
-        column.name,
-        tvd,
-        missing[1].value if missing else None,
-        missing[0].value if missing else None,
-        share_difference(*missing) if missing else None,
-    )
+    if not column.missing:
+        return ColumnDifference(column.name, tvd, None, None, None)
+    made, known = (share(int(s.isna().sum()), len(s), level) for s in (synthetic, real))
+    return ColumnDifference(column.name, tvd, known.value, made.value, share_difference(made, known))
 
 
 def cell_counts(
@@ -115,16 +78,6 @@ def cell_counts(
     Every declared category or number is a cell where there are at most ``bins`` of them; otherwise the cells
     are cut at the quantiles of the real values, which makes the distance as sharp on a skewed column as on an
     even one.
-
-    Parameters
-    ----------
-    real, synthetic : pandas.Series of shape (n,), (m,)
-    bins : int
-        Largest number of cells of a numeric column.
-
-    Returns
-    -------
-    two ndarray of int of shape (cells,)
     """
     cells = [_cells(column, series, real, bins) for series in (real, synthetic)]
     size = max(int(codes.max()) for codes in cells) + 1
@@ -177,21 +130,11 @@ _BINS = 30
 
 
 def marginal(frame: pd.DataFrame, column: Column, table: str) -> Detail:
-    """Count a column of one table over its public bins.
+    """Count a column of a conformed table over its public bins.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        Conformed; at least one record.
-    table : str
-        ``"synthetic"``, ``"train"`` or ``"test"``; all but the first are internal.
-
-    Returns
-    -------
-    Detail
-        Of kind ``"marginal"``: shares of *all* records, so that they, ``missing`` and ``special`` (of all
-        special codes together) sum to 1. Bins of a column recorded in steps hold whole steps; edges lie half
-        a step outside the recorded values.
+    Shares are of *all* records, so that they, ``missing`` and ``special`` (of all special codes together) sum
+    to 1. Bins of a column recorded in steps hold whole steps; edges lie half a step outside the recorded
+    values.
     """
     # A number of cells that the schema gives is meant for the prior and may be too many to draw.
     plain = column.model_copy(update={"cells": None})
@@ -225,3 +168,107 @@ def _edges(grid: Grid) -> NDArray[np.float64]:
         # Half a step lower may not be positive; the cell of zeros is drawn below the smallest value.
         edges[0] = edges[1] / 2 if column.has_zero_cell else column.lower
     return edges
+
+
+#: categories of a smaller share of the real records are rare
+RARE = 0.01
+
+
+@dataclass(frozen=True)
+class CategoryCoverage:
+    """Categories of one column: shares among the real records with a value, and whether each occurs.
+
+    ``chance`` is the probability that it occurs in a fresh draw of as many records with a value; ``invented``
+    holds categories with the real and the synthetic count.
+    """
+
+    column: str
+    real: Floats  # shape (k,); share of each declared category among the real records with a value
+    synthetic: NDArray[np.bool_]  # shape (k,); whether it occurs in the synthetic table
+    chance: Floats
+    invented: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Share of categories covered."""
+
+    value: float
+    chance: float  # mean of the same share over fresh draws of as many records
+    categories: int  # how many categories it is a share of
+
+
+def category_coverage(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
+) -> tuple[CategoryCoverage, ...]:
+    """Look up every declared category of every column of categories in both tables.
+
+    A category is called invented where its synthetic count exceeds what an exact binomial test of equal
+    shares allows, at ``1 - level`` over all categories of the table together (Bonferroni).
+    """
+    from scipy.stats import binom
+
+    columns = [column for column in schema.columns if not column.is_numeric]
+    total = sum(len(column.categories) for column in columns)
+    found = []
+    for column in columns:
+        counts, made = _counts(real, column), _counts(synthetic, column)
+        n, m = int(counts.sum()), int(made.sum())
+        shares = counts / max(n, 1)
+        chance = -np.expm1(m * np.log1p(-np.minimum(shares, 1.0 - 1e-16)))
+        # Given how often a category occurs in both tables together, equal shares make the synthetic part
+        # binomial; P(X >= made).
+        tail = binom.sf(made - 1, counts + made, m / max(n + m, 1)) if n and m else np.ones(len(counts))
+        too_many = np.flatnonzero(np.asarray(tail) < (1.0 - level) / total)
+        invented = tuple((str(column.categories[i]), int(counts[i]), int(made[i])) for i in too_many)
+        found.append(CategoryCoverage(column.name, shares, made > 0, chance, invented))
+    return tuple(found)
+
+
+def covered(
+    found: Sequence[CategoryCoverage], *, weighted: bool = False, rare: bool = False
+) -> Covered | None:
+    """Sum coverage up over the columns; None where there is no such category.
+
+    ``weighted`` weighs each category by its share of the real records; otherwise all that occur in the real
+    table count alike. ``rare`` counts only categories of less than one percent of the real records of their
+    column.
+    """
+    if not found:
+        return None
+    shares = np.concatenate([entry.real for entry in found])
+    present = np.concatenate([entry.synthetic for entry in found]).astype(np.float64)
+    chance = np.concatenate([entry.chance for entry in found])
+    counted = (shares > 0) & (shares < RARE) if rare else shares > 0
+    if not counted.any():
+        return None
+    weights = np.where(counted, shares if weighted else 1.0, 0.0)
+    weights = weights / weights.sum()
+    return Covered(float(weights @ present), float(weights @ chance), int(counted.sum()))
+
+
+def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:
+    """Share of the real range of numbers that lies within the synthetic range, in [0, 1].
+
+    Missing numbers are left out. For a single real value, whether the synthetic range holds it. None where a
+    table has no value at all.
+    """
+    a, b = (series.to_numpy(dtype=np.float64, na_value=np.nan) for series in (real, synthetic))
+    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    if not len(a) or not len(b):
+        return None
+    low, high = float(a.min()), float(a.max())
+    if high == low:
+        return float(b.min() <= low <= b.max())
+    return max(min(high, float(b.max())) - max(low, float(b.min())), 0.0) / (high - low)
+
+
+def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
+    """Return :func:`range_coverage` of every numeric column where it is defined."""
+    pairs = {c.name: range_coverage(real[c.name], synthetic[c.name]) for c in schema.columns if c.is_numeric}
+    return {name: value for name, value in pairs.items() if value is not None}
+
+
+def _counts(frame: pd.DataFrame, column: Column) -> NDArray[np.int64]:
+    codes = category_codes(column, frame[column.name])
+    return np.bincount(codes[codes >= 0], minlength=len(column.categories))

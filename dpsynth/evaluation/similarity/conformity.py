@@ -1,9 +1,8 @@
-"""Values that the public schema does not allow, counted in a table as it came.
+"""Values that the public schema does not allow, counted in a table as it came, and rules that records break.
 
 Conforming a table refuses such values or clips them; the counts say how often a generator made them. They
-need no real record, so that they may be released with the table.
-
-Do records obey the rules of their table? The language of rules is :mod:`dpsynth.table.rules`.
+need no real record, so that they may be released with the table. The language of rules is
+:mod:`dpsynth.table.rules`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.table.conform import is_special
 from dpsynth.table.derived import differing
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import is_special
 
 GROUP = "Constraints"
 
@@ -36,20 +35,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Conformity:
-    """Values of one column that the schema does not allow.
-
-    Attributes
-    ----------
-    column : str
-    outside : int
-        Numbers below the lower or above the upper bound.
-    off_step : int
-        Numbers not on a declared step.
-    undeclared : int
-        Values that are no number or no declared category.
-    missing : int
-        Missing values where the schema allows none.
-    """
+    """How many values of one column the schema does not allow, see :data:`_KINDS`."""
 
     column: str
     outside: int = 0
@@ -60,17 +46,6 @@ class Conformity:
 
 def values_not_allowed(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity, ...]:
     """Count what the public schema does not allow in a frame as it came, before it is conformed.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        At least the schema's columns. After :meth:`Schema.conform` only steps can still be off.
-    schema : Schema
-
-    Returns
-    -------
-    tuple of Conformity, one a column
-        As releasable as the frame: real records have no part in it.
 
     Examples
     --------
@@ -98,11 +73,8 @@ def conformity_measures(raw: pd.DataFrame, schema: Schema) -> Iterator[Measure]:
 def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
     """Say of which columns a table that fits its schema holds numbers between the declared steps.
 
-    A file may hold 1.199951 for 1.2, or an age of 62.85 years where whole years are declared. Such digits
-    tell tables apart without saying anything about patients, so that they are rounded before comparison.
-
-    ``raw`` is the table as it came, ``table`` its name: all but ``"synthetic"`` are internal. One detail of
-    kind ``"finer_than_declared"``; none where every number lies on its step.
+    A file may hold 1.199951 for 1.2. Such digits tell tables apart without saying anything about patients, so
+    that they are rounded before comparison.
     """
     rows = []
     for column, numbers in _numeric(raw, schema):
@@ -121,9 +93,6 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
 
     They are clipped before fitting and before any comparison, so that no other measure sees what was lost.
     Half a step outside is rounding.
-
-    ``raw`` is the table as it came, ``table`` is ``"train"`` or ``"test"``. One internal detail of kind
-    ``"outside_bounds"``; none where every number lies within.
     """
     rows = []
     for column, numbers in _numeric(raw, schema):
@@ -181,10 +150,7 @@ def _all_declared(column: Column, values: list[object]) -> bool:
 
 
 def violations(rules: Sequence[Rule], synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
-    """Yield the share of synthetic and of training records that break each rule.
-
-    Both tables are conformed and hold a record at least.
-    """
+    """Yield the share of synthetic and of training records, conformed, that break each rule."""
     for rule in rules:
         for table, frame in (("synthetic", synthetic), ("train", train)):
             broken = rule.broken(frame)
@@ -194,10 +160,7 @@ def violations(rules: Sequence[Rule], synthetic: pd.DataFrame, train: pd.DataFra
 
 
 def derived_differences(schema: Schema, synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
-    """Yield the share of records in which a derived column is more than a step off its formula.
-
-    Both tables are conformed and hold a record at least.
-    """
+    """Yield the share of records in which a derived column is more than a step off its formula."""
     for column, formula in schema.formulas:
         for table, frame in (("synthetic", synthetic), ("train", train)):
             off = differing(frame, column, formula, schema.columns)

@@ -8,29 +8,33 @@ without payment; what needs the synthetic table and the public schema alone is n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.evaluation.progress import Progress, silent, within
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.association_errors import association_findings, correlation_errors
-from dpsynth.evaluation.similarity.columns import ColumnDifference, compare_column, marginal
-from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
-from dpsynth.evaluation.similarity.coverage import (
+from dpsynth.evaluation.similarity.columns import (
     CategoryCoverage,
+    ColumnDifference,
     category_coverage,
+    compare_column,
     covered,
+    marginal,
     ranges_covered,
 )
+from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
-from dpsynth.evaluation.subsample import COMPARED, on_part
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
 from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"
 _TVD = "one-way total variation distance"
+_HELD_OUT = "the same between training and held-out records"
+
+_estimated = partial(Measure.estimated, GROUP)
 
 
 def similarity(
@@ -38,24 +42,8 @@ def similarity(
 ) -> Findings:
     """Compare a synthetic table with the real one it stands for.
 
-    Parameters
-    ----------
-    tables : Tables
-        Values outside the schema are counted in the synthetic table as it came.
-    settings : Settings
-        ``constraints``, ``level`` (the functions called say what each interval is over) and
-        ``records``: the discriminator uses a random part of each table, at most this large;
-        everything else whole tables.
-
-    Returns
-    -------
-    Findings
-        Measures ``tvd_mean``, ``tvd[<column>]``, ``missing_rate_...``,
-        ``correlation_error``, ``association_error``, ``discriminator_auc_<classifier>``,
-        ``discriminator_loss[<column>]``, ``pmse_ratio``,
-        ``category_coverage``, ``rare_category_coverage``, ``range_coverage``, ``invented_categories``,
-        ``values_...`` and ``constraint_violations_<table>[<rule>]``. Details ``marginal``, ``association``,
-        ``association_worst``, ``columns`` and ``invented_categories``.
+    Values outside the schema are counted in the synthetic table as it came. The discriminator uses a random
+    part of each table, everything else whole tables.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)
@@ -68,7 +56,10 @@ def similarity(
     baseline = None if test is None else against(test)
     progress(0.15)
     measures = [*_means(columns, baseline)]
-    measures += _correlations(train, synthetic, test, schema)
+    error, *held_out = correlation_errors(train, [synthetic] if test is None else [synthetic, test], schema)
+    what = "mean |difference| of encoded correlations"
+    measures.append(Measure(GROUP, "correlation_error", error, True, what))
+    measures += [Measure(GROUP, "correlation_error_baseline", value, True, _HELD_OUT) for value in held_out]
     pairs = association_findings(synthetic, train, test, schema, group=GROUP)
     measures += pairs.measures
     progress(0.3)
@@ -108,24 +99,12 @@ def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | N
     what = "the same for two samples of one distribution, of these sizes"
     yield Measure(GROUP, "tvd_mean_chance", chance, True, what)
     if baseline is not None:
-        what = "the same between training and held-out records"
         fresh = float(np.mean([entry.tvd.estimate.value for entry in baseline]))
-        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, what)
+        yield Measure(GROUP, "tvd_mean_baseline", fresh, True, _HELD_OUT)
     gaps = [abs(c.missing_difference.value) for c in columns if c.missing_difference is not None]
     if gaps:
         what = "mean |difference| of missing-value rates, columns that may miss values"
         yield Measure(GROUP, "missing_rate_error", float(np.mean(gaps)), True, what)
-
-
-def _correlations(
-    train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame | None, schema: Schema
-) -> Iterator[Measure]:
-    tables = [synthetic] if test is None else [synthetic, test]
-    what = "mean |difference| of encoded correlations"
-    baseline = "the same between training and held-out records"
-    named = (("correlation_error", what), ("correlation_error_baseline", baseline))
-    for (name, said), value in zip(named, correlation_errors(train, tables, schema), strict=False):
-        yield Measure(GROUP, name, value, True, said)
 
 
 def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
@@ -135,12 +114,10 @@ def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
         return
     for name, estimate in apart.auc.items():
         what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
-        value, lower, upper = estimate.value, estimate.lower, estimate.upper
-        yield Measure(GROUP, f"discriminator_auc_{name}", value, True, what, lower, upper)
+        yield _estimated(f"discriminator_auc_{name}", estimate, what)
     for column, loss in apart.importance.items():
         what = "what gradient boosting loses of its AUC when the column is shuffled"
-        name = f"discriminator_loss[{column}]"
-        yield Measure(GROUP, name, loss.value, True, what, loss.lower, loss.upper)
+        yield _estimated(f"discriminator_loss[{column}]", loss, what)
     propensity = apart.propensity
     if propensity is None:
         why = "not defined: fewer than ten records for each parameter of the logistic regression"
@@ -195,8 +172,8 @@ def _coverage(
 
 def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
     for entry in columns:
-        end, what = entry.tvd.estimate, f"{_TVD}; {entry.tvd.chance:.2g} by chance"
-        yield Measure(GROUP, f"tvd[{entry.column}]", end.value, True, what, end.lower, end.upper)
+        what = f"{_TVD}; {entry.tvd.chance:.2g} by chance"
+        yield _estimated(f"tvd[{entry.column}]", entry.tvd.estimate, what)
     for entry in columns:
         gap = entry.missing_difference
         if gap is None:
@@ -207,7 +184,7 @@ def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
         what = "share of missing values, train"
         yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
         what = "synthetic minus train; interval over the records of both"
-        yield Measure(GROUP, f"missing_rate_difference{name}", gap.value, True, what, gap.lower, gap.upper)
+        yield _estimated(f"missing_rate_difference{name}", gap, what)
 
 
 def _table(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Detail:

@@ -1,4 +1,4 @@
-"""Spread, tails and point masses of single columns, and how many cells a record misses.
+"""Would somebody who knows patients believe the columns? Spread, tails, point masses, habits of recording.
 
 Distances between distributions hardly see one record in a hundred at a hundred times the value that a
 clinician knows, nor zeros that were spread around zero. Four plain numbers do: the ratio of the standard
@@ -8,35 +8,32 @@ missing together: then the number of missing cells a record varies more than its
 
 Training records are the reference; what held-out records give beside them is what chance gives.
 
-Notes
------
 The interval of a ratio of standard deviations takes ``log s`` of each table as normal with variance
 ``(kurtosis - 1) / (4 n)`` (the delta method); that of a difference of percentiles joins the order-statistic
-intervals of both, which hold for any distribution, by the sum of squares (Zou and Donner 2008; the real
-standard deviation is held fixed; where a table is too small for an end, the public bound is it); that of a
-difference of shares is Newcombe's from two Clopper-Pearson ones. All are over independent records of both
-tables.
-
-References
-----------
-Zou, Donner (2008), "Construction of confidence limits about effect measures: a general approach",
-Statistics in Medicine 27.
+intervals of both, which hold for any distribution, by the sum of squares (Zou and Donner 2008, "Construction
+of confidence limits about effect measures", Statistics in Medicine 27; the real standard deviation is held
+fixed; where a table is too small for an end, the public bound is it); that of a difference of shares is
+Newcombe's from two Clopper-Pearson ones. All are over independent records of both tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import of_records
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
-from dpsynth.evaluation.features import numeric_values
+from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.discriminator import SingleColumn, single_columns
+from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 
@@ -54,15 +51,7 @@ LOW, HIGH = 0.01, 0.99
 
 @dataclass(frozen=True)
 class Percentile:
-    """One percentile of a column in both tables.
-
-    Attributes
-    ----------
-    real, synthetic : float
-        In the unit of the column.
-    error : Estimate or None
-        Synthetic minus real, in standard deviations of the real column; None where it is constant.
-    """
+    """One percentile of a column in both tables; the error in standard deviations of the real column."""
 
     real: float
     synthetic: float
@@ -73,44 +62,23 @@ class Percentile:
 class PointMass:
     """The share of present values at one value that holds many of them in one table or the other.
 
-    Attributes
-    ----------
-    value : float, int, str or bool
-        A number, or a category of an ordinal column.
-    real, synthetic : float
-    difference : Estimate
-        Synthetic minus real.
-    surely : float
-        How large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails.surely``.
+    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails``.
     """
 
-    value: float | int | str | bool
+    value: float | int | str | bool  # A number, or a category of an ordinal column
     real: float
     synthetic: float
-    difference: Estimate
+    difference: Estimate  # synthetic minus real
     surely: float
 
 
 @dataclass(frozen=True)
 class ColumnTails:
-    """How far the spread, the tails and the point masses of a column differ.
+    """How far spread, tails and point masses of a column differ; of an ordinal one, point masses only.
 
-    Attributes
-    ----------
-    column : str
-    deviation_real, deviation_synthetic : float or None
-        Standard deviations in the unit of the column; None for an ordinal column, of which
-        only point masses are compared.
-    spread : Estimate or None
-        Synthetic over real; None for an ordinal column and where the real column is constant.
-    low, high : Percentile or None
-        The 1st and the 99th percentile; None for an ordinal column.
-    masses : tuple of PointMass
-        The largest difference first.
-    surely : float
-        How far spread or percentiles surely differ, in multiples of what a clinician would believe (of ratios
-        the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom makes
-        one column of a table exceed 1.
+    ``surely`` is how far spread or percentiles surely differ, in multiples of what a clinician would believe
+    (of ratios the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom
+    makes one column of a table exceed 1.
     """
 
     column: str
@@ -119,7 +87,7 @@ class ColumnTails:
     spread: Estimate | None
     low: Percentile | None
     high: Percentile | None
-    masses: tuple[PointMass, ...]
+    masses: tuple[PointMass, ...]  # the largest difference first
     surely: float
 
 
@@ -128,24 +96,30 @@ def column_tails(
 ) -> tuple[ColumnTails, ...]:
     """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
 
-    Parameters
-    ----------
-    real, synthetic : pandas.DataFrame of shape (n, columns), (m, columns)
-        Conformed to ``schema`` and rounded to its steps; at least one record each.
-
-    Returns
-    -------
-    tuple of ColumnTails
-        In the order of the schema; without columns that have no present value in one of the tables. Internal.
-
-    Raises
-    ------
-    InputError
-        If a table has no record.
+    Columns that have no present value in one of the tables are left out.
     """
-    if not len(real) or not len(synthetic):
-        raise of_records(f"both tables must have records, got {len(real)} and {len(synthetic)}")
-    return tuple(_found(real, synthetic, schema, level))
+    found: list[ColumnTails] = []
+    ordered = [column for column in schema.columns if not column.is_categorical]
+    strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
+    for column in ordered:
+        a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
+        a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
+        if not len(a) or not len(b):
+            continue
+        masses = _masses(a, b, column, level, strict)
+        if column.is_ordinal:  # differences of ranks mean nothing
+            found.append(ColumnTails(column.name, None, None, None, None, None, masses, 0.0))
+            continue
+        spread = spread_ratio(a, b, level)
+        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
+        surely = 0.0
+        if spread is not None:
+            sure = spread_ratio(a, b, strict)
+            errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
+            surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
+        tails = ColumnTails(column.name, float(a.std()), float(b.std()), spread, low, high, masses, surely)
+        found.append(tails)
+    return tuple(found)
 
 
 def missing_cells(
@@ -153,7 +127,7 @@ def missing_cells(
 ) -> tuple[float, float, Estimate | None] | None:
     """Standard deviations of the number of missing cells a record: real, synthetic, and their ratio.
 
-    Parameters are those of :func:`column_tails`; None where fewer than two columns can miss values.
+    None where fewer than two columns can miss values.
     """
     names = [column.name for column in schema.columns if column.missing]
     if len(names) < 2:
@@ -182,30 +156,6 @@ def _deviation(values: Floats) -> tuple[float, float]:
         return 0.0, 0.0
     kurtosis = float((moved**4).mean()) / variance**2
     return float(np.sqrt(variance)), max(kurtosis - 1.0, 0.0) / (4.0 * len(values))
-
-
-def _found(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, level: float
-) -> Iterator[ColumnTails]:
-    ordered = [column for column in schema.columns if not column.is_categorical]
-    strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
-    for column in ordered:
-        a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
-        a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
-        if not len(a) or not len(b):
-            continue
-        masses = _masses(a, b, column, level, strict)
-        if column.is_ordinal:  # differences of ranks mean nothing
-            yield ColumnTails(column.name, None, None, None, None, None, masses, 0.0)
-            continue
-        spread = spread_ratio(a, b, level)
-        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
-        surely = 0.0
-        if spread is not None:
-            sure = spread_ratio(a, b, strict)
-            errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
-            surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
-        yield ColumnTails(column.name, float(a.std()), float(b.std()), spread, low, high, masses, surely)
 
 
 def _beyond(difference: Estimate | None) -> float:
@@ -273,3 +223,191 @@ def _masses(
 
 def _plain(number: float) -> float | int:
     return int(number) if number.is_integer() else number
+
+
+TAILS, SINGLE = "Tails and point masses", "Single columns"
+_HELD_OUT = "the same between training and held-out records"
+
+
+def columns_believed(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Compare spread, tails, point masses and habits of recording, column by column.
+
+    Single columns are told from held-out records where they are given, since a table whose counts were fitted
+    to the training records is a little closer to these. ``records`` limits these alone; everything else reads
+    whole tables.
+    """
+    schema, level = tables.schema, settings.level
+    limit = settings.most(schema, SORTED)
+    synthetic, train, test = tables.synthetic, tables.train, tables.test
+    found = column_tails(train, synthetic, schema, level=level)
+    held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
+    progress(0.4)
+    measures = [*_of_tails(found, held_out)]
+    details = [Detail("tails", "tails", True, {"rows": [_row(c, held_out, schema) for c in found]})]
+    together = _missing_cells(synthetic, train, test, schema, level)
+    progress(0.5)
+    single = single_columns(
+        train if test is None else test, synthetic, schema, rng=rng, limit=limit, level=level
+    )
+    progress(0.75)
+    baseline = None
+    if test is not None:
+        baseline = single_columns(train, test, schema, rng=rng, limit=limit, level=level)
+    alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
+    total = min(len(synthetic), len(train if test is None else test))
+    told = on_part(alone.measures, "single columns", min(limit, total), total, level)
+    return Findings(
+        (*measures, *together.measures, *told.measures),
+        (*details, *together.details, *alone.details),
+        told.parts if alone.measures else (),
+    )
+
+
+def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | None) -> Iterator[Measure]:
+    fresh = None if held_out is None else tuple(held_out.values())
+    for name, what, aim, errors in (
+        ("spread_ratio", "ratio of standard deviations, synthetic over training", "1 is best", _spreads),
+        (
+            "percentile_error",
+            "error of the 1st or 99th percentile in standard deviations of training records",
+            "0 is best",
+            _percentile_errors,
+        ),
+        ("point_mass_error", "difference of the shares at a frequent value", "0 is best", _mass_errors),
+    ):
+        worst = _worst(errors(found), name == "spread_ratio")
+        if worst is None:
+            continue
+        where, end = worst
+        text = f"{what}; of the worst column, {where}; {aim}"
+        yield Measure.estimated(TAILS, f"{name}_worst", end, text)
+        chance = None if fresh is None else _worst(errors(fresh), name == "spread_ratio")
+        if chance is not None:
+            text = f"{_HELD_OUT}; of the worst column, {chance[0]}"
+            yield Measure(TAILS, f"{name}_worst_baseline", chance[1].value, True, text)
+    for name, what, part in (
+        (
+            "tails_believable",
+            f"share of numeric columns whose standard deviation is {SPREAD_AIM[0]:g} to {SPREAD_AIM[1]:g} "
+            f"times the real one and whose percentiles err by less than {PERCENTILE_AIM:g} deviations",
+            _tails_believable,
+        ),
+        ("point_masses_believable", f"share of frequent values within {MASS_AIM:g}", _masses_believable),
+    ):
+        value = part(found)
+        if value is not None:
+            yield Measure(TAILS, name, value, True, what)
+            if fresh is not None:
+                yield Measure(TAILS, f"{name}_baseline", part(fresh), True, _HELD_OUT)
+    for name, what, pick in (
+        ("spread_ratio", "standard deviation, synthetic over training records", lambda c: c.spread),
+        (
+            "percentile_1_error",
+            "1st percentile, synthetic minus training, in standard deviations of training records",
+            lambda c: c.low and c.low.error,
+        ),
+        ("percentile_99_error", "the same of the 99th percentile", lambda c: c.high and c.high.error),
+        (
+            "point_mass_error",
+            "share of values, synthetic minus training, at the frequent value where it differs most",
+            lambda c: c.masses[0].difference if c.masses else None,
+        ),
+    ):
+        for column in found:
+            picked: Estimate | None = pick(column)
+            if picked is not None:
+                yield Measure.estimated(TAILS, f"{name}[{column.column}]", picked, what)
+
+
+def _spreads(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
+    return [(c.column, c.spread) for c in found if c.spread is not None]
+
+
+def _percentile_errors(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
+    ends = [(c.column, p.error) for c in found for p in (c.low, c.high) if p is not None]
+    return [(name, error) for name, error in ends if error is not None]
+
+
+def _mass_errors(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
+    return [(f"{c.column} = {m.value}", m.difference) for c in found for m in c.masses]
+
+
+def _worst(errors: list[tuple[str, Estimate]], ratio: bool) -> tuple[str, Estimate] | None:
+    def size(entry: tuple[str, Estimate]) -> float:
+        value = entry[1].value
+        return abs(np.log(value)) if ratio and value > 0 else np.inf if ratio else abs(value)
+
+    return max(errors, key=size, default=None)
+
+
+def _tails_believable(found: Sequence[ColumnTails]) -> float | None:
+    good = []
+    for column in found:
+        if column.spread is not None:
+            errors = [
+                p.error.value for p in (column.low, column.high) if p is not None and p.error is not None
+            ]
+            spread = SPREAD_AIM[0] <= column.spread.value <= SPREAD_AIM[1]
+            good.append(spread and all(abs(error) < PERCENTILE_AIM for error in errors))
+    return float(np.mean(good)) if good else None
+
+
+def _masses_believable(found: Sequence[ColumnTails]) -> float | None:
+    good = [abs(mass.difference.value) <= MASS_AIM for column in found for mass in column.masses]
+    return float(np.mean(good)) if good else None
+
+
+def _row(column: ColumnTails, held_out: dict[str, ColumnTails] | None, schema: Schema) -> dict[str, Any]:
+    """What a report tells of one column, in its unit."""
+    fresh = None if held_out is None else held_out.get(column.column)
+    row = asdict(column) | {"unit": schema.column(column.column).unit}
+    row["masses"] = list(row["masses"])
+    for name in ("spread", "low", "high"):
+        other = None if fresh is None else getattr(fresh, name)
+        error = other if name == "spread" or other is None else other.error
+        row[f"{name}_baseline"] = None if error is None else error.value
+    return row
+
+
+def _missing_cells(
+    synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema, level: float
+) -> Findings:
+    found = missing_cells(train, synthetic, schema, level)
+    if found is None:
+        return Findings()
+    real, made, ratio = found
+    if ratio is None:  # every training record misses as many cells
+        return Findings()
+    what = (
+        f"standard deviation of missing cells a record, synthetic ({made:.3g}) over training ({real:.3g}); "
+        "below 1, values that are missing together are not"
+    )
+    name = "missing_cells_spread"
+    measures = [Measure.estimated(TAILS, name, ratio, what)]
+    fresh = None if test is None else missing_cells(train, test, schema, level)
+    if fresh is not None and fresh[2] is not None:
+        measures.append(Measure(TAILS, f"{name}_baseline", fresh[2].value, True, _HELD_OUT))
+    data = {"train": real, "synthetic": made, "ratio": asdict(ratio)}
+    return Findings(tuple(measures), (Detail("missing_cells", "missing_cells", True, data),))
+
+
+def _of_single_columns(
+    found: Sequence[SingleColumn], baseline: Sequence[SingleColumn] | None, reference: str
+) -> Findings:
+    if not found:
+        return Findings()
+    what = f"AUC of telling synthetic from {reference} records by one column alone; 0.5 is best"
+    worst = max(found, key=lambda entry: entry.auc.value)
+    text = f"{what}; of the worst column, {worst.column}"
+    measures = [Measure.estimated(SINGLE, "single_column_auc_worst", worst.auc, text)]
+    chance = {entry.column: entry.auc.value for entry in baseline or ()}
+    if chance:
+        value = max(chance.values())
+        measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
+    for entry in found:
+        measures.append(Measure.estimated(SINGLE, f"single_column_auc[{entry.column}]", entry.auc, what))
+    rows = [asdict(entry) | {"baseline": chance.get(entry.column)} for entry in found]
+    detail = Detail("single_columns", "single_columns", True, {"reference": reference, "rows": rows})
+    return Findings(tuple(measures), (detail,))

@@ -1,49 +1,188 @@
 """Is the synthetic table as useful as the real one? Predictions, their scores, and how often outcomes occur.
 
 Models trained on the synthetic records (TSTR) and on the real training records (TRTR) predict the outcome of
-the same real test records. Each score is given for both, and as the difference synthetic minus real, with
-intervals from the same resamples of test records. See Pedersen (2022), section 3.4.2.
+the same real test records. Each score is given for both, and as the difference synthetic minus real; the
+differences, and the means over the models, are formed within each resample of the test records. See Pedersen
+(2022), section 3.4.2.
 
-Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from
-that table and the public schema alone.
-
-How often each outcome occurs in the synthetic and in the real tables, and whether one got lost.
-
-Rates have Wilson's interval and means Student's, both for independent records; see
-:mod:`~dpsynth.evaluation.utility.outcomes` on rows of a post-processed synthetic table.
+Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from that
+table and the public schema alone. Rates have Wilson's interval and means Student's, both for independent
+records; see :mod:`~dpsynth.evaluation.utility.outcomes` on rows of a post-processed synthetic table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.estimates import share
-from dpsynth.evaluation.progress import Progress, silent, within
-from dpsynth.evaluation.records import Findings, Measure
+from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import LEARNED, TESTED, on_part, random_rows
-from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.utility.learning import Learned, learn_and_predict
-from dpsynth.evaluation.utility.models import chosen_models
+from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
+from dpsynth.evaluation.utility.models import Learned, chosen_models, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, mode_collapse, outcome_kind
-from dpsynth.evaluation.utility.scoreboard import Scoreboard
+from dpsynth.evaluation.utility.scores import (
+    SCORES,
+    bootstrap,
+    calibration_curve,
+    enough_records,
+    percentile_interval,
+    roc_points,
+    scorer,
+)
 from dpsynth.table.leaks import find_leaks
 from dpsynth.table.schema import Column
+
+Floats = NDArray[np.float64]
+#: trained on, model or "mean", score
+Key = tuple[str, str, str]
+
+#: what a model was trained on -> part of the measures' names, and words
+_TRAINED_ON = {
+    "synthetic": ("", "train on synthetic, test on real"),
+    "train": ("_real", "train on real, test on real"),
+    "difference": ("_difference", "synthetic minus real training, same test records"),
+}
+
+
+class Scoreboard:
+    """Scores of predictions of the same test records.
+
+    ``point`` holds the score of each (trained on, model, score), arrays of shape (1,), NaN where it is not
+    defined; a key is absent where the model cannot have the score. ``resampled`` holds the same of each
+    resample; it is empty before :meth:`resample`, or if there are too few records.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        column: Column,
+        y: NDArray[np.int64 | np.float64],
+        learned: Mapping[str, Learned],
+    ) -> None:
+        self.group, self.column, self.y, self.learned = group, column, y, learned
+        self.kind = outcome_kind(column)
+        self.models = list(learned["synthetic"].predictions)
+        self._scorers = {
+            (table, model): scorer(self.kind, y, prediction)
+            for table, trained in learned.items()
+            for model, prediction in trained.predictions.items()
+            if prediction.predicted is not None
+        }
+        self.point = self._scores(np.ones((len(y), 1)))
+        self.resampled: dict[Key, Floats] = {}
+
+    def _scores(self, weights: Floats) -> dict[Key, Floats]:
+        """Every score, every difference, and the means over the models that have the score."""
+        found: dict[Key, Floats] = {}
+        for (table, model), scores in self._scorers.items():
+            found |= {(table, model, score): values for score, values in scores(weights).items()}
+        for table, model, score in list(found):
+            if table == "synthetic" and ("train", model, score) in found:
+                difference = found[table, model, score] - found["train", model, score]
+                found["difference", model, score] = difference
+        for table in _TRAINED_ON:
+            for score in SCORES[self.kind]:
+                over = [found[table, model, score] for model in self.models if (table, model, score) in found]
+                if over:
+                    found[table, "mean", score] = np.mean(over, axis=0)
+        return found
+
+    def resample(self, resamples: int, rng: np.random.Generator, progress: Progress = silent) -> None:
+        """Score resamples of the test records; nothing if they are too few."""
+        if self._scorers and enough_records(self.y, self.kind):
+            self.resampled = bootstrap(self._scores, len(self.y), resamples, rng, progress)
+        else:
+            progress(1.0)
+
+    def measures(self, level: float = 0.95) -> Iterator[Measure]:
+        """Yield each score as a measure with its interval, the means over the models first."""
+        tables = [*self.learned, "difference"] if len(self.learned) > 1 else list(self.learned)
+        for score in SCORES[self.kind]:
+            for model in ("mean", *self.models):
+                for table in tables:
+                    yield self._measure((table, model, score), level)
+
+    def _measure(self, key: Key, level: float) -> Measure:
+        table, model, score = key
+        part, words = _TRAINED_ON[table]
+        name = f"{score}{part}_{model}"
+        what = f"{words}, {SCORES[self.kind][score]}"
+        if score in ("rmse", "mae") and self.column.unit:
+            what += f" ({self.column.unit})"
+        if model == "mean":
+            having = sum((table, model, score) in self.point for model in self.models)
+            what += f", mean of {having} model{'' if having == 1 else 's'}" if having else ", mean of models"
+        if why := self._why_undefined(key):
+            return Measure(self.group, name, None, True, f"{what}; {why}")
+        notes = [trained.note for on, trained in self.learned.items() if table in (on, "difference")]
+        interval = percentile_interval(self.resampled[key], level) if self.resampled else None
+        if not self.resampled:
+            notes.append("too few test records for an interval")
+        elif interval is None:
+            notes.append("no interval: not defined in more than a tenth of the resamples")
+        elif interval[0] == interval[1]:
+            notes.append("the same in every resample, so that the interval has no width")
+        lower, upper = interval or (None, None)
+        detail = "; ".join([what, *(note for note in notes if note)])
+        return Measure(self.group, name, float(self.point[key][0]), True, detail, lower, upper)
+
+    def _why_undefined(self, key: Key) -> str:
+        """One reason why a score has no value; empty if it has one."""
+        table, model, score = key
+        if model == "mean":
+            reasons = {name: self._why_undefined((table, name, score)) for name in self.models}
+            # A model that cannot have the score is left out of the mean; one that failed is not.
+            lacking = {name: why for name, why in reasons.items() if why and why != _ONLY_RANKS}
+            if len(lacking) == len(self.models) and len(set(lacking.values())) == 1:
+                return next(iter(lacking.values()))
+            if lacking:
+                return "; ".join(f"{name}: {why}" for name, why in lacking.items())
+            return "" if key in self.point else _ONLY_RANKS
+        for on, trained in self.learned.items():
+            if table in (on, "difference") and trained.predictions[model].failure:
+                return trained.predictions[model].failure
+        if key not in self.point:
+            return _ONLY_RANKS
+        if np.isfinite(self.point[key][0]):
+            return ""
+        if len(np.unique(self.y)) < 2:
+            return f"every test record has the same {self.column.name}: not defined"
+        if self.kind == "numeric":
+            return "the predictions are all equal: not defined"
+        return "the predictions are all equal, or part the outcomes completely: no finite slope"
+
+    def details(self) -> Iterator[Detail]:
+        """Yield the ROC and calibration curves of a binary outcome with both classes."""
+        if self.kind != "binary" or len(np.unique(self.y)) < 2:
+            return
+        positive = self.y == 1
+        for table, trained in self.learned.items():
+            for model, prediction in trained.predictions.items():
+                if prediction.predicted is None:
+                    continue
+                score = prediction.predicted[:, 1]
+                head = {"trained_on": table, "model": model}
+                fpr, tpr = roc_points(positive, score)
+                auc = float(self.point[table, model, "auc"][0])
+                data = {**head, "fpr": fpr, "tpr": tpr, "auc": auc}
+                yield Detail("roc", f"roc.{table}.{model}", True, data)
+                if prediction.probabilities:
+                    curve = calibration_curve(positive, score)
+                    yield Detail("calibration", f"calibration.{table}.{model}", True, {**head, **curve})
+
+
+_ONLY_RANKS = "the model gives no probabilities"
 
 
 def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.95) -> Iterator[Measure]:
     """Yield the rates of the outcome in each table, and the warnings about lost outcomes.
 
-    Yields
-    ------
-    Measure
-        ``positive_rate_<table>``, the share of the last declared category; for more than two categories also
-        ``outcome_rate_<table>[<category>]``; for numbers ``outcome_mean_<table>`` and ``outcome_sd_<table>``
-        instead. ``outcome_constant_synthetic``, 1 if one value only occurs in the synthetic table; and
-        ``mode_collapse`` (internal), 1 as :func:`~dpsynth.evaluation.utility.outcomes.mode_collapse` says.
+    The positive rate is the share of the last declared category. ``outcome_constant_synthetic`` is 1 if one
+    value only occurs in the synthetic table, ``mode_collapse`` is 1 as
+    :func:`~dpsynth.evaluation.utility.outcomes.mode_collapse` says.
     """
     schema = tables.schema
     column = schema.column(outcome)
@@ -63,10 +202,9 @@ def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.
             yield Measure(group, name, value, internal, detail, lower, upper)
         if table == "synthetic":
             yield _constant(values, column, group)
-    collapse = mode_collapse(tables.synthetic, tables.train, schema, outcome, level=level)
-    value = None if collapse.collapsed is None else int(collapse.collapsed)
-    detail = f"1 if an outcome of the training records got lost: {collapse.reason}"
-    yield Measure(group, "mode_collapse", value, True, detail)
+    lost, reason = mode_collapse(tables.synthetic, tables.train, schema, outcome, level=level)
+    detail = f"1 if an outcome of the training records got lost: {reason}"
+    yield Measure(group, "mode_collapse", None if lost is None else int(lost), True, detail)
 
 
 _Row = tuple[str, str, float | None, tuple[float, float] | None]
@@ -121,41 +259,13 @@ _TRAINING = 0.9
 def utility(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
-    """Compare what models learn from synthetic and from real records.
+    """Compare what models learn from synthetic and from real records; nothing is measured without an outcome.
 
-    Parameters
-    ----------
-    tables : Tables
-        Without test records only rates are given.
-    settings : Settings
-        ``outcome`` (nothing is measured without one: binary, ordinal or categorical ones are classified,
-        numbers regressed), ``reference``, ``records``, ``models``, ``level``.
-
-    Returns
-    -------
-    Findings
-        Measures ``<score>_<model>``, ``<score>_real_<model>``, ``<score>_difference_<model>`` and the same
-        with ``mean`` in place of a model, for each of :data:`~dpsynth.evaluation.utility.scores.SCORES`;
-        the rates of :func:`~dpsynth.evaluation.utility.evaluator.outcome_rates`; ``outcome_auc[<column>]``
-        (internal) of each column that gives the outcome away in the training records, see
-        :mod:`dpsynth.table.leaks`. For a binary outcome details ``"roc"`` and ``"calibration"`` of each
-        model.
-
-    Raises
-    ------
-    InputError
-        If the outcome cannot be predicted from other columns, or not by one of the models.
-
-    Notes
-    -----
-    Intervals are percentiles over resamples of the *test records*; the models are held fixed, so neither the
-    randomness of training nor that of the synthetic table is covered. All scores, differences and means use
-    the same resamples. There is no interval for fewer than 10 test records or, for categories, fewer than 5
-    test records in each of two.
-
-    A mean is over the models that can have the score: a model without probabilities has no Brier score.
-
-    Privacy: reads ``train`` and ``test`` and posts no event.
+    Also gives the AUC of each column that gives the outcome away in the training records, see
+    :mod:`dpsynth.table.leaks`. Intervals are percentiles over resamples of the *test records*; the models are
+    held fixed, so neither the randomness of training nor that of the synthetic table is covered. There is no
+    interval for fewer than 10 test records or, for categories, fewer than 5 test records in each of two. A
+    mean is over the models that can have the score: a model without probabilities has no Brier score.
     """
     schema, test = tables.schema, tables.test
     outcome = settings.predicted(schema)

@@ -2,117 +2,74 @@
 
 Three kinds each: a linear model, gradient boosting and a random forest. All see the coordinates of
 :class:`~dpsynth.evaluation.features.ClassifierEncoding`; classifiers learn the positions of the outcome's
-categories (0, 1, ...), regressors the outcome in its own unit.
+categories (0, 1, ...), regressors the outcome in its own unit. What a model predicts for records that it has
+not seen is checked, and a model that fails gives a sentence in place of predictions.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.utility.outcomes import OutcomeKind
+from dpsynth.evaluation.features import ClassifierEncoding
+from dpsynth.evaluation.tables import Progress, silent
+from dpsynth.evaluation.utility.outcomes import OutcomeKind, known_outcomes, outcome_kind
+from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
+#: what scikit-learn calls an estimator; a user's has to fit, and one of the ways to predict
+Estimator = Any
 # auc_real_mean and the like must not become ambiguous
 _NAME = re.compile(r"(?!(mean|real|difference)(_|\Z))[a-z][a-z0-9_]*")
 
 
-class Estimator(Protocol):
-    """What scikit-learn calls an estimator; a user's has to fit, and one of the ways to predict."""
-
-    def fit(self, x: Floats, y: NDArray[np.int64 | np.float64], /) -> object:
-        """Learn."""
-
-    def predict(self, x: Floats, /) -> Floats:
-        """Return numbers of shape (n,)."""
-
-    def predict_proba(self, x: Floats, /) -> Floats:
-        """Return probabilities of shape (n, classes)."""
-
-    def decision_function(self, x: Floats, /) -> Floats:
-        """Return scores of shape (n,) or (n, classes)."""
-
-    def set_params(self, **params: object) -> Estimator:
-        """Set options and return the estimator."""
-
-
 @dataclass(frozen=True)
 class Model:
-    """How to make a model.
+    """How to make a model."""
 
-    Parameters
-    ----------
-    make : callable
-        From a seed (int) to an unfitted scikit-learn estimator.
-    impute : bool
-        Whether missing numbers become the training median beside an indicator, or stay NaN.
-    """
-
-    make: Callable[[int], Estimator]
-    impute: bool = True
+    make: Callable[[int], Estimator]  # from a seed (int) to an unfitted scikit-learn estimator
+    impute: bool = True  # whether missing numbers become the training median beside an indicator, or stay NaN
 
 
-def _scaled(model: Estimator) -> Estimator:
+def _made(module: str, name: str, seed: int, *, scaled: bool = False, **options: Any) -> Estimator:
+    """Make an estimator of scikit-learn, which is imported when the first one is made."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), model)
-
-
-def _logistic_regression(seed: int) -> Estimator:
-    from sklearn.linear_model import LogisticRegression
-
-    return _scaled(LogisticRegression(max_iter=1000))
-
-
-def _hist_gradient_boosting(seed: int) -> Estimator:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    # Early stopping would hold out a stratified part, which fails where a class has a single record.
-    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
-
-
-def _random_forest(seed: int) -> Estimator:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(n_estimators=200, random_state=seed)
-
-
-def _ridge_regression(seed: int) -> Estimator:
-    from sklearn.linear_model import Ridge
-
-    # The penalty holds the coefficients where there are more coordinates than records.
-    return _scaled(Ridge(alpha=1.0))
-
-
-def _hist_gradient_boosting_regressor(seed: int) -> Estimator:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(early_stopping=False, random_state=seed)
-
-
-def _random_forest_regressor(seed: int) -> Estimator:
-    from sklearn.ensemble import RandomForestRegressor
-
-    # Full trees of a number have a leaf a record: a gigabyte at 50,000 records, and no better.
-    return RandomForestRegressor(n_estimators=100, min_samples_leaf=5, max_features=1 / 3, random_state=seed)
+    model = getattr(import_module(f"sklearn.{module}"), name)(random_state=seed, **options)
+    return make_pipeline(StandardScaler(), model) if scaled else model
 
 
 CLASSIFIERS: dict[str, Model] = {
-    "logistic_regression": Model(_logistic_regression),
-    "hist_gradient_boosting": Model(_hist_gradient_boosting, impute=False),
-    "random_forest": Model(_random_forest),
+    "logistic_regression": Model(
+        partial(_made, "linear_model", "LogisticRegression", scaled=True, max_iter=1000)
+    ),
+    # Early stopping would hold out a stratified part, which fails where a class has a single record.
+    "hist_gradient_boosting": Model(
+        partial(_made, "ensemble", "HistGradientBoostingClassifier", early_stopping=False), impute=False
+    ),
+    "random_forest": Model(partial(_made, "ensemble", "RandomForestClassifier", n_estimators=200)),
 }
+#: Full trees of a number have a leaf a record: a gigabyte at 50,000 records, and no better.
+_FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 1 / 3}
 REGRESSORS: dict[str, Model] = {
-    "ridge_regression": Model(_ridge_regression),
-    "hist_gradient_boosting": Model(_hist_gradient_boosting_regressor, impute=False),
-    "random_forest": Model(_random_forest_regressor),
+    # The penalty holds the coefficients where there are more coordinates than records.
+    "ridge_regression": Model(partial(_made, "linear_model", "Ridge", scaled=True, alpha=1.0)),
+    "hist_gradient_boosting": Model(
+        partial(_made, "ensemble", "HistGradientBoostingRegressor", early_stopping=False), impute=False
+    ),
+    "random_forest": Model(partial(_made, "ensemble", "RandomForestRegressor", **_FOREST)),
 }
 
 
@@ -124,12 +81,6 @@ def as_models(given: object) -> dict[str, Model] | None:
     given : mapping of str to estimator, factory or Model, or None
         Scikit-learn estimators (cloned, every ``random_state`` set), functions from a seed to an estimator,
         or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
-
-    Raises
-    ------
-    InputError
-        If a name is not in lower_snake_case or would clash with a measure, or if something cannot be made or
-        cannot fit.
 
     Examples
     --------
@@ -153,17 +104,8 @@ def as_models(given: object) -> dict[str, Model] | None:
 def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) -> dict[str, Model]:
     """Return the models to train: our three, or those given instead.
 
-    Parameters
-    ----------
-    kind : {"binary", "categories", "numeric"}
-    models : mapping of str to Model, optional
-        Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
-        ``predict``.
-
-    Raises
-    ------
-    InputError
-        If one of them cannot predict such an outcome.
+    Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
+    ``predict``.
     """
     if models is None:
         return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
@@ -207,3 +149,167 @@ def first_line(problem: Exception) -> str:
     """The first line of what was raised, shortened."""
     text = str(problem).strip() or type(problem).__name__
     return text.splitlines()[0][:200]
+
+
+#: from this many training records on, the trees of a forest are grown by several threads
+PARALLEL_RECORDS = 5_000
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says about the test records: a number a category, or the outcome in its unit."""
+
+    predicted: Floats | None = field(repr=False)
+    probabilities: bool = True  # whether these are probabilities; otherwise they only rank the records
+    failure: str = ""  # why there is no prediction, in one sentence; empty if there are
+
+
+def fit_and_predict(
+    model: Model,
+    seed: int,
+    train: tuple[Floats, NDArray[np.int64 | np.float64]],
+    test: Floats,
+    n_categories: int | None,
+) -> Prediction:
+    """Fit a model and let it predict; whatever it raises becomes the failure of the prediction.
+
+    ``n_categories`` is None for a numeric outcome. A category that the training records lack has probability
+    0, or ranks last, everywhere.
+    """
+    # comes with scikit-learn, without type hints
+    from threadpoolctl import threadpool_limits
+
+    x, y = train
+    # One thread: on tables of this size several cost more than they save, far more on a busy machine.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
+        try:
+            estimator = model.make(seed)
+            x, test = _splittable(estimator, x, test)
+            # only libraries that are loaded by now are limited, and making an estimator loads its own
+            with threadpool_limits(limits=1):
+                _fit(estimator, x, y)
+                if n_categories is None:
+                    return _checked(np.asarray(estimator.predict(test), dtype=np.float64), (len(test),))
+                return _categories(estimator, np.unique(y), test, n_categories)
+        except Exception as problem:  # a user's model may raise anything, and ours on some odd table
+            return Prediction(None, failure=f"the model failed: {first_line(problem)}")
+
+
+def _splittable(estimator: Estimator, x: Floats, test: Floats) -> tuple[Floats, Floats]:
+    """Leave out coordinates that boosting cannot split: of hundreds of categories most are too rare.
+
+    A split leaves ``min_samples_leaf`` records on either side, so that the same trees grow without them.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if type(estimator) not in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+        return x, test
+    most = len(x) - int(getattr(estimator, "min_samples_leaf", 0))
+    kept = ((x == 0.0).sum(axis=0) <= most) & ((x == 1.0).sum(axis=0) <= most)
+    kept[0] = True
+    return x[:, kept], test[:, kept]
+
+
+def _fit(estimator: Estimator, x: Floats, y: NDArray[np.int64 | np.float64]) -> None:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = (
+        type(estimator) in (RandomForestClassifier, RandomForestRegressor)
+        and getattr(estimator, "n_jobs", None) is None
+    )
+    if forest and len(x) >= PARALLEL_RECORDS:
+        # Trees have seeds of their own: the same forest for any number of threads. Votes are then added by
+        # one thread, because a sum's last digits depend on its order.
+        estimator.set_params(n_jobs=min(4, os.cpu_count() or 1))
+        estimator.fit(x, y)
+        estimator.set_params(n_jobs=None)
+    else:
+        estimator.fit(x, y)
+
+
+def _categories(
+    estimator: Estimator, seen: NDArray[np.int64 | np.float64], test: Floats, n_categories: int
+) -> Prediction:
+    classes = np.asarray(getattr(estimator, "classes_", seen), dtype=np.int64)
+    probabilities = hasattr(estimator, "predict_proba")
+    if probabilities:
+        given = np.asarray(estimator.predict_proba(test), dtype=np.float64)
+    else:
+        given = np.asarray(estimator.decision_function(test), dtype=np.float64)
+        if given.ndim == 1:
+            given = np.stack([-given, given], axis=1)
+    checked = _checked(given, (len(test), len(classes)))
+    if checked.failure:
+        return checked
+    if probabilities and ((given < 0).any() or (given > 1).any()):
+        return Prediction(None, failure="the model gave probabilities outside [0, 1]")
+    values = np.full((len(test), n_categories), 0.0 if probabilities else -np.inf)
+    values[:, classes] = given
+    return Prediction(values, probabilities)
+
+
+def _checked(values: Floats, shape: tuple[int, ...]) -> Prediction:
+    if values.shape != shape:
+        return Prediction(None, failure=f"the model gave predictions of shape {values.shape}, not {shape}")
+    if not np.isfinite(values).all():
+        return Prediction(None, failure="the model gave a prediction that is not finite")
+    return Prediction(values)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What models trained on one table predict for another."""
+
+    predictions: dict[str, Prediction]  # by model
+    note: str  # what is unusual about the training records, in one sentence; empty if nothing is
+
+    @classmethod
+    def failed(cls, models: Iterable[str], why: str) -> Learned:
+        """Return no prediction of any of these models, for one reason."""
+        return cls({name: Prediction(None, failure=why) for name in models}, why)
+
+
+def learn_and_predict(
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    schema: Schema,
+    outcome: str,
+    *,
+    models: Mapping[str, Model],
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Learned:
+    """Train models on the records of one frame with a known outcome, and let them predict another frame.
+
+    Where the training records hold one category only, no model is trained: that category has probability 1
+    for every record, which makes every AUC 0.5.
+    """
+    column = schema.column(outcome)
+    kind = outcome_kind(column)
+    n_categories = None if kind == "numeric" else len(column.categories)
+    train, y = known_outcomes(train, schema, outcome)
+    if not len(y):
+        return Learned.failed(models, f"no training record has a known {outcome}: nothing to learn")
+    one_class = len(np.unique(y)) < 2
+    if one_class and n_categories is not None:
+        code = int(y[0])
+        certain = np.tile(np.eye(n_categories)[code], (len(test), 1))
+        note = (
+            f"every training record has {outcome} = {column.categories[code]!r}: "
+            "nothing to learn, AUC 0.5 by convention"
+        )
+        return Learned({name: Prediction(certain) for name in models}, note)
+    encoding = ClassifierEncoding.fit(train, schema, outcome)
+    encoded = {
+        impute: tuple(encoding.transform(frame, impute=impute) for frame in (train, test))
+        for impute in {model.impute for model in models.values()}
+    }
+    predictions = {}
+    for done, (name, model) in enumerate(models.items(), start=1):
+        x_train, x_test = encoded[model.impute]
+        seed = int(rng.integers(2**31 - 1))
+        predictions[name] = fit_and_predict(model, seed, (x_train, y), x_test, n_categories)
+        progress(done / len(models))
+    note = f"every training record has {outcome} = {y[0]:g}: nothing to learn" if one_class else ""
+    return Learned(predictions, note)

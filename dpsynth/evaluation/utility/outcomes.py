@@ -11,7 +11,6 @@ interval then says only how much as many independent rows would vary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
-from dpsynth.evaluation.features import category_codes
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import category_codes
 
 OutcomeKind = Literal["binary", "categories", "numeric"]
 #: a category counts as lost below this part of its real rate, if the intervals are also disjoint
@@ -29,15 +28,7 @@ LOST_RATIO = 0.2
 
 
 def check_outcome(schema: Schema, outcome: str) -> None:
-    """Refuse an outcome that no model could predict.
-
-    Raises
-    ------
-    SchemaError
-        If there is no such column.
-    InputError
-        If it is the only column, or has only one category.
-    """
+    """Refuse an outcome that no model could predict."""
     column = schema.column(outcome)
     if len(schema) < 2:
         raise InputError(f"outcome {outcome!r} is the only column: there is nothing to predict it from")
@@ -53,23 +44,17 @@ def outcome_kind(column: Column) -> OutcomeKind:
     return "binary" if len(column.categories) == 2 else "categories"
 
 
-def outcome_values(frame: pd.DataFrame, schema: Schema, outcome: str) -> NDArray[np.int64 | np.float64]:
-    """Return the outcome as positions of categories (-1 missing), or as numbers in its unit (NaN missing).
-
-    Shape (n,), of a conformed frame of n records.
-    """
-    column = schema.column(outcome)
-    if column.is_numeric:
-        return frame[outcome].to_numpy(dtype=np.float64, na_value=np.nan)
-    return category_codes(column, frame[outcome])
-
-
 def known_outcomes(
     frame: pd.DataFrame, schema: Schema, outcome: str
 ) -> tuple[pd.DataFrame, NDArray[np.int64 | np.float64]]:
-    """Return the records whose outcome is known, and their :func:`outcome_values`."""
-    values = outcome_values(frame, schema, outcome)
-    known = ~np.isnan(values) if values.dtype == np.float64 else values >= 0
+    """Return the records whose outcome is known, and the outcomes: positions of categories, or numbers."""
+    column = schema.column(outcome)
+    if column.is_numeric:
+        values = frame[outcome].to_numpy(dtype=np.float64, na_value=np.nan)
+        known = ~np.isnan(values)
+    else:
+        values = category_codes(column, frame[outcome])
+        known = values >= 0
     return frame[known], values[known]
 
 
@@ -83,51 +68,25 @@ def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[flo
     return float(values.mean() - half), float(values.mean() + half)
 
 
-@dataclass(frozen=True)
-class Collapse:
-    """Whether outcomes of the real training records got lost in the synthetic table.
-
-    Attributes
-    ----------
-    collapsed : bool or None
-        None where one of the tables has no known outcome.
-    reason : str
-        One plain sentence.
-    """
-
-    collapsed: bool | None
-    reason: str
-
-
 def mode_collapse(
     synthetic: pd.DataFrame, train: pd.DataFrame, schema: Schema, outcome: str, *, level: float = 0.95
-) -> Collapse:
-    """Look for outcomes of the real records that the synthetic table does not give, or hardly ever.
+) -> tuple[bool | None, str]:
+    """Say whether outcomes of the real records got lost in the synthetic table, and why, in one sentence.
 
     A category is lost if it does not occur among the synthetic records, or if its rate there is below a fifth
     of the real rate and the two Wilson intervals are disjoint. A numeric outcome is lost if its standard
-    deviation is below a fifth of the real one.
-
-    Parameters
-    ----------
-    synthetic, train : pandas.DataFrame of shape (m, columns), (n, columns)
-        Conformed to ``schema``.
-
-    Returns
-    -------
-    Collapse
-        Internal: computed from the real training records.
+    deviation is below a fifth of the real one. None where one of the tables has no known outcome.
     """
     made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
     if not len(made) or not len(real):
         table = "training" if len(made) else "synthetic"
-        return Collapse(None, f"no {table} record has a known {outcome}")
+        return (None, f"no {table} record has a known {outcome}")
     column = schema.column(outcome)
     if column.is_numeric:
         spread_made, spread_real = float(made.std()), float(real.std())
         collapsed = spread_real > 0 and spread_made < LOST_RATIO * spread_real
         what = "far smaller than" if collapsed else "not far smaller than"
-        return Collapse(
+        return (
             collapsed,
             f"the standard deviation of {outcome}, {spread_made:.4g} in the synthetic records, is {what} "
             f"{spread_real:.4g} in the training records",
@@ -137,7 +96,7 @@ def mode_collapse(
         for code, category in enumerate(column.categories)
         if (sentence := _lost(made == code, real == code, f"{outcome} = {category!r}", level))
     ]
-    return Collapse(
+    return (
         bool(lost),
         "; ".join(lost) or f"every {outcome} of the training records occurs among the synthetic ones",
     )

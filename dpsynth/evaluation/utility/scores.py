@@ -1,15 +1,14 @@
-"""How good predictions are, for many weightings of the test records at once.
+"""How good predictions are, for many weightings of the test records at once, and intervals by the bootstrap.
 
 Every score takes non-negative weights of shape (n, k) and returns k values: the score itself for a column of
 ones, its bootstrap resamples for columns of counts. Records are sorted once for each prediction; a resample
 then costs a few sums. With weights the scores are those of :mod:`sklearn.metrics` with ``sample_weight``.
 
-* area under the ROC curve (AUC), average precision, Brier score, calibration (two categories);
-* AUC and average precision of each category against the rest, averaged over the categories that occur in the
-  test records; Brier score summed over categories, accuracy, log loss (more categories);
-* R squared, root mean squared and mean absolute error in the outcome's unit, calibration slope (numbers).
-
-Intervals of scores by the bootstrap over test records.
+Calibration: the outcome is regressed on the logit of the predicted probability, without penalty (Cox 1958,
+Biometrika 45; Van Calster et al. 2019, BMC Medicine 17). The *slope* is 1 for calibrated predictions, below 1
+for predictions that are too extreme, 0 for useless ones. The *intercept* is that of the regression whose
+slope is held at 1: above 0 the outcome is more frequent than predicted. Probabilities are clipped to
+[1e-6, 1 - 1e-6] first, because a forest may predict 0 and 1, whose logits are infinite.
 
 Test records are drawn with replacement, and every score of every model is computed on the same draws, so that
 the difference of two models is resampled in pairs. The models are held fixed: an interval says how the score
@@ -26,18 +25,131 @@ precision the least often.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.progress import Progress, silent
-from dpsynth.evaluation.utility.calibration import CLIP, Recalibration
+from dpsynth.evaluation.tables import Progress, silent
+from dpsynth.evaluation.utility.models import Prediction
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
-from dpsynth.evaluation.utility.predictions import Prediction
 
 Floats = NDArray[np.float64]
+
+#: probabilities are held this far from 0 and 1
+CLIP = 1e-6
+
+
+def calibration_curve(y: NDArray[np.bool_], predicted: Floats, groups: int = 10) -> dict[str, list[float]]:
+    """Mean predicted probability, share of the outcome and count in at most ``groups`` groups by prediction.
+
+    Records with the same prediction are never parted.
+    """
+    # the last prediction of each group but the last one, by whole numbers: 0.3 * 100 is not 30
+    last = -(-len(predicted) * np.arange(1, groups) // groups) - 1
+    inner = np.sort(predicted)[last]
+    group = np.unique(np.searchsorted(np.unique(inner), predicted, side="left"), return_inverse=True)[1]
+    count = np.bincount(group)
+    means = {
+        name: (np.bincount(group, weights=values) / count).tolist()
+        for name, values in (("predicted", predicted), ("observed", y.astype(np.float64)))
+    }
+    return means | {"count": count.tolist()}
+
+
+class Recalibration:
+    """The two regressions of an outcome on predicted probabilities, for any weights of the records."""
+
+    def __init__(self, y: NDArray[np.bool_], predicted: Floats) -> None:
+        clipped = np.clip(predicted, CLIP, 1 - CLIP)
+        logit = np.log(clipped) - np.log1p(-clipped)
+        # Records of equal prediction and outcome are one record of their summed weight: forests and
+        # small tables have few different ones.
+        self._order = np.lexsort((y, logit))
+        cells = np.stack([logit[self._order], y[self._order]])
+        new = np.append(True, (cells[:, 1:] != cells[:, :-1]).any(axis=0))
+        self._starts = np.flatnonzero(new)
+        self._logit, self._y = cells[:, self._starts]
+        self._line = np.stack([np.ones(len(self._y)), self._logit], axis=1)
+        ones = np.diff(np.append(self._starts, len(y))).astype(np.float64)[:, None]
+        zero = np.zeros(len(self._y))
+        self._start_line = _fit(self._line, zero, self._y, ones, np.zeros((1, 2)), 1e-10)
+        self._start_shift = _fit(self._line[:, :1], self._logit, self._y, ones, np.zeros((1, 1)), 1e-10)
+
+    def slope(self, weights: Floats) -> Floats:
+        """Slope of the regression with a free intercept, for each column of weights of shape (n, k).
+
+        NaN where there is no finite slope: one outcome only, equal predictions, or predictions that part the
+        outcomes completely.
+        """
+        return self._fitted(self._line, np.zeros(len(self._y)), self._start_line, weights)[:, 1]
+
+    def intercept(self, weights: Floats) -> Floats:
+        """Intercept of the regression whose slope is 1; NaN where one outcome only has weight."""
+        return self._fitted(self._line[:, :1], self._logit, self._start_shift, weights)[:, 0]
+
+    def _fitted(self, design: Floats, offset: Floats, start: Floats, weights: Floats) -> Floats:
+        if not np.isfinite(start).all():
+            # no fit to all records, and so none to a part of them that begins there
+            return np.full((weights.shape[1], design.shape[1]), np.nan)
+        weights = weights[self._order]
+        if len(self._starts) < len(self._order):
+            weights = np.add.reduceat(weights, self._starts, axis=0)
+        return _fit(design, offset, self._y, weights, start, 1e-3)
+
+
+def _fit(
+    design: Floats, offset: Floats, y: Floats, weights: Floats, start: Floats, tolerance: float
+) -> Floats:
+    """Maximise the likelihood of logistic regressions by Newton's method, one for each column of weights.
+
+    ``start`` has shape (1, p), the result (k, p), NaN where the iterations do not settle. The last step taken
+    is below ``tolerance``; its error is of the order of its square.
+    """
+    k, p = weights.shape[1], design.shape[1]
+    beta = np.repeat(start, k, axis=0)
+    total = weights.sum(axis=0)
+    present = (y @ weights > 0) & ((1 - y) @ weights > 0)
+    products = [(i, j) for i in range(p) for j in range(i, p)]
+    pairs = np.stack([design[:, i] * design[:, j] for i, j in products])
+    step = np.zeros((k, p))
+    rise = np.full(k, np.inf)
+    settled = np.zeros(k, dtype=bool)
+    for iteration in range(60):
+        # All columns begin at the same place, where the means are the same for all of them.
+        eta = design @ (beta[:1] if iteration == 0 else beta).T + offset[:, None]
+        mean = 1.0 / (1.0 + np.exp(-np.clip(eta, -500, 500)))
+        gradient = (_weighted(design.T, y[:, None] - mean, weights) / total).T
+        # The likelihood is concave: a step has gone too far when its end calls it back half as steeply as
+        # its start sent it off. Without this, predictions near 0 send it where all means are 1.
+        slope = (gradient * step).sum(axis=1)
+        too_far = (slope < -rise / 2) & ~settled
+        if too_far.any():
+            step[too_far] /= 2
+            rise[too_far] /= 2
+            beta[too_far] -= step[too_far]
+        curvature = (_weighted(pairs, mean * (1 - mean), weights) / total).T
+        hessian = np.empty((k, p, p))
+        for position, (i, j) in enumerate(products):
+            hessian[:, i, j] = hessian[:, j, i] = curvature[:, position]
+        solvable = np.linalg.det(hessian) > 1e-12 * np.prod(np.einsum("kii->ki", hessian), axis=1)
+        present &= solvable | too_far | settled
+        fresh = present & ~too_far & ~settled
+        step[fresh] = np.linalg.solve(hessian[fresh], gradient[fresh][:, :, None])[:, :, 0]
+        rise[fresh] = (gradient[fresh] * step[fresh]).sum(axis=1)
+        beta[fresh] += step[fresh]
+        settled |= fresh & (np.abs(step).max(axis=1) < tolerance)
+        if (settled | ~present).all():
+            break
+    beta[~(settled & present)] = np.nan
+    return beta
+
+
+def _weighted(rows: Floats, values: Floats, weights: Floats) -> Floats:
+    """``sum_i rows[r, i] values[i, k] weights[i, k]``, one column of values standing for all."""
+    if values.shape[1] == 1:
+        return (rows * values[:, 0]) @ weights
+    return rows @ (values * weights)
 
 
 #: from weights of shape (n, k) to each score's values of shape (k,), NaN where it is not defined
@@ -71,15 +183,7 @@ RANKING = ("auc", "average_precision", "accuracy")
 
 
 class Ranking:
-    """Records sorted by a score, ready to tell any weighting's AUC and average precision.
-
-    Parameters
-    ----------
-    y : ndarray of bool of shape (n,)
-        Which records are positive.
-    score : ndarray of shape (n,)
-        Higher for records that are more likely positive; ``-inf`` is allowed.
-    """
+    """Records sorted by a score, ready to tell the AUC and average precision of any weights."""
 
     def __init__(self, y: NDArray[np.bool_], score: Floats) -> None:
         self._order = np.argsort(score, kind="stable")
@@ -113,24 +217,12 @@ class Ranking:
 
 
 def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Prediction) -> Scorer:
-    """Prepare the scores of one prediction.
+    """Prepare the scores of one prediction, which has not failed.
 
-    Parameters
-    ----------
-    kind : {"binary", "categories", "numeric"}
-    y : ndarray of shape (n,)
-        Positions of categories, or numbers.
-    prediction : Prediction
-        Not a failed one. Where it only ranks the records, only the scores in :data:`RANKING` are given.
-
-    Returns
-    -------
-    callable
-        From weights of shape (n, k) to a mapping of score names to values of shape (k,).
+    Where it only ranks the records, only the scores in :data:`RANKING` are given.
     """
     values = prediction.predicted
-    if values is None:
-        raise ValueError("a failed prediction has no scores")
+    assert values is not None
     if kind == "numeric":
         return _numeric(y.astype(np.float64), values)
     codes = y.astype(np.int64)
@@ -207,33 +299,10 @@ def _is_constant(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
 
 
-@dataclass(frozen=True)
-class RocCurve:
-    """Points of a ROC curve, from (0, 0) to (1, 1).
+def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> tuple[list[float], list[float]]:
+    """False and true positive rates of at most ``points`` points, spread evenly along a ROC curve.
 
-    Attributes
-    ----------
-    fpr, tpr : tuple of float
-        False and true positive rate, ascending.
-    """
-
-    fpr: tuple[float, ...]
-    tpr: tuple[float, ...]
-
-
-def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCurve:
-    """ROC curve with at most ``points`` points, spread evenly along its length.
-
-    Parameters
-    ----------
-    y : ndarray of bool of shape (n,)
-        With both classes.
-    score : ndarray of shape (n,)
-
-    Returns
-    -------
-    RocCurve
-        Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
+    Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
     """
     from sklearn.metrics import roc_curve
 
@@ -243,7 +312,7 @@ def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> RocCur
         kept = np.searchsorted(length, np.linspace(0.0, 2.0, points)[:-1])
         kept = np.unique(np.append(kept, len(fpr) - 1))
         fpr, tpr = fpr[kept], tpr[kept]
-    return RocCurve(tuple(fpr.tolist()), tuple(tpr.tolist()))
+    return fpr.tolist(), tpr.tolist()
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -276,21 +345,10 @@ def bootstrap(
     rng: np.random.Generator,
     progress: Progress = silent,
 ) -> dict[Key, Floats]:
-    """Evaluate statistics on resamples of n records.
+    """Evaluate statistics on ``resamples`` resamples of n records.
 
-    Parameters
-    ----------
-    statistic : callable
-        From counts of shape (n, k), how often each record was drawn in each of k resamples, to a mapping of
-        names to values of shape (k,). Names are the same at every call.
-    n : int
-        Number of records.
-    resamples : int
-        At least 1.
-
-    Returns
-    -------
-    dict of name to ndarray of shape (resamples,)
+    ``statistic`` maps counts of shape (n, k), how often each record was drawn in each of k resamples, to
+    values of shape (k,) by name; the names are the same at every call.
     """
     width = max(1, min(resamples, _BLOCK // n))
     parts: list[dict[Key, Floats]] = []

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.ledger.guarantee import round_up
-from dpsynth.accounting.ledger.summary import EntryCost
+from dpsynth.accounting.guarantee import round_up
 from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.record import EntryCost
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.svg import Plot, to_plot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpsynth.evaluation.records import shown
-from dpsynth.evaluation.subsample import sampled
+from dpsynth.evaluation.tables import sampled
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.page.blocks import Block, Bullets, Code, Facts, Heading, Section, Sentence
 from dpsynth.report.run_report import RunReport

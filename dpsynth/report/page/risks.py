@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.attempts import number, reached

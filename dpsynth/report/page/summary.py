@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.explain import points_more_probable, right_at_most
-from dpsynth.accounting.ledger.guarantee import UNIT, round_up
+from dpsynth.accounting.guarantee import UNIT, round_up
+from dpsynth.accounting.measures import points_more_probable, right_at_most
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.evaluation.subsample import sampled
+from dpsynth.evaluation.tables import sampled
 from dpsynth.report.details import EFFECTS, FINER, any_internal
 from dpsynth.report.page.blocks import Sentence
 from dpsynth.report.page.coverage import covered

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpsynth.accounting.explain import percent
-from dpsynth.accounting.ledger.guarantee import Guarantee, round_up
+from dpsynth.accounting.guarantee import Guarantee, round_up
+from dpsynth.accounting.measures import percent
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.report.attempts import in_words

@@ -140,8 +140,7 @@ def _setting(
         if neighbour == "replaced":  # the sensitivity is twice that of one record more or less
             multiplier *= 2
     else:
-        from dpsynth.accounting.calibration.search import calibrate_training
-        from dpsynth.accounting.calibration.target import BeliefTarget
+        from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
 
         rho_a = None
         multiplier = calibrate_training(

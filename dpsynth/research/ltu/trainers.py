@@ -156,7 +156,7 @@ def sides_of_table(table: Table, records: int, seed: int) -> Sides:
         )
     chosen = np.random.default_rng(seed).permutation(known)[: 2 * records]
     predictors = schema.select(name for name in schema.names if name != schema.outcome)
-    points = distance_features(table.frame.iloc[chosen], predictors).points
+    points = distance_features(table.frame.iloc[chosen], predictors)
     return Sides(points, codes[chosen], records, tuple(str(name) for name in outcome.categories))
 
 

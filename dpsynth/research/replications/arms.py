@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
-from dpsynth.accounting.events.events import gaussian_event
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.events import gaussian_event
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.synthesis.options import ModelOptions

@@ -19,8 +19,7 @@ from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError, InputError, SchemaError
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.files.options import Section, listed
-from dpsynth.files.shipped import shipped_folder, stems
-from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
 from dpsynth.table.schema import Column, Schema

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal, cast
 
-from dpsynth.evaluation.replication.contrasts import interval_overlap
+from dpsynth.evaluation.replication.two_fits import interval_overlap
 from dpsynth.report.details import Effect, Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.protocol import Finding, Reported

@@ -20,14 +20,11 @@ import pandas as pd
 from dpsynth import datasets
 from dpsynth.datasets.cohorts.extraction import extract
 from dpsynth.datasets.cohorts.studies import find_study
-from dpsynth.datasets.split import training_schema
-from dpsynth.datasets.table import Table
+from dpsynth.datasets.table import Table, training_schema
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import dump_json, read_json, write_text
-from dpsynth.files.locks import locked
+from dpsynth.files.atomic import dump_json, locked, read_json, write_text
 from dpsynth.files.rounds import round_file, side_by_side
-from dpsynth.files.storage import parents_made
-from dpsynth.files.targets import require_free_folder
+from dpsynth.files.storage import parents_made, require_free_folder
 from dpsynth.research.replications.arms import Arm, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results

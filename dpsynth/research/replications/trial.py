@@ -14,9 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.datasets.split import train_test
-from dpsynth.datasets.table import Table
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Findings

@@ -189,9 +189,8 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
 @contextmanager
 def _writable(out: Path | None, *, force: bool) -> Iterator[None]:
     """Hold the folder to write; one that an interrupted command left with shadow models is gone on with."""
-    from dpsynth.files.locks import locked
-    from dpsynth.files.storage import parents_made
-    from dpsynth.files.targets import require_free_folder
+    from dpsynth.files.atomic import locked
+    from dpsynth.files.storage import parents_made, require_free_folder
 
     if out is None:
         yield

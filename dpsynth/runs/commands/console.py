@@ -23,7 +23,7 @@ from dpsynth.table.csv_format import CsvFormat
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.ledger import Ledger
     from dpsynth.studies.estimates import Estimates
     from dpsynth.synthesis.fit import Progress
     from dpsynth.table.schema import Schema
@@ -114,14 +114,14 @@ def earlier_ledger(path: Path | None) -> Ledger | None:
     """Read the ledger that ``--ledger`` names, if it names one."""
     if path is None:
         return None
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.ledger import Ledger
 
     return Ledger.load(path)
 
 
 def read_ledger(path: Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.ledger import Ledger
     from dpsynth.files.storage import check_same_ledger
 
     if not path.is_dir():

@@ -26,8 +26,7 @@ _WIDTH = 100
 @app.command("list")
 def list_cards(as_json: console.JsonFlag = False) -> None:
     """Print the data sets that have a card, and whether their files are there."""
-    from dpsynth.datasets.location import state_of
-    from dpsynth.datasets.registry import CREDENTIALED, card, names
+    from dpsynth.datasets.registry import CREDENTIALED, card, names, state_of
 
     cards = [card(name) for name in names()]
     rows: list[dict[str, Any]] = [
@@ -55,8 +54,7 @@ def show_card(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Print a data set's card: origin, licence, what a row is, what leaks, columns and their bounds."""
-    from dpsynth.datasets.location import file_of, state_of
-    from dpsynth.datasets.registry import card
+    from dpsynth.datasets.registry import card, file_of, state_of
 
     found = card(name)
     path, state = file_of(found) if found.source == "file" else None, state_of(found)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.targets import claimed, require_free_file
+from dpsynth.files.storage import claimed, require_free_file
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 from dpsynth.runs.commands.run import end_of, judgement

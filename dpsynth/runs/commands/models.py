@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.errors import InputError
-from dpsynth.files.targets import claimed, require_free_file, require_free_folder
+from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
@@ -61,7 +61,7 @@ def fit(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
-    from dpsynth.accounting.ledger.journal import journalled
+    from dpsynth.accounting.journal import journalled
     from dpsynth.runs.preflight import require_table
     from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP

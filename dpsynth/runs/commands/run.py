@@ -55,7 +55,7 @@ def run_configuration(
     report.html. Ctrl-C during the evaluation keeps the table; `dpsynth evaluate` goes on. Half of the records
     train and half test; a YAML file can change that and everything else.
     """
-    from dpsynth.accounting.ledger.journal import journal_file
+    from dpsynth.accounting.journal import journal_file
     from dpsynth.runs import checkpoints, pipeline
     from dpsynth.runs.config import RunConfig
 
@@ -164,7 +164,7 @@ def end_of(done: Finished) -> None:
 
 def judgement(evaluation: Evaluation) -> list[str]:
     """What an evaluation found, as lines: the verdicts, how many records, and which parts of them."""
-    from dpsynth.evaluation.subsample import sampled
+    from dpsynth.evaluation.tables import sampled
     from dpsynth.files.markdown import inert
     from dpsynth.report.verdicts.rules import judge
 

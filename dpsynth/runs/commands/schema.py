@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpsynth.errors import DataError
-from dpsynth.files.targets import require_free_file
+from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.errors import InputError
-from dpsynth.files.targets import claimed
+from dpsynth.files.storage import claimed
 from dpsynth.runs.commands import console, models
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
@@ -62,7 +62,7 @@ def fit_studies(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
-    from dpsynth.accounting.ledger.journal import journalled
+    from dpsynth.accounting.journal import journalled
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.preflight import require_table

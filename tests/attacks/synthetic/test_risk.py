@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic.membership import _risk
 from dpsynth.attacks.synthetic.risk import Proved, mean_rate, normalised, rate_of, scaled

@@ -59,6 +59,11 @@ def tables(demo: Path) -> dict[str, pd.DataFrame]:
     }
 
 
+def during(events: pd.DataFrame, stay: int, begin: pd.Timestamp, end: pd.Timestamp) -> pd.DataFrame:
+    own = events[events["icustay_id"] == stay]
+    return own[own["charttime"].between(begin, end)]
+
+
 def test_stages_of_every_patient(demo, tables):
     """A window too long, a baseline after the value, an hour taken for a day, in any of 33 patients."""
     frame = extract(STUDIES["aki-mortality"], demo).frame
@@ -66,20 +71,17 @@ def test_stages_of_every_patient(demo, tables):
         items = pd.read_csv(source)
     of_urine = items[items["concept"] == "urine"].set_index("itemid")["factor"]
     labels = tables["items"]["label"]
+    creatinine = tables["labs"][tables["labs"]["itemid"] == 50912].dropna(subset="valuenum")
     expected = {}
     for stay in frame.index:
         who = tables["stays"].loc[stay]
         begin, end = who["intime"], who["intime"] + DAY
-        labs = (
-            tables["labs"]
-            .query("subject_id == @who.subject_id and itemid == 50912")
-            .dropna(subset="valuenum")
-        )
+        labs = creatinine[creatinine["subject_id"] == who["subject_id"]]
         labs = labs[labs["valuenum"].between(0.1, 30) & (labs["charttime"] <= end)].set_index("charttime")
-        out = tables["out"].query("icustay_id == @stay and charttime >= @begin and charttime <= @end")
+        out = during(tables["out"], stay, begin, end)
         out = out[out["itemid"].isin(of_urine.index)].dropna(subset="value")
         volumes = (out["value"] * out["itemid"].map(of_urine)).groupby(out["charttime"]).sum()
-        chart = tables["chart"].query("icustay_id == @stay and charttime >= @begin and charttime <= @end")
+        chart = during(tables["chart"], stay, begin, end)
         chart = chart[chart["error"] != 1]
         label = chart["itemid"].map(labels)
         kilograms = chart["valuenum"].where(
@@ -90,9 +92,8 @@ def test_stages_of_every_patient(demo, tables):
         ]
         weighed = weighed[weighed["kilograms"].between(25, 350)].sort_values(["charttime", "kilograms"])
         weight = float(weighed["kilograms"].iloc[0]) if len(weighed) else None
-        procedures = tables["procedures"].query(
-            "icustay_id == @stay and starttime <= @end and endtime >= @begin"
-        )
+        procedures = tables["procedures"][tables["procedures"]["icustay_id"] == stay]
+        procedures = procedures[(procedures["starttime"] <= end) & (procedures["endtime"] >= begin)]
         dialysed = procedures["itemid"].map(labels).str.contains("ialysis -|Hemodialysis|Peritoneal D").any()
         dialysed |= bool(chart[chart["itemid"] == 152]["value"].notna().any())
         dialysed |= bool((chart[chart["itemid"] == 146]["valuenum"] > 0).any())

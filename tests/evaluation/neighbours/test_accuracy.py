@@ -14,9 +14,13 @@ from hypothesis.extra import numpy as hnp
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours import search
-from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy, none_kept
-from dpsynth.evaluation.neighbours.closed_form import contributions, enough_counted
-from dpsynth.evaluation.neighbours.metrics import METRICS
+from dpsynth.evaluation.neighbours.accuracy import (
+    adversarial_accuracy,
+    contributions,
+    enough_counted,
+    none_kept,
+)
+from dpsynth.evaluation.neighbours.search import METRICS
 
 
 def squared(a: np.ndarray, b: np.ndarray) -> float:

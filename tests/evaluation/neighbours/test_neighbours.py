@@ -14,9 +14,9 @@ from dpsynth.evaluation.features import distance_features
 from dpsynth.evaluation.neighbours import evaluator
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.neighbours.metrics import METRICS
-from dpsynth.evaluation.progress import Progress, silent
+from dpsynth.evaluation.neighbours.search import METRICS
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -62,7 +62,7 @@ def test_the_measures_and_their_values() -> None:
     sides = [f"nn_accuracy_{t}{side}" for t in ("train", "test") for side in ("", "_real", "_synthetic")]
     tests = ["nn_same_distribution_p", "nn_apart_p", "nn_copies_p", "nn_train_test_p"]
     assert list(found) == [*sides, "privacy_loss", *tests]
-    points = [distance_features(frame, SCHEMA).points for frame in (made, train, test)]
+    points = [distance_features(frame, SCHEMA) for frame in (made, train, test)]
     direct = {
         "train": adversarial_accuracy(points[1], points[0]),
         "test": adversarial_accuracy(points[2], points[0]),

@@ -11,8 +11,7 @@ import pytest
 
 from dpsynth.evaluation import evaluate
 from dpsynth.evaluation.records import Evaluation, Findings
-from dpsynth.evaluation.replication.evaluator import replication
-from dpsynth.evaluation.replication.private_estimates import as_fit
+from dpsynth.evaluation.replication.evaluator import as_fit, replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.studies.estimates import Estimates

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import norm
 from sklearn import metrics
 
-from dpsynth.evaluation.utility.predictions import Prediction
-from dpsynth.evaluation.utility.scores import SCORES, Ranking, roc_points, scorer
+from dpsynth.evaluation.utility import scores as module
+from dpsynth.evaluation.utility.models import Prediction
+from dpsynth.evaluation.utility.scores import (
+    CLIP,
+    SCORES,
+    Ranking,
+    Recalibration,
+    bootstrap,
+    calibration_curve,
+    enough_records,
+    percentile_interval,
+    roc_points,
+    scorer,
+)
 
 records = st.lists(
     st.tuples(st.booleans(), st.sampled_from([0.0, 0.2, 0.5, 1.0]) | st.floats(0, 1), st.integers(0, 3)),
@@ -158,8 +176,234 @@ def test_roc_keeps_its_shape_in_two_hundred_points() -> None:
     rng = np.random.default_rng(4)
     y = rng.random(20_000) < 0.02
     score = rng.normal(size=20_000) + 2 * y
-    curve = roc_points(y, score)
-    assert 100 < len(curve.fpr) <= 200 and len(curve.fpr) == len(curve.tpr)
-    assert (curve.fpr[0], curve.tpr[0], curve.fpr[-1], curve.tpr[-1]) == (0, 0, 1, 1)
-    assert (np.diff(curve.fpr) >= 0).all() and (np.diff(curve.tpr) >= 0).all()
-    assert metrics.auc(curve.fpr, curve.tpr) == pytest.approx(metrics.roc_auc_score(y, score), abs=0.005)
+    fpr, tpr = roc_points(y, score)
+    assert 100 < len(fpr) <= 200 and len(fpr) == len(tpr)
+    assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0, 0, 1, 1)
+    assert (np.diff(fpr) >= 0).all() and (np.diff(tpr) >= 0).all()
+    assert metrics.auc(fpr, tpr) == pytest.approx(metrics.roc_auc_score(y, score), abs=0.005)
+
+
+def logits(predicted: np.ndarray) -> np.ndarray:
+    clipped = np.clip(predicted, CLIP, 1 - CLIP)
+    return np.log(clipped / (1 - clipped))
+
+
+def reference(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Slope by statsmodels, intercept by the root of its score."""
+    x = logits(predicted)
+    design = sm.add_constant(x)
+    line = sm.GLM(y.astype(float), design, family=sm.families.Binomial(), freq_weights=weights)
+    shift = brentq(lambda a: np.dot(weights, y - expit(a + x)), -40.0, 40.0, xtol=1e-13)
+    return float(line.fit(tol=1e-12).params[1]), float(shift)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize(("stretch", "shift"), [(1.0, 0.0), (4.0, 1.0), (0.2, -3.0), (-1.0, 0.5)])
+def test_equals_statsmodels_for_counts_as_weights(distinct: bool, stretch: float, shift: float) -> None:
+    """Would catch a penalty, weights in another order than the records, or Newton steps that stop early."""
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=400)
+    y = rng.random(400) < 1 / (1 + np.exp(-truth))
+    predicted = 1 / (1 + np.exp(-(stretch * truth + shift)))
+    if not distinct:
+        predicted = predicted.round(1)  # ties, and exact 0 and 1 that must be clipped
+    weights = rng.multinomial(400, np.full(400, 1 / 400), size=3).T.astype(float)
+    fitted = Recalibration(y, predicted)
+    got = np.stack([fitted.slope(weights), fitted.intercept(weights)], axis=1)
+    expected = [reference(y, predicted, weights[:, k]) for k in range(3)]
+    np.testing.assert_allclose(got, expected, atol=2e-5, rtol=2e-5)
+    ones = np.ones((400, 1))
+    exact = reference(y, predicted, ones[:, 0])
+    np.testing.assert_allclose(
+        [fitted.slope(ones)[0], fitted.intercept(ones)[0]], exact, atol=1e-8, rtol=1e-8
+    )
+
+
+def test_predictions_all_near_zero_still_have_an_intercept() -> None:
+    """Would catch Newton's first step, half a million here, taken whole: no way leads back."""
+    y = np.arange(40) % 2 == 0
+    fitted = Recalibration(y, np.full(40, 1e-9))
+    assert fitted.intercept(np.ones((40, 1)))[0] == pytest.approx(-logits(np.array([CLIP]))[0], rel=1e-9)
+    assert np.isnan(fitted.slope(np.ones((40, 1)))[0])
+
+
+@pytest.mark.parametrize(
+    ("y", "predicted"),
+    [
+        ([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]),
+        ([1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9]),
+        ([0, 0, 0, 1, 1], [0.1, 0.2, 0.5, 0.5, 0.9]),
+        ([0, 1, 0, 1], [0.3, 0.3, 0.3, 0.3]),
+        ([0, 1], [0.0, 1.0]),
+        ([1, 1, 1], [0.2, 0.5, 0.7]),
+        ([1], [0.4]),
+    ],
+)
+def test_no_finite_slope_is_nan(y: list[int], predicted: list[float]) -> None:
+    """Would catch a huge slope given for separated outcomes, a singular matrix, or a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = Recalibration(np.array(y, dtype=bool), np.array(predicted))
+        assert np.isnan(fitted.slope(np.ones((len(y), 2)))).all()
+
+
+def test_one_outcome_of_a_resample_is_nan_without_harm_to_others() -> None:
+    """Would catch one degenerate resample that spoils its block."""
+    y, predicted = np.array([0, 1, 0, 1, 1], dtype=bool), np.array([0.4, 0.3, 0.6, 0.8, 0.5])
+    weights = np.stack([np.ones(5), y.astype(float), np.array([1.0, 2, 1, 1, 0])], axis=1)
+    fitted = Recalibration(y, predicted)
+    for values in (fitted.slope(weights), fitted.intercept(weights)):
+        assert np.isnan(values).tolist() == [False, True, False]
+    expected = reference(y, predicted, weights[:, 2])
+    assert (fitted.slope(weights)[2], fitted.intercept(weights)[2]) == pytest.approx(expected, abs=1e-5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]) | st.floats(0, 1)),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_curve_groups_every_record_once(pairs: list[tuple[bool, float]]) -> None:
+    """Would catch records lost at an edge, parted ties, more than ten groups, or groups out of order."""
+    y, predicted = (np.array(values) for values in zip(*pairs, strict=True))
+    curve = calibration_curve(y.astype(bool), predicted.astype(float))
+    count = np.array(curve["count"])
+    assert 1 <= len(count) <= 10 and count.min() > 0 and count.sum() == len(y)
+    assert np.dot(count, curve["predicted"]) == pytest.approx(predicted.sum())
+    assert np.dot(count, curve["observed"]) == pytest.approx(y.sum())
+    ends = np.cumsum(count)[:-1]
+    ordered = np.sort(predicted)
+    assert all(ordered[end - 1] < ordered[end] for end in ends)
+
+
+def test_curve_makes_groups_of_equal_size() -> None:
+    """Would catch groups of equal width, which are empty where predictions are few."""
+    curve = calibration_curve(np.arange(100) % 3 == 0, (np.arange(100) / 100) ** 4)
+    assert curve["count"] == [10] * 10
+
+
+def delong(y: np.ndarray, *scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """AUCs and their covariance (DeLong et al. 1988, Biometrics 44), transcribed."""
+    above, below = [], []
+    for score in scores:
+        gaps = score[y][:, None] - score[~y][None, :]
+        wins = (gaps > 0) + 0.5 * (gaps == 0)
+        above.append(wins.mean(axis=1))
+        below.append(wins.mean(axis=0))
+    v, w = np.array(above), np.array(below)
+    covariance = np.atleast_2d(np.cov(v)) / v.shape[1] + np.atleast_2d(np.cov(w)) / w.shape[1]
+    return v.mean(axis=1), covariance
+
+
+def binormal(n: int, gap: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    y = rng.random(n) < 0.3
+    return y, rng.normal(size=n) + gap * y
+
+
+def auc_interval(
+    y: np.ndarray, score: np.ndarray, rng: np.random.Generator, resamples: int
+) -> tuple[float, float]:
+    ranking = Ranking(y, score)
+    drawn = bootstrap(lambda w: {"auc": ranking(w)[0]}, len(y), resamples, rng)
+    interval = percentile_interval(drawn["auc"], 0.95)
+    assert interval is not None
+    return interval
+
+
+def test_auc_interval_agrees_with_delong() -> None:
+    """Would catch weights that do not belong to their records: the interval is then far too short."""
+    rng = np.random.default_rng(0)
+    y, score = binormal(600, 1.0, rng)
+    lower, upper = auc_interval(y, score, rng, 2000)
+    (auc,), covariance = delong(y, score)
+    half = 1.96 * np.sqrt(covariance[0, 0])
+    assert (upper - lower) / 2 == pytest.approx(half, rel=0.1)
+    assert (lower + upper) / 2 == pytest.approx(auc, abs=0.2 * half)
+
+
+def test_paired_difference_agrees_with_delong() -> None:
+    """Would catch models resampled apart, whose difference varies several times as much."""
+    rng = np.random.default_rng(1)
+    y, score = binormal(500, 1.0, rng)
+    other = score + 0.3 * rng.normal(size=500)
+    rankings = Ranking(y, score), Ranking(y, other)
+    drawn = bootstrap(lambda w: {"gap": rankings[0](w)[0] - rankings[1](w)[0]}, 500, 2000, rng)["gap"]
+    aucs, covariance = delong(y, score, other)
+    paired = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert drawn.std() == pytest.approx(paired, rel=0.1)
+    assert drawn.std() < 0.5 * np.sqrt(covariance[0, 0] + covariance[1, 1])
+    assert drawn.mean() == pytest.approx(aucs[0] - aucs[1], abs=paired / 5)
+
+
+@pytest.mark.parametrize(("block", "n", "resamples"), [(400_000, 7, 30), (20, 7, 30), (1, 40, 3)])
+def test_each_resample_draws_n_records(
+    monkeypatch: pytest.MonkeyPatch, block: int, n: int, resamples: int
+) -> None:
+    """Would catch records drawn for the wrong resample, a lost last block, or draws that vary with blocks."""
+    seen: list[np.ndarray] = []
+
+    def watch(weights: np.ndarray) -> dict[str, np.ndarray]:
+        assert weights.shape[0] == n
+        seen.append(weights)
+        return {"first": weights[0]}
+
+    monkeypatch.setattr(module, "_BLOCK", block)
+    done: list[float] = []
+    found = bootstrap(watch, n, resamples, np.random.default_rng(5), done.append)["first"]
+    counts = np.concatenate(seen, axis=1)
+    drawn = np.random.default_rng(5).integers(n, size=(resamples, n))
+    np.testing.assert_array_equal(counts.T, [np.bincount(row, minlength=n) for row in drawn])
+    np.testing.assert_array_equal(found, counts[0])
+    assert done[-1] == 1.0 and done == sorted(done)
+
+
+def test_interval_needs_nearly_all_resamples() -> None:
+    """Would catch an interval of the few resamples in which a score is defined."""
+    values = np.arange(100.0)
+    values[:10] = np.nan
+    assert percentile_interval(values, 0.9) == pytest.approx((10 + 0.05 * 89, 10 + 0.95 * 89))
+    values[10] = np.nan
+    assert percentile_interval(values, 0.9) is None
+    assert percentile_interval(np.full(5, np.nan), 0.9) is None
+    assert percentile_interval(np.array([1.0]), 0.9) is None
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "enough"),
+    [
+        ([0, 1], "binary", False),
+        ([0] * 5 + [1] * 4, "binary", False),
+        ([0] * 5 + [1] * 5, "binary", True),
+        ([0] * 100 + [1] * 4, "binary", False),
+        ([0] * 100, "binary", False),
+        ([0] * 5 + [1] * 1 + [2] * 5, "categories", True),
+        ([0] * 5 + [1] * 3 + [2] * 3, "categories", False),
+        (list(range(9)), "numeric", False),
+        (list(range(10)), "numeric", True),
+        ([], "numeric", False),
+    ],
+)
+def test_few_records_have_no_interval(y: list[int], kind: str, enough: bool) -> None:
+    """Would catch an interval of zero width from two records, or a traceback on none."""
+    assert enough_records(np.array(y), kind) is enough
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "gap"), [(100, 1.0), (400, 0.3)])
+def test_intervals_cover_the_true_auc(n: int, gap: float) -> None:
+    """Would catch intervals that are too short: 95 % of them should hold the AUC of the population."""
+    truth = norm.cdf(gap / np.sqrt(2))
+    rng = np.random.default_rng(int(n))
+    covered, by_delong = 0, 0
+    for _ in range(600):
+        y, score = binormal(n, gap, rng)
+        lower, upper = auc_interval(y, score, rng, 400)
+        covered += lower <= truth <= upper
+        (auc,), covariance = delong(y, score)
+        by_delong += abs(auc - truth) <= 1.96 * np.sqrt(covariance[0, 0])
+    # the standard error of a coverage of 0.95 in 600 runs is 0.009
+    assert 0.915 <= covered / 600 <= 0.98
+    assert abs(covered - by_delong) / 600 < 0.03

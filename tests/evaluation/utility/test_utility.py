@@ -19,15 +19,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.svm import LinearSVC
 
-from dpsynth.errors import InputError, SchemaError
+from dpsynth.errors import InputError
 from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.evaluation.progress import silent
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.subsample import random_rows
+from dpsynth.evaluation.tables import random_rows, silent
 from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.evaluation.utility.learning import learn_and_predict
-from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.evaluation.utility.scores import SCORES
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.schema import Column, Schema
@@ -393,21 +391,17 @@ def test_collapse_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "message"),
     [
-        ({"outcome": "nothing"}, SchemaError, "'nothing' is not a column"),
-        ({"schema": SCHEMA.select(["died"])}, InputError, "outcome 'died' is the only column"),
-        ({"records": 1}, InputError, "records must be greater than or equal to 2 or .all., got 1"),
-        ({"level": 1.0}, InputError, "level must be less than 1, got 1.0"),
-        ({"level": float("nan")}, InputError, "level must be a finite number, got nan"),
-        ({"models": {"x": 3}}, InputError, "models: 'x' must be"),
-        ({"models": {"x": LinearRegression()}}, InputError, r"models\['x'\] .* has no predict_proba"),
+        ({"schema": SCHEMA.select(["died"])}, "outcome 'died' is the only column"),
+        ({"level": float("nan")}, "level must be a finite number, got nan"),
+        ({"models": {"x": LinearRegression()}}, r"models\['x'\] .* has no predict_proba"),
     ],
 )
-def test_bad_arguments_are_named(change: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_bad_arguments_are_named(change: dict[str, Any], message: str) -> None:
     """Would catch an argument that is refused only after training, or without its name."""
     frame = table(20, 47)
-    with pytest.raises(error, match=message):
+    with pytest.raises(InputError, match=message):
         found(frame, frame, frame, **change)
 
 

@@ -9,8 +9,8 @@ from compared import conformed
 
 from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.believable import columns_believed
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
+from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.report.page.columns import column_blocks
 from dpsynth.report.page.summary import trust
 from dpsynth.report.run_report import RunReport

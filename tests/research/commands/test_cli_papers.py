@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.cli import main
 from dpsynth.research.papers.ghazi_issa import compose
 

@@ -10,13 +10,13 @@ import pytest
 
 from dpsynth import datasets
 from dpsynth.cli import main
-from dpsynth.datasets import location
+from dpsynth.datasets import registry
 
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No file of any data set is there."""
-    monkeypatch.setattr(location, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(registry, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     return tmp_path
 

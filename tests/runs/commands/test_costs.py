@@ -3,7 +3,7 @@
 import pytest
 
 from dpsynth.accounting import Ledger, gaussian_event
-from dpsynth.accounting.calibration.target import TvTarget
+from dpsynth.accounting.calibration import TvTarget
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import costs
 

@@ -1,0 +1,151 @@
+"""Files replaced whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsynth.errors import InputError
+from dpsynth.files import atomic, storage
+from dpsynth.files.atomic import replaced
+from dpsynth.files.storage import claimed
+
+
+def test_replaces(tmp_path: Path) -> None:
+    """The new text must be there, and no temporary file beside it."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with replaced(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("trouble", [ValueError("x"), KeyboardInterrupt()])
+def test_keeps_the_old_file(tmp_path: Path, trouble: BaseException) -> None:
+    """A failed or interrupted write must not touch what was there."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(type(trouble)), replaced(path) as temporary:
+        temporary.write_text("half")
+        raise trouble
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+HOLD = """
+import sys
+from dpsynth.files.atomic import locked
+with locked(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds a folder until its input ends."""
+    words = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
+    """Would catch two runs that write one folder: the later one's model under the earlier one's ledger."""
+    out = tmp_path / "out"
+    with holder(out) as process:
+        with pytest.raises(InputError, match=f"out is in use by process {process.pid} on "):
+            storage.write_folder(out, lambda folder: None)
+        with pytest.raises(InputError, match="in use"), claimed(out, force=True, mark="report.json"):
+            pass
+        with atomic.locked(tmp_path / "other"):
+            pass
+        process.communicate("")
+    storage.write_folder(out, lambda folder: (folder / "a").write_text("1") and None)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    """Would catch a folder that nobody can write any more because its writer was killed."""
+    out = tmp_path / "out"
+    with holder(out) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert json.loads((tmp_path / ".out.lock").read_text())["pid"] == process.pid
+    storage.write_folder(out, lambda folder: None)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_holder_may_write_what_it_holds_and_another_thread_may_not(tmp_path: Path) -> None:
+    """Would catch a run that locks itself out, and two threads that pass for one."""
+    out = tmp_path / "out"
+    refused: list[str] = []
+
+    def write() -> None:
+        try:
+            storage.write_folder(out, lambda folder: None)
+        except InputError as problem:
+            refused.append(str(problem))
+
+    with atomic.locked(out):
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        assert len(refused) == 1 and str(os.getpid()) in refused[0]
+        write()
+    assert len(refused) == 1 and list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("missing", ["module", "file system"])
+def test_without_flock_the_file_is_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """Would catch systems without flock on which nothing is locked, or nothing can be written."""
+    if missing == "module":
+        monkeypatch.setattr(atomic, "fcntl", None)
+    else:
+
+        def flock(*args: Any) -> None:
+            raise OSError(errno.ENOLCK, "no locks available")
+
+        monkeypatch.setattr(atomic.fcntl, "flock", flock)
+    out = tmp_path / "out"
+    storage.write_folder(out, lambda folder: None)
+    assert list(tmp_path.iterdir()) == [out]
+    (tmp_path / ".out.lock").write_text("")
+    with pytest.raises(InputError, match=r"in use by another process.*remove .*\.out\.lock"):
+        storage.write_folder(out, lambda folder: None)
+
+
+def test_a_lock_removed_by_its_holder_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch two holders: one of the file that is there, one of a file that was removed before it."""
+    out, path = tmp_path / "out", tmp_path / ".out.lock"
+    opened = atomic._open
+
+    def late(file: Path, folder: Path) -> tuple[int, bool]:
+        found = opened(file, folder)
+        if not replaced:
+            path.unlink()  # as its holder does between our opening and our locking it
+            replaced.append(path.write_text("of a third process"))
+        return found
+
+    replaced: list[int] = []
+    monkeypatch.setattr(atomic, "_open", late)
+    with atomic.locked(out):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
