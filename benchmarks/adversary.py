@@ -22,14 +22,13 @@ from sklearn.datasets import load_digits
 
 from dpsynth import datasets
 from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.attacks.adversary.game import largest_exceedance
-from dpsynth.audits.adversary import critic
-from dpsynth.audits.adversary.setting import Setting
+from dpsynth.attacks.adversary import largest_exceedance
+from dpsynth.audits import adversary_critic as critic
+from dpsynth.audits.adversary_setting import Setting
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.report.drawing.style import save, styled
-from dpsynth.research.adversary import classifier
 from dpsynth.research.adversary import figures as drawing
-from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records
+from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records, classifier_subject, encoded
 from dpsynth.research.adversary.playing import Played, play
 from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp
 
@@ -97,14 +96,14 @@ def digits(records: int) -> tuple[Records, Records]:
 
 
 def golden(games: Games, train: object, test: object) -> list[str]:
-    own, pool, classes = classifier.encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
     points, rest, layout = critic.encoded(train, test)  # type: ignore[arg-type]
     rows, kept = [], {}
     for neighbour in ("removed", "replaced"):
         for choice in ("dataset", "gradient", "worst-case"):
             told = setting(neighbour, choice=choice)
             subjects = {
-                "DP-SGD": classifier.classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told),
+                "DP-SGD": classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told),
                 "critic": critic.critic_subject(TABLE, points, rest, layout, TrainingSettings(), told),
             }
             for label, subject in subjects.items():
@@ -124,7 +123,7 @@ def golden(games: Games, train: object, test: object) -> list[str]:
 
 def table(games: Games, train: object, test: object) -> list[str]:
     """Table 5.1, figures 5.1 and 5.2 on a table of the registry."""
-    own, pool, classes = classifier.encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
     return four(games, TABLE, own, pool, classes, learning_rate=2.0)
 
 
@@ -133,7 +132,7 @@ def four(games: Games, name: str, own: Records, pool: Records, classes: int, **t
     for neighbour in ("replaced", "removed"):
         for noise in ("local", "global"):
             told = setting(neighbour, noise=noise)
-            subject = classifier.classifier_subject(name, own, pool, classes, dp_sgd(told, **training), told)
+            subject = classifier_subject(name, own, pool, classes, dp_sgd(told, **training), told)
             played = games.play(f"table-{name}-{len(own)}-{neighbour}-{noise}", subject)
             kind = "bounded" if neighbour == "replaced" else "unbounded"
             label = f"{name}, {kind}, {noise}"
@@ -169,7 +168,7 @@ def ranks(games: Games) -> list[str]:
         for rank in (0, 1, 2, -3, -2, -1):
             told = setting(neighbour, rank=rank)
             training = dp_sgd(told, clip_norm=3.0, hidden=32, learning_rate=0.2)
-            subject = classifier.classifier_subject("digits", own, pool, 10, training, told)
+            subject = classifier_subject("digits", own, pool, 10, training, told)
             played = games.play(f"rank-{neighbour}-{rank}", subject, runs=250)
             place = f"furthest {rank + 1}" if rank >= 0 else f"nearest {-rank}"
             if neighbour == "replaced":
@@ -183,7 +182,7 @@ def ranks(games: Games) -> list[str]:
 
 
 def along_epsilon(games: Games, train: object, test: object) -> list[str]:
-    own, pool, classes = classifier.encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
     points, rest, layout = critic.encoded(train, test)  # type: ignore[arg-type]
     found: dict[str, list[drawing.Point]] = {"DP-SGD, worst-case record": [], "critic, worst-case record": []}
     lines, kept = [], {}
@@ -191,7 +190,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
         told = setting(belief=belief, choice="worst-case")
         epsilon = epsilon_of_belief(belief)
         subjects = (
-            classifier.classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told),
+            classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told),
             critic.critic_subject(TABLE, points, rest, layout, TrainingSettings(), told),
         )
         for (label, reached), subject in zip(found.items(), subjects, strict=True):
@@ -233,17 +232,16 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
 
 def sampled(games: Games, train: object, test: object) -> list[str]:
     """Steps that take a quarter of the records."""
-    from dpsynth.accounting.calibration.search import calibrate_training
-    from dpsynth.accounting.calibration.target import BeliefTarget
+    from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
 
-    own, pool, classes = classifier.encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
     lines = []
     for neighbour, adjacency in (("removed", "add/remove"), ("replaced", "replace-one")):
         multiplier = calibrate_training(BeliefTarget(BELIEF, DELTA), 0.25, STEPS, adjacency=adjacency)
         told = replace(
             setting(neighbour, choice="worst-case"), sampling_prob=0.25, noise_multiplier=multiplier
         )
-        subject = classifier.classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told)
+        subject = classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told)
         played = games.play(f"sampled-{neighbour}", subject, runs=4 * games.runs)
         epsilon = epsilon_of_belief(BELIEF)
         lines += [

@@ -99,7 +99,7 @@ def sampled(trials: int) -> dict[str, Any]:
 
 def path(trials: int, seed: int) -> dict[str, Any]:
     """The base model's path of the demo's table at epsilon 3, without critic steps."""
-    from dpsynth.audits.prior_path import audit_path
+    from dpsynth.audits.releases import audit_path
 
     target = demo()
     options = target.options.model_copy(update={"training_steps": 0})
@@ -109,8 +109,7 @@ def path(trials: int, seed: int) -> dict[str, Any]:
 def one_reading(seeds: int) -> dict[str, Any]:
     """The demo's tables and marginals, read once with 1,000 canaries."""
     from dpsynth.audits.configuration import releases_of
-    from dpsynth.audits.many_canaries import audit_in_one_run
-    from dpsynth.audits.releases import uniform_records
+    from dpsynth.audits.releases import audit_in_one_run, uniform_records
     from dpsynth.releases.gaussian import GaussianRelease
 
     target = demo()
@@ -121,7 +120,7 @@ def one_reading(seeds: int) -> dict[str, Any]:
         if isinstance(each, GaussianRelease):
             start = time.perf_counter()
             bounds = [
-                audit_in_one_run(each, made_up, delta=DELTA, rng=np.random.default_rng(seed)).epsilon_lower
+                audit_in_one_run(each, made_up, delta=DELTA, rng=np.random.default_rng(seed))
                 for seed in range(seeds)
             ]
             shown[each.name] = {"bounds": bounds, "seconds": (time.perf_counter() - start) / seeds}

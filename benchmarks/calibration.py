@@ -50,8 +50,7 @@ def theirs(python: str, target: str) -> tuple[float, float]:
 
 
 def ours(target: str) -> tuple[float, float]:
-    from dpsynth.accounting.calibration.search import calibrate_training
-    from dpsynth.accounting.calibration.target import AdvantageTarget, parse_target
+    from dpsynth.accounting.calibration import AdvantageTarget, calibrate_training, parse_target
 
     aim = AdvantageTarget(0.04, 0.01) if target.startswith("tpr") else parse_target(target, delta=DELTA)
     start = time.perf_counter()

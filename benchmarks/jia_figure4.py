@@ -31,7 +31,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import logsumexp
 
 from dpsynth.accounting import Profile
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.tv_bounds import sampled_gaussian_kl
 
 ACCURACIES = (0.8, 0.7, 0.6, 0.55)

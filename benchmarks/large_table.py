@@ -25,9 +25,9 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.cluster import connected, each
+from dpsynth.releases import PartitionedRecords
 from dpsynth.releases.bins import GridAxis
 from dpsynth.releases.marginals import make_grids
-from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table import Column, Schema
 from dpsynth.table.parquet import ParquetTable

@@ -19,10 +19,9 @@ import numpy as np
 
 import dpsynth
 from dpsynth.accounting import Ledger
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.gradient_boxes import gradient_box
-from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
-from dpsynth.mechanism.bounds.penalty import penalty_radii, published_penalty_radii
+from dpsynth.mechanism.bounds import penalty_radii, published_penalty_radii, spectral_norm_bound
+from dpsynth.mechanism.domain import Domain
+from dpsynth.mechanism.gradient_boxes import gradient_box
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.wgan.networks import unflatten
@@ -68,7 +67,7 @@ def main() -> None:
     encoder = Encoder(train.schema, marginals, numeric="minmax", categorical="sdv")
     settings = default_rules.healthgan(train.schema)
     batch = default_rules.batch_size("healthgan", n)
-    domain = Domain.from_layout(encoder.layout, centred=True)
+    domain = Domain.from_layout(encoder.layout)
     points = encoder.transform(records, rng)
     per_segment = args.steps // args.segments
     plan = Plan(

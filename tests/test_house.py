@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -52,6 +54,50 @@ def test_the_readme_lists_every_folder():
     assert not missing
 
 
+def rooms() -> list[str]:
+    """Packages whose ``__init__`` says what users may import."""
+    found = [path.parent.relative_to(ROOT) for path in sorted((ROOT / "dpsynth").rglob("__init__.py"))]
+    return [".".join(path.parts) for path in found if "__all__" in (ROOT / path / "__init__.py").read_text()]
+
+
+def reference() -> str:
+    """The page of public names: each with the first line of what it says of itself."""
+    lines = [
+        "# Public names",
+        "",
+        "Users may import these names. Everything else may change. Written by `python tests/test_house.py`.",
+    ]
+    for room in rooms():
+        module = importlib.import_module(room)
+        lines += ["", f"## `{room}`", ""]
+        for name in sorted(set(module.__all__) - {"__version__"}):
+            value = getattr(module, name, None) or importlib.import_module(f"{room}.{name}")
+            told = inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value)
+            first = (
+                (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ") if told else f"`{value!r}`"
+            )
+            lines.append(f"- `{name}`: {first}")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_of_public_names_is_that_of_the_package():
+    """A name that users may import and no page has, or one whose words have changed."""
+    assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == reference()
+
+
+def test_guides_import_public_names_alone():
+    """A guide that teaches a module which may move tomorrow."""
+    public = {f"{room}.{name}" for room in rooms() for name in importlib.import_module(room).__all__}
+    public |= {"dpsynth", "dpsynth.cluster.connected", *rooms()}
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        for home, names in re.findall(r"^\s*from (dpsynth[\w.]*) import (.+)$", text, flags=re.MULTILINE):
+            for name in re.findall(r"\w+", names.split("#")[0]):
+                assert f"{home}.{name}" in public, f"{page.name}: {home}.{name}"
+        for home in re.findall(r"^\s*import (dpsynth[\w.]*)", text, flags=re.MULTILINE):
+            assert home in public, f"{page.name}: {home}"
+
+
 #: Who runs releases: the one fit, what it calls for the base model and for studies, and the critic's steps.
 RUNNERS = {"fit.py", "network.py", "study_releases.py", "synthesizer.py", "generators.py"}
 
@@ -68,3 +114,7 @@ def test_releases_are_ordered_in_one_place():
             found[path.name] = count
     assert found.keys() == RUNNERS
     assert found["synthesizer.py"] == found["generators.py"] == 1
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "api.md").write_text(reference(), encoding="utf-8")

@@ -1,23 +1,33 @@
 """What privacy costs: from events over their composed privacy loss to measures, noise and the ledger.
 
-===================  ======================================================================================
-`events`             what a mechanism is, as a frozen record; the normal form in which events compose
-`loss`               the composed privacy loss: exact for Gaussians, on a grid for all else; what follows from
-                     epsilon, delta and TV alone; trade-off curves
-`profile`            every question to that loss, in one class
-`measures`           all its answers as one record, which `explain` tells one patient in words
-`conversions`        the formulas between epsilon, delta, TV, mu and belief
-`calibration`        the least noise that meets a target
-`ledger`             what was read from one private table, and what all of it guarantees
-===================  ======================================================================================
+====================  =====================================================================================
+`events`              what a mechanism is, as a frozen record (`epsilon_delta` has those of our own)
+`normal_form`         events read under an adjacency, and merged
+`atoms`, `gaussian`   the privacy loss of one mechanism
+`pld`, `promise`      the composed loss: on a grid, or from epsilon, delta and total variation alone
+`profile`             every question to that loss, in one class; `tradeoff` has its trade-off curves
+`measures`            all answers as one record, and in words for one patient
+`calibration`         the least noise that meets a target
+`ledger`              what was read from one table: `contents`, `guarantee`, `record`, `journal`
+`conversions`         formulas between epsilon, delta, total variation, mu and belief
+`tv_bounds`           closed forms beside the exact total variation; `membership_bounds` of attacks
+====================  =====================================================================================
 
-Only what a run needs is here; theory, figures and golden values of the papers are in
-:mod:`dpsynth.research.papers`. Nothing loads TensorFlow, and dp_accounting is loaded when the first event is
-made.
+Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """
 
-from dpsynth.accounting.calibration.search import calibrate, calibrate_training
-from dpsynth.accounting.events.events import (
+from dpsynth.accounting.calibration import (
+    AdvantageTarget,
+    AttackAccuracyTarget,
+    BeliefTarget,
+    EpsilonTarget,
+    TvTarget,
+    calibrate,
+    calibrate_training,
+    parse_target,
+)
+from dpsynth.accounting.contents import Entry
+from dpsynth.accounting.events import (
     approx_tv_event,
     epsilon_delta_event,
     exponential_mechanism_event,
@@ -26,18 +36,24 @@ from dpsynth.accounting.events.events import (
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, REPLACE_ONE
-from dpsynth.accounting.ledger.entries import Entry
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.measures import from_parameters, measures_of
+from dpsynth.accounting.normal_form import ADD_REMOVE, REPLACE_ONE
 from dpsynth.accounting.profile import Profile
 
 __all__ = [
     "ADD_REMOVE",
     "REPLACE_ONE",
+    "AdvantageTarget",
+    "AttackAccuracyTarget",
+    "BeliefTarget",
     "Entry",
+    "EpsilonTarget",
+    "Guarantee",
     "Ledger",
     "Profile",
+    "TvTarget",
     "approx_tv_event",
     "calibrate",
     "calibrate_training",
@@ -48,5 +64,6 @@ __all__ = [
     "laplace_event",
     "measures_of",
     "non_private_event",
+    "parse_target",
     "training_event",
 ]

@@ -1,8 +1,6 @@
 """Conversions between epsilon, delta, total variation (TV), Gaussian mu and belief: one formula each.
 
-Everything else about these measures, and what the papers do with them, is in :mod:`dpsynth.research.papers`;
-here is what composing and reading a privacy loss takes. Arguments out of range or NaN raise InputError by
-name.
+Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -72,11 +70,6 @@ def epsilon_of_belief(belief: float, prior: float = 0.5) -> float:
     """Epsilon at which the belief is bounded by ``belief``: the inverse of :func:`posterior_belief`.
 
     ``belief`` is in [prior, 1], and at 1 epsilon is infinite; ``prior`` lies inside (0, 1).
-
-    Raises
-    ------
-    InputError
-        If the belief is less than the prior: epsilon bounds no loss of belief.
     """
     prior = inside("prior", prior, 0.0, 1.0)
     belief = in_range("belief", belief, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Every measure of what a profile gives away, as one record of plain numbers."""
+"""Every measure of what a profile gives away: as one record of numbers, and in words for one patient."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from typing import TypedDict
 
 from dpsynth.accounting.conversions import posterior_belief
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, inside, whole
 
@@ -100,11 +101,11 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
     profile : Profile
         What was composed.
     delta : float
-        At which epsilon and the belief are told, in [0, 1).
+        For epsilon and the belief, in [0, 1).
     prior : float
         Share of members among those whom an attacker tests, or an observer's belief beforehand, in (0, 1).
     fpr : float
-        False positive rate at which a membership test is told, in [0, 1].
+        False positive rate of a membership test, in [0, 1].
 
     Returns
     -------
@@ -136,3 +137,139 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
         "belief_bound": posterior_belief(epsilon, prior),
         "belief_exceedance": profile.exceedance(epsilon),
     }
+
+
+def meanings(cost: Measures) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of each number of :func:`measures_of`, rounded up: never in the bound's favour.
+
+    Examples
+    --------
+    >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
+    ...     print(f"{name}: {value}. {meaning}")
+    epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
+    total variation: 0.382925. Nothing that can happen to this patient because of the release becomes more ...
+    """
+    replaced = cost["adjacency"] != "add/remove"
+    change = "this patient's record rather than another's" if replaced else "this patient as without"
+    delta, prior, fpr = cost["delta"], cost["prior"], cost["fpr"]
+    return [
+        (
+            "epsilon",
+            f"{round_up(cost['epsilon'], 6)} at delta {round_up(delta)}",
+            times_as_probable(cost["epsilon"], delta, change),
+        ),
+        (
+            "total variation",
+            round_up(cost["tv"], 6),
+            points_more_probable(cost["tv"], "this patient", "the release", "the table"),
+        ),
+        (
+            "attack advantage",
+            round_up(cost["advantage"], 6),
+            "A test of whether this patient is in the table finds members at most "
+            f"{percent(cost['advantage'])} times in 100 more often than it suspects non-members."
+            if percent(cost["advantage"]) != "100"
+            else "A test of whether this patient is in the table may find every member and suspect nobody "
+            "else.",
+        ),
+        (
+            "attack accuracy",
+            f"{round_up(cost['attack_accuracy_bound'], 6)} at prior {prior:g}",
+            f"Whoever guesses whether this patient is in the table "
+            f"{right_at_most(cost['attack_accuracy_bound'])}; without the release, "
+            f"{percent(max(prior, 1 - prior))} times.",
+        ),
+        (
+            "TPR at FPR",
+            f"{round_up(cost['tpr_at_fpr'], 6)} at FPR {fpr:g}",
+            f"A test that suspects {percent(fpr)} in 100 non-members wrongly finds this patient, a member, "
+            f"with a probability of at most {round_up(cost['tpr_at_fpr'])}.",
+        ),
+        (
+            "advantage at FPR",
+            f"{round_up(cost['advantage_at_fpr'], 6)} at FPR {fpr:g}",
+            "That is at most so much more than such a test would find by chance.",
+        ),
+        (
+            "precision at FPR",
+            f"{round_up(cost['ppv_at_fpr'], 6)} at FPR {fpr:g}, prior {prior:g}",
+            f"If {percent(prior)} in 100 of those tested are members, a patient whom such a test names is "
+            f"one with a probability of at most {round_up(cost['ppv_at_fpr'])}.",
+        ),
+        (
+            "posterior belief",
+            f"{round_up(cost['belief_bound'], 6)} from prior {prior:g}",
+            f"Who knows all other records and believes with {prior:g} that this patient is in the table ends "
+            f"up believing it with at most {round_up(cost['belief_bound'])}, but for the probability that "
+            "follows.",
+        ),
+        (
+            "belief exceeded",
+            round_up(cost["belief_exceedance"], 6),
+            "The belief goes beyond that bound with at most this probability, which can be more than delta.",
+        ),
+        (
+            "Gaussian mu",
+            round_up(cost["mu"], 6),
+            "To tell whether this patient is in the table is at least as hard as to tell from one draw of a "
+            f"normal distribution with std 1 whether its mean is 0 or {round_up(cost['mu'])} (but for tests "
+            "with an error rate below 1e-6)."
+            if math.isfinite(cost["mu"])
+            else "No Gaussian release gives away as much: with a small probability this patient may be told "
+            "for certain.",
+        ),
+    ]
+
+
+def times_as_probable(epsilon: float, delta: float, change: str) -> str:
+    """What epsilon and delta mean; ``change`` says with whom an event is compared.
+
+    Examples
+    --------
+    >>> times_as_probable(1.0, 1e-5, "you as without")
+    'Any event is at most 2.719 times as probable with you as without, plus at most 1e-05.'
+    >>> times_as_probable(float("inf"), 1e-5, "you as without")
+    'Nothing bounds how many times as probable an event is with you as without.'
+    """
+    if not epsilon < 700:  # beyond, the factor is no number that a computer can hold
+        return f"Nothing bounds how many times as probable an event is with {change}."
+    return (
+        f"Any event is at most {round_up(math.exp(epsilon))} times as probable with {change}, plus at most "
+        f"{round_up(delta)}."
+    )
+
+
+def points_more_probable(tv: float, whom: str, cause: str, where: str) -> str:
+    """What a total variation means for ``whom``.
+
+    Examples
+    --------
+    >>> points_more_probable(1.0, "you", "it", "the table")
+    'What can happen to you because of it may depend wholly on whether you are in the table.'
+    """
+    if percent(tv) == "100":
+        return (
+            f"What can happen to {whom} because of {cause} may depend wholly on whether "
+            f"{'you are' if whom == 'you' else f'{whom} is'} in {where}."
+        )
+    return (
+        f"Nothing that can happen to {whom} because of {cause} becomes more probable by more than "
+        f"{percent(tv)} points in 100 through being in {where}."
+    )
+
+
+def right_at_most(accuracy: float) -> str:
+    """How often a guess is right, after its subject."""
+    rounded = percent(accuracy)
+    return "may be right every time" if rounded == "100" else f"is right at most {rounded} times in 100"
+
+
+def percent(share: float) -> str:
+    """A share in hundredths, rounded up to three figures.
+
+    Examples
+    --------
+    >>> percent(0.1135), percent(-0.0), percent(1.0)
+    ('11.4', '0', '100')
+    """
+    return round_up(100 * share, 3)

@@ -3,20 +3,12 @@
 Jia et al. 2023, "Total variation distance privacy", sections 3, 4.1, 4.2, 5.2 and 5.3: Theorems 3, 4 and 14
 to 17. An attack sees a release and calls its target a member or not. TPR is the probability that it calls a
 member a member, FPR that it calls a non-member one, FNR = 1 - TPR, advantage = TPR - FPR, and PPV is the
-probability that who is called a member is one. ``prior`` is the probability that the target is a member.
+probability that who is called a member is one. Where both guarantees hold, so does the smaller bound.
 
-Arguments of every function, which raises InputError by name if one is out of range or NaN:
-
-fpr, tpr
-    Rates in [0, 1]: a number or an array, and the result has its shape.
-epsilon, delta
-    Guarantee, epsilon at least 0 and delta in [0, 1). An infinite epsilon claims nothing, whatever the delta.
-tv
-    Total variation distance, in [0, 1].
-prior
-    In [0, 1], and greater than 0 for the PPV.
-
-Where both guarantees hold, so does the smaller of two bounds.
+Arguments of every function: ``fpr`` and ``tpr`` are rates in [0, 1], a number or an array, and the result has
+that shape; ``epsilon`` is at least 0 (infinite claims nothing) and ``delta`` in [0, 1); ``tv`` is in [0, 1];
+``prior``, the probability that the target is a member, is in [0, 1] and greater than 0 for the PPV.
+InputError names what is out of range or NaN.
 """
 
 from __future__ import annotations
@@ -32,17 +24,6 @@ from dpsynth.errors import InputError
 
 #: A rate, or an array of rates.
 Rate = TypeVar("Rate", float, NDArray[np.float64])
-
-
-def accuracy(fpr: Rate, tpr: Rate, prior: float = 0.5) -> Rate:
-    """How often an attack with these rates is right: prior TPR + (1 - prior)(1 - FPR) (Experiment 2)."""
-    false, true, prior = _rates("fpr", fpr), _rates("tpr", tpr), _prior(prior)
-    return _like(fpr, prior * true + (1 - prior) * (1 - false))
-
-
-def advantage(fpr: Rate, tpr: Rate) -> Rate:
-    """Membership advantage TPR - FPR of an attack with these rates, in [-1, 1] (section 5.3)."""
-    return _like(fpr, _rates("tpr", tpr) - _rates("fpr", fpr))
 
 
 def ppv(fpr: Rate, tpr: Rate, prior: float) -> Rate:
@@ -137,13 +118,9 @@ def tv_ppv(fpr: Rate, tv: float, prior: float) -> Rate:
 
 
 def tv_sharper_interval(epsilon: float, delta: float, tv: float) -> tuple[float, float] | None:
-    """FPRs between which the total variation bounds an attack more sharply than (epsilon, delta)-DP.
+    """FPRs between which the total variation bounds an attack more sharply than (epsilon, delta)-DP, or None.
 
-    Returns
-    -------
-    tuple of float or None
-        Ends of the open interval, or None if DP is at least as sharp everywhere, which is so when
-        tv >= (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+    None if tv >= (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
 
     Examples
     --------

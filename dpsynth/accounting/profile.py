@@ -1,12 +1,9 @@
 """The privacy profile of a list of events: what its outputs allow any test, attacker or observer.
 
-Everything is read off the privacy-loss distribution: epsilon(delta) and its inverse, the total variation, the
-trade-off curve of membership tests, and the posterior belief of an observer who knows all other records.
-
-Jia 2023, "Total variation distance privacy": the exact total variation of a composed mechanism is
-delta(epsilon = 0) of its privacy-loss distribution, and it bounds the advantage TPR - FPR of every
-membership attack. Total variation is never shown without epsilon: releasing one random record has a total
-variation of 1/n and gives a patient away.
+Everything is read off the privacy-loss distribution. Jia 2023, "Total variation distance privacy": the exact
+total variation of a composed mechanism is delta(epsilon = 0), and it bounds the advantage TPR - FPR of every
+membership attack. Never show it without epsilon: releasing one random record has a total variation of 1/n and
+gives a patient away.
 """
 
 from __future__ import annotations
@@ -18,11 +15,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from dpsynth.accounting.conversions import posterior_belief
-from dpsynth.accounting.events.normal_form import ADD_REMOVE, check_adjacency, normalised
-from dpsynth.accounting.loss.gaussian import GaussianLoss
-from dpsynth.accounting.loss.pld import NoPrivacy, NumericLoss, loss_of
-from dpsynth.accounting.loss.promise import PromisedLoss, promised_loss
-from dpsynth.accounting.loss.tradeoff import TradeOff, from_deltas
+from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.normal_form import ADD_REMOVE, check_adjacency, normalised
+from dpsynth.accounting.pld import NoPrivacy, NumericLoss, loss_of
+from dpsynth.accounting.promise import PromisedLoss, promised_loss
+from dpsynth.accounting.tradeoff import TradeOff, from_deltas
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError
 
@@ -33,14 +30,18 @@ if TYPE_CHECKING:
 class Profile:
     """Composed privacy cost of events.
 
+    All results are upper bounds up to rounding. Below ``delta = 1e-12`` a numerically composed profile makes
+    no claim: epsilon is infinite there unless the loss is bounded. Unsampled Gaussians alone are exact at any
+    delta.
+
     Parameters
     ----------
     events : iterable of DpEvent
         What was done to the same private table, in any order. A later *query* may depend on earlier outputs,
         its noise (its event) may not: for that there are stages, see :class:`~dpsynth.accounting.Ledger`.
     adjacency : {"add/remove", "replace-one"}
-        The numbers in events are those under add/remove one record;
-        :mod:`dpsynth.accounting.events.normal_form` tells how they are read under replace-one.
+        The numbers in events are those under add/remove one record; :mod:`dpsynth.accounting.normal_form`
+        says how they are read under replace-one.
     coarseness : float
         1 for results to report; larger for quicker, more pessimistic ones.
 
@@ -49,17 +50,11 @@ class Profile:
     PrivacyError
         If an event is unknown, naming it, or cannot be accounted for under this adjacency.
     InputError
-        If a number in an event is out of range or NaN.
-
-    Notes
-    -----
-    All results are upper bounds up to rounding. Below ``delta = 1e-12`` a numerically composed profile makes
-    no claim: epsilon is infinite there unless the loss is bounded. Unsampled Gaussians alone are exact at
-    any delta.
+        If a number in an event, or an argument of any method, is out of range or NaN.
 
     Examples
     --------
-    >>> from dpsynth.accounting.events.events import gaussian_event
+    >>> from dpsynth.accounting import gaussian_event
     >>> profile = Profile([gaussian_event(1.0)])
     >>> round(profile.tv(), 5), round(profile.attack_accuracy(), 5)
     (0.38292, 0.69146)
@@ -68,11 +63,7 @@ class Profile:
     """
 
     def __init__(
-        self,
-        events: Iterable[DpEvent],
-        *,
-        adjacency: str = ADD_REMOVE,
-        coarseness: float = 1.0,
+        self, events: Iterable[DpEvent], *, adjacency: str = ADD_REMOVE, coarseness: float = 1.0
     ) -> None:
         self.adjacency = check_adjacency(adjacency)
         form = normalised(events, adjacency)
@@ -85,20 +76,8 @@ class Profile:
     def promised(cls, epsilon: float, delta: float, tv: float, *, adjacency: str = ADD_REMOVE) -> Self:
         """Return what follows from (epsilon, delta) and a bound on the total variation alone.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0; infinite where nothing is promised.
-        delta : float
-            At least 0; nothing is promised from 1.
-        tv : float
-            At least 0; what epsilon and delta imply is used where it is smaller.
-        adjacency : {"add/remove", "replace-one"}
-
-        Raises
-        ------
-        InputError
-            If a number is negative or NaN.
+        All are at least 0. Nothing is promised if epsilon is infinite or delta is 1 or more. Where epsilon
+        and delta imply a smaller total variation, that is used.
 
         Examples
         --------
@@ -113,23 +92,11 @@ class Profile:
         return self
 
     def delta(self, epsilon: float) -> float:
-        """Smallest delta for which ``epsilon`` (at least 0, may be infinite) holds; decreasing in epsilon.
-
-        Raises
-        ------
-        InputError
-            If epsilon is negative or NaN.
-        """
+        """Smallest delta for which ``epsilon`` (at least 0, may be infinite) holds."""
         return self._loss.delta(in_range("epsilon", epsilon, 0.0, math.inf))
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon that holds at ``delta`` (in [0, 1]), rounded up; infinite if none does.
-
-        Raises
-        ------
-        InputError
-            If delta lies outside [0, 1] or is NaN.
-        """
+        """Smallest epsilon that holds at ``delta`` (in [0, 1]), rounded up; infinite if none does."""
         return self._loss.epsilon(in_range("delta", delta, 0.0, 1.0))
 
     def tv(self) -> float:
@@ -140,11 +107,6 @@ class Profile:
         """Largest TPR - FPR of any membership attack, or of those with false positive rate ``fpr``.
 
         Over all rates it is the total variation (Jia 2023, Theorem 15 and its surroundings).
-
-        Raises
-        ------
-        InputError
-            If ``fpr`` lies outside [0, 1] or is NaN.
         """
         if fpr is None:
             return self.tv()
@@ -161,11 +123,6 @@ class Profile:
             Which claim a positive test makes. Sampling makes a record's presence easier to notice than its
             absence, or the reverse; "any" is the lower convex hull of both curves, which bounds either, and
             a test that may choose its claim by a coin.
-
-        Raises
-        ------
-        InputError
-            If ``fpr`` lies outside [0, 1] or is NaN, or ``test`` is unknown.
         """
         if test not in ("any", "member", "non-member"):
             raise InputError(f"test must be any, member or non-member, not {test!r}")
@@ -192,11 +149,6 @@ class Profile:
 
         ``prior`` is the share of members among those tested (Jia 2023, Theorem 16, with the exact curve). It
         grows as the rate falls; from 1e-9 downward it is the limit, the belief at the largest possible loss.
-
-        Raises
-        ------
-        InputError
-            If an argument lies outside [0, 1] or is NaN.
         """
         prior = in_range("prior", prior, 0.0, 1.0)
         if in_range("fpr", fpr, 0.0, 1.0) < 1e-9:
@@ -209,12 +161,7 @@ class Profile:
         """Gaussian-DP equivalent: the smallest mu whose trade-off curve lies nowhere above this profile's.
 
         A single Gaussian release with noise multiplier 1 / mu gives away at least as much. Error rates below
-        ``smallest_fpr`` are left out, because sampled mechanisms are no Gaussian mechanisms in the far tail.
-
-        Raises
-        ------
-        InputError
-            If ``smallest_fpr`` lies outside [1e-9, 0.1] or is NaN.
+        ``smallest_fpr`` (1e-9 to 0.1) are left out: in the far tail sampled mechanisms are not Gaussian.
         """
         smallest_fpr = in_range("smallest_fpr", smallest_fpr, 1e-9, 0.1)
         if not self.private:
@@ -228,11 +175,6 @@ class Profile:
 
         MOSAICrOWN D5.3, Theorem 2, for any prior. The bound fails with the probability
         ``exceedance(epsilon(delta))``, which can be more than ``delta``.
-
-        Raises
-        ------
-        InputError
-            If an argument lies outside [0, 1] or is NaN.
         """
         return posterior_belief(self.epsilon(delta), prior)
 
@@ -240,34 +182,17 @@ class Profile:
         """Probability that the privacy loss exceeds ``epsilon``: that the odds grow by more than e^epsilon.
 
         The larger for a record that is there and for one that is not. Exact for unsampled Gaussians; else
-        numerical, accurate to the grid of the privacy-loss distribution (an upper bound where the loss has
-        atoms, as that of Laplace noise).
-
-        Raises
-        ------
-        InputError
-            If epsilon is negative or NaN.
+        accurate to the grid of the privacy-loss distribution (an upper bound where the loss has atoms, as
+        with Laplace noise).
         """
         return self._loss.exceedance(in_range("epsilon", epsilon, 0.0, math.inf))
 
     def belief_quantile(self, probability: float, prior: float = 0.5) -> float:
-        """Belief that an observer exceeds with at most this probability, in whichever of the two is true.
-
-        Raises
-        ------
-        InputError
-            If an argument lies outside [0, 1] or is NaN.
-        """
+        """Belief that an observer exceeds with at most this probability, in whichever of the two is true."""
         return posterior_belief(self.loss_quantile(probability), prior)
 
     def loss_quantile(self, probability: float) -> float:
-        """Smallest level, at least 0, that the privacy loss exceeds with at most this probability.
-
-        Raises
-        ------
-        InputError
-            If the probability lies outside [0, 1] or is NaN.
-        """
+        """Smallest level, at least 0, that the privacy loss exceeds with at most this probability."""
         return self._loss.quantile(in_range("probability", probability, 0.0, 1.0))
 
     def attack_accuracy(self, prior: float = 0.5) -> float:
@@ -275,11 +200,6 @@ class Profile:
 
         With P0 the larger and P1 the smaller of the prior and its complement, it is
         ``P0 + P1 delta(log(P0 / P1))``, at most Jia's ``P0 + P1 tv`` and equal to it at 1/2.
-
-        Raises
-        ------
-        InputError
-            If ``prior`` lies outside [0, 1] or is NaN.
         """
         prior = in_range("prior", prior, 0.0, 1.0)
         larger, smaller = max(prior, 1 - prior), min(prior, 1 - prior)

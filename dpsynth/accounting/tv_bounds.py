@@ -1,12 +1,15 @@
 """Total variation distance (TVD) privacy: mechanisms, composition and bounds in closed form.
 
 Jia, Tan, Liu, Li, Liu, Lv and Dong 2023, "Total variation distance privacy: Accurately measuring inference
-attacks and improving utility", sections 2.4, 4.3 to 4.5 and 5.1; Theorem 18 is in
-:mod:`dpsynth.research.papers.jia`.
+attacks and improving utility", sections 2.4, 4.3 to 4.5 and 5.1. For the staircase mechanism: Geng and
+Viswanath 2014, "The optimal mechanism in differential privacy"; Ghazi and Issa 2024, "Total variation meets
+differential privacy", section VI-C and appendix K. The exact TV of a composed mechanism is ``Profile.tv()``;
+the bounds here stand beside it. Show none of them without epsilon (Example 1). Every TV is a number in [0,
+1]; arguments out of range or NaN raise InputError by name.
 
-The exact total variation (TV) of a composed mechanism is ``Profile.tv()``; the bounds here stand beside it.
-Show none of them without epsilon: releasing one random record has a TV of 1/n and gives one patient away
-(Example 1). Every TV is a number in [0, 1]; arguments out of range or NaN raise InputError by name.
+Two of the paper's theorems need care, and no run uses them. Theorem 8 (parallel composition) fails where a
+replaced record can move from one part to another. Theorem 9 (a mechanism that reads another's output) needs
+the second mechanism's TV over all pairs of inputs (the Dobrushin coefficient), not over neighbours.
 """
 
 from __future__ import annotations
@@ -17,50 +20,33 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.accounting.conversions import tv_of_mu
-from dpsynth.checks import in_range, positive, whole
+from dpsynth.checks import in_range, inside, positive, whole
 from dpsynth.errors import InputError
 
 #: Up to this noise multiplier the two Gaussians of a sampled release have no common mass in double precision.
 _SEPARATED = 0.01
 
 
-def laplace_tv(scale: float, sensitivity: float = 1.0) -> float:
-    """TV of one number released with Laplace noise: 1 - e^(-sensitivity / (2 scale)) (Theorem 11).
+def laplace_tv(scale: float) -> float:
+    """TV of one number of sensitivity 1 released with Laplace noise: 1 - e^(-1 / (2 scale)) (Theorem 11)."""
+    return -math.expm1(-0.5 / positive("scale", scale))
 
-    Parameters
-    ----------
-    scale : float
-        Scale b of the noise, greater than 0; infinity is noise without end.
-    sensitivity : float
-        Largest change of the number between neighbouring tables, at least 0 and finite.
+
+def gaussian_tv(sigma: float) -> float:
+    """TV of numbers released with Gaussian noise: 2 Phi(1 / (2 sigma)) - 1 (Theorems 12 and 13).
+
+    ``sigma`` is over the l2 sensitivity. How many numbers there are does not matter: only the component along
+    the change tells the tables apart.
     """
-    return -math.expm1(-_sensitivity(sensitivity) / positive("scale", scale) / 2)
-
-
-def gaussian_tv(sigma: float, sensitivity: float = 1.0) -> float:
-    """TV of numbers released with Gaussian noise: 2 Phi(sensitivity / (2 sigma)) - 1 (Theorems 12 and 13).
-
-    Parameters
-    ----------
-    sigma : float
-        Std of the independent noise on each number, greater than 0; infinity is noise without end.
-    sensitivity : float
-        Largest change between neighbouring tables in the l2 norm, at least 0 and finite. How many numbers
-        there are does not matter: only the component along the change tells the tables apart.
-    """
-    return tv_of_mu(_sensitivity(sensitivity) / positive("sigma", sigma))
+    return tv_of_mu(1 / positive("sigma", sigma))
 
 
 @dataclass(frozen=True)
 class KlPair:
-    """Kullback-Leibler divergences, in nats, between the outputs with and without one record.
-
-    ``present_absent`` is D(present || absent), the mean privacy loss when the record is there;
-    ``absent_present`` is D(absent || present).
-    """
+    """Kullback-Leibler divergences, in nats, between the outputs with and without one record."""
 
     present_absent: float
     absent_present: float
@@ -79,18 +65,8 @@ class KlPair:
 def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair:
     """KL divergences of one Gaussian release on a Poisson sample, under add/remove one record (section 5.1).
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        Noise std z over sensitivity, greater than 0; infinity is noise without end.
-    sampling_prob : float
-        Probability q with which each record joins the sample, in [0, 1].
-
-    Returns
-    -------
-    KlPair
-        Between N(0, z^2) and (1 - q) N(0, z^2) + q N(1, z^2), to 1e-10 relative for z from 0.1 to 1000 and q
-        from 1e-6 to 1. Over adaptive releases each direction adds up.
+    Between N(0, z^2) and (1 - q) N(0, z^2) + q N(1, z^2), to 1e-10 relative for the noise multiplier z from
+    0.1 to 1000 and the sampling probability q from 1e-6 to 1. Over adaptive releases each direction adds up.
     """
     from scipy.special import gammainc
 
@@ -118,8 +94,7 @@ def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair
     upper = -s * np.expm1(-s) - lower
     weight = step / math.sqrt(2 * math.pi) * np.exp(np.maximum(loss, 0.0) - t * t / 2)
     return KlPair(
-        float(weight @ np.where(loss > 0.0, upper, lower)),
-        float(weight @ np.where(loss > 0.0, lower, upper)),
+        float(weight @ np.where(loss > 0.0, upper, lower)), float(weight @ np.where(loss > 0.0, lower, upper))
     )
 
 
@@ -151,15 +126,8 @@ def sampled_gaussian_tv(
 ) -> float:
     """Bound on the TV of a training run from the KL divergence of a step (Theorem 7, section 5.1).
 
-    Parameters
-    ----------
-    noise_multiplier, sampling_prob : float
-        See :func:`sampled_gaussian_kl`.
-    steps : int
-        Number of noisy sums, at least 1.
-    direction : {"smallest", "largest"}
-        Which divergence: the smallest is valid and sharper (:attr:`KlPair.smallest`), the largest is the
-        paper's. ``Profile([training_event(z, q, steps)]).tv()`` is exact and smaller than both.
+    The smallest divergence is valid and sharper (:attr:`KlPair.smallest`), the largest is the paper's.
+    ``Profile([training_event(z, q, steps)]).tv()`` is exact and smaller than both.
     """
     if direction not in ("smallest", "largest"):
         raise InputError(f"direction must be smallest or largest, not {direction!r}")
@@ -171,60 +139,9 @@ def naive_composition(tvs: Iterable[float]) -> float:
     """TV of several releases of one table: 1 - prod(1 - tv_i) (Theorem 6).
 
     Reached by mechanisms that reveal the record with probability tv_i and say nothing otherwise.
-
-    ``tvs`` holds the TV of each release, whatever the earlier ones were; no release at all gives 0.
     """
-    return -math.expm1(math.fsum(-math.inf if tv == 1.0 else math.log1p(-tv) for tv in _all_tvs(tvs)))
-
-
-def parallel_composition(tvs: Iterable[float], *, crosses_parts: bool = False) -> float:
-    """TV of releases that each read their own part of the records: the largest of theirs (Theorem 8).
-
-    Parameters
-    ----------
-    tvs : iterable of float
-        TV of the release from each part; no release at all gives 0.
-    crosses_parts : bool
-        False under add/remove one record, and if a replacement stays in its part. The theorem fails if a
-        replacement can move a record from one part to another, because two parts change: True gives
-        1 - (1 - a)(1 - b) with the two largest, which must then hold under add/remove.
-
-    Examples
-    --------
-    >>> parallel_composition([0.1, 0.3, 0.2])
-    0.3
-    >>> round(parallel_composition([0.1, 0.3, 0.2], crosses_parts=True), 12)
-    0.44
-    """
-    largest = sorted(_all_tvs(tvs), reverse=True)[: 2 if crosses_parts else 1]
-    return largest[0] if len(largest) == 1 else naive_composition(largest)
-
-
-def chained_composition(tv: float, dobrushin: float) -> float:
-    """TV of a mechanism whose output a second one reads: tv * dobrushin (Theorem 9, corrected).
-
-    The paper takes the second mechanism's TV over *neighbouring* inputs, and that is wrong: let the first
-    send two neighbouring tables to 0 and 2, and the second move by a TV of 0.1 per unit. The theorem says
-    1 * 0.1, the truth is 0.2. Its proof needs the TV over *all* pairs of inputs, the Dobrushin coefficient.
-
-    Parameters
-    ----------
-    tv : float
-        TV of the first mechanism over neighbouring tables.
-    dobrushin : float
-        Largest TV of the second mechanism over all pairs of inputs that the first can put out.
-    """
-    return _tv("tv", tv) * _tv("dobrushin", dobrushin)
-
-
-def group(tv: float, size: int) -> float:
-    """TV between tables that differ in ``size`` records: min(1, size * tv) (Definition 5)."""
-    return min(1.0, whole("size", size) * _tv("tv", tv))
-
-
-def subsampled(tv: float, sampling_prob: float) -> float:
-    """TV of a mechanism run on a Poisson sample, under add/remove one record: q * tv (Theorem 10)."""
-    return in_range("sampling_prob", sampling_prob, 0.0, 1.0) * _tv("tv", tv)
+    checked = [in_range("each of tvs", tv, 0.0, 1.0) for tv in tvs]
+    return -math.expm1(math.fsum(-math.inf if tv == 1.0 else math.log1p(-tv) for tv in checked))
 
 
 def _sampled_loss(exponent: NDArray[np.float64], q: float) -> NDArray[np.float64]:
@@ -234,13 +151,39 @@ def _sampled_loss(exponent: NDArray[np.float64], q: float) -> NDArray[np.float64
     return np.where(exponent < 600.0, near, far)
 
 
-def _tv(name: str, value: object) -> float:
-    return in_range(name, value, 0.0, 1.0)
+def staircase_density(x: ArrayLike, epsilon: float, gamma: float) -> float | NDArray[np.float64]:
+    """Density of staircase noise at ``x`` (equation 16): symmetric, falling by ``e^-epsilon`` a step.
+
+    The drops are at ``gamma, 1 + gamma, 2 + gamma, ...`` in units of the sensitivity, with ``gamma`` in [0,
+    1].
+    """
+    epsilon, gamma = _checked(epsilon, gamma)
+    distance = np.abs(np.asarray(x, dtype=float))
+    step = np.floor(distance)
+    drops = step + (distance - step >= gamma)
+    u = math.exp(-epsilon)
+    if gamma == 0.0:  # the first drop is at 0: one drop less of a height that is e^epsilon times as large
+        height, drops = -math.expm1(-epsilon) / 2, drops - 1
+    else:
+        height = -math.expm1(-epsilon) / (2 * (gamma + u * (1 - gamma)))
+    density = height * np.exp(-epsilon * drops)
+    return density if density.ndim else float(density)
 
 
-def _all_tvs(values: Iterable[float]) -> list[float]:
-    return [_tv("each of tvs", value) for value in values]
+def staircase_tv(epsilon: float, gamma: float) -> float:
+    """TV between staircase noise and the same noise shifted by the sensitivity (appendix K1).
+
+    The density f is even and falls with the distance from 0, so f(x) exceeds f(x - 1) where x < 1/2, and the
+    TV is the mass of (-1/2, 1/2). It is the largest possible, ``tanh(epsilon / 2)``, at gamma = 1/2.
+    """
+    epsilon, gamma = _checked(epsilon, gamma)
+    u = math.exp(-epsilon)
+    if gamma == 0.0:
+        return -math.expm1(-epsilon) / 2
+    height = -math.expm1(-epsilon) / (2 * (gamma + u * (1 - gamma)))
+    near = min(gamma, 0.5)
+    return 2 * height * (near + u * (0.5 - near))
 
 
-def _sensitivity(value: object) -> float:
-    return in_range("sensitivity", value, 0.0, math.inf, high_open=True)
+def _checked(epsilon: float, gamma: float) -> tuple[float, float]:
+    return (inside("epsilon", epsilon, 0.0, math.inf), in_range("gamma", gamma, 0.0, 1.0))

@@ -38,16 +38,6 @@ SMALLEST_STD = 1e-3
 def centred_logits(probabilities: ArrayLike) -> Floats:
     """Log-probabilities less their mean over the classes: the raw outputs of a softmax, centred.
 
-    Parameters
-    ----------
-    probabilities : array_like of shape (..., classes)
-        At least two classes; kept within [1e-6, 1].
-
-    Returns
-    -------
-    ndarray of shape (..., classes)
-        Each row sums to 0; softmax of it gives the probabilities back.
-
     Examples
     --------
     >>> centred_logits([[0.5, 0.5], [0.9, 0.1]]).round(3).tolist()
@@ -62,19 +52,10 @@ def centred_logits(probabilities: ArrayLike) -> Floats:
 
 
 def label_logit(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
-    """``log(p / (1 - p))`` of the probability p that a model gives to each record's label.
+    """``log(p / (1 - p))`` of the probability p that a model gives to each record's label: g_i of (5.12).
 
-    Parameters
-    ----------
-    probabilities : array_like of shape (..., n, classes)
-        Of one model or of several.
-    labels : array_like of int, shape (n,)
-        In [0, classes).
-
-    Returns
-    -------
-    ndarray of shape (..., n)
-        The projection g_i of (5.12). For two classes it is twice the centred logit of the label.
+    Of probabilities (..., n, classes) and n labels, shape (..., n). For two classes it is twice the centred
+    logit of the label.
     """
     given, codes = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
     if given.ndim < 2 or codes.shape != (given.shape[-2],):
@@ -89,12 +70,7 @@ def label_logit(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Gaussians:
-    """Normal distributions of each record's output, with the record in the training set and out of it.
-
-    Attributes
-    ----------
-    mean_in, std_in, mean_out, std_out : ndarray of shape (n,)
-    """
+    """Normal distributions of n records' outputs, with the record in the training set and out of it."""
 
     mean_in: Floats
     std_in: Floats
@@ -107,15 +83,6 @@ class Gaussians:
         With even odds beforehand it is the logit of P(member), and it is the effective privacy loss
         ``gamma(u_i)`` of (5.11) and (5.13), the model trained without the record standing for the average
         one. It says nothing about differential privacy.
-
-        Parameters
-        ----------
-        observed : array_like of shape (..., n)
-            The outputs of one model or of several.
-
-        Returns
-        -------
-        ndarray of shape (..., n)
         """
         z_in = (np.asarray(observed, dtype=np.float64) - self.mean_in) / self.std_in
         z_out = (np.asarray(observed, dtype=np.float64) - self.mean_out) / self.std_out
@@ -126,20 +93,10 @@ class Gaussians:
 def fit_gaussians(outputs: ArrayLike, members: ArrayLike, spread: Spread = "record") -> Gaussians:
     """Fit the IN and OUT distributions of each record to shadow models.
 
-    Parameters
-    ----------
-    outputs : array_like of shape (shadow models, n)
-        Each model's number for each record, for instance :func:`label_logit`; finite.
-    members : array_like of bool, shape (shadow models, n)
-        Whether the record was in the model's training set.
-    spread : {"record", "pooled"}
-        Standard deviations of each record on its own, or one IN and one OUT for all: better where there
-        are few shadow models (Carlini et al. use it below 64).
-
-    Raises
-    ------
-    InputError
-        If shapes differ, an output is not finite, or a record has fewer than two models in or out.
+    ``outputs`` are each model's numbers, for instance :func:`label_logit`, shape (shadow models, n);
+    ``members`` says whether the record was in the model's training set. Standard deviations are each record's
+    own, or one IN and one OUT for all ("pooled"): better with few shadow models (Carlini et al. use it below
+    64).
 
     Examples
     --------
@@ -176,24 +133,6 @@ def fit_gaussians(outputs: ArrayLike, members: ArrayLike, spread: Spread = "reco
     return Gaussians(means[0], stds[0], means[1], stds[1])
 
 
-def pair_log_odds(gamma_first: ArrayLike, gamma_second: ArrayLike) -> Floats:
-    """Log-odds that of two records the first was the member, knowing that exactly one was: (5.8), (5.11).
-
-    Parameters
-    ----------
-    gamma_first, gamma_second : array_like
-        What :meth:`Gaussians.log_odds` gives, of shapes that broadcast; ``gamma[:, None]`` against
-        ``gamma`` gives all pairs.
-
-    Returns
-    -------
-    ndarray
-        Above 0: guess the first; below: the second; 0: toss a coin.
-    """
-    difference: Floats = np.asarray(gamma_first, np.float64) - np.asarray(gamma_second, np.float64)
-    return difference
-
-
 def membership_probability(log_odds: ArrayLike) -> Floats:
     """``P_IN = 1 / (1 + exp(-log_odds))``, (5.7): of a record at even odds, or of a pair's first record."""
     from scipy.special import expit
@@ -204,42 +143,22 @@ def membership_probability(log_odds: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class LowRate:
-    """True positive rate at a low false positive rate.
-
-    Attributes
-    ----------
-    fpr : float
-        Share of non-members above the threshold: at most what was asked for.
-    tpr : Estimate
-        Share of members above it, Clopper and Pearson's interval with the threshold held fixed.
-    """
+    """True positive rate, and the share of non-members above its threshold: at most what was asked for."""
 
     fpr: float
     tpr: Estimate
 
 
-def lowest_fpr(non_members: int, false_positives: int = 10) -> float:
-    """Lowest false positive rate that a sample supports: the one with so many false positives in it."""
-    return min(1.0, false_positives / non_members) if non_members > 0 else 1.0
+def lowest_fpr(non_members: int) -> float:
+    """Lowest false positive rate that a sample supports: the one with ten false positives in it."""
+    return min(1.0, 10 / non_members) if non_members > 0 else 1.0
 
 
 def tpr_at_fpr(members: ArrayLike, non_members: ArrayLike, fpr: float, level: float = 0.95) -> LowRate:
-    """True positive rate of an attack's scores at a false positive rate.
+    """True positive rate of an attack's scores, higher for members, at a rate of at least :func:`lowest_fpr`.
 
-    Parameters
-    ----------
-    members, non_members : array_like of shape (n,), (m,)
-        Scores, higher for members, for instance log-odds. The interval takes them for independent.
-    fpr : float
-        In (0, 1), at least :func:`lowest_fpr` of m.
+    The interval takes the scores for independent, and the threshold for fixed.
 
-    Raises
-    ------
-    InputError
-        If the sample is too small for so low a rate.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> found = tpr_at_fpr(np.arange(50, 150), np.arange(100), fpr=0.1)
     >>> found.fpr, found.tpr.value

@@ -1,5 +1,30 @@
 """Our own releases, audited: each on two neighbouring tables that are as far apart as its sensitivity says.
 
 The tables are made from the schema. No private record is read, nothing is posted, and what is found may be
-released.
+released. Only the adversary A_DI against trainings of this package (`adversary_setting`, `adversary_critic`)
+reads real records, so that its results are internal. The names below are loaded when first used.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsynth.audits.adversary_critic import run_at_the_bound
+    from dpsynth.audits.configuration import audit_fit
+    from dpsynth.audits.releases import audit_in_one_run
+
+_HOMES = {
+    "audit_fit": "configuration",
+    "audit_in_one_run": "releases",
+    "run_at_the_bound": "adversary_critic",
+}
+
+__all__ = ["audit_fit", "audit_in_one_run", "run_at_the_bound"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -19,11 +19,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.events.events import exponential_mechanism_event
+from dpsynth.accounting.events import exponential_mechanism_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.trials import Declared, judge
-from dpsynth.attacks.audit.verdict import Audited
-from dpsynth.audits.recording_ledger import Remembered
+from dpsynth.attacks.trials import Audited, Declared, judge
+from dpsynth.audits.releases import Remembered
 from dpsynth.errors import InputError
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.structure import EdgesRelease
@@ -42,13 +41,7 @@ _N, _EXPECTED, _SHARE = 1e6, 3.0, 0.9
 
 
 def worst_case(release: EdgesRelease) -> EdgesRelease:
-    """The release on the made-up table's schema and bins, at its own epsilon or at `LEAST_EPSILON`.
-
-    Raises
-    ------
-    InputError
-        If the release has no noise.
-    """
+    """The release on the made-up table's schema and bins, at its own epsilon or at `LEAST_EPSILON`."""
     if release.epsilon is None:
         raise InputError(
             "the choice of edges has no noise: nothing is declared that an audit could contradict"
@@ -80,22 +73,7 @@ def rarely(epsilon: float) -> tuple[float, float]:
 
 
 def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.random.Generator) -> Audited:
-    """Audit the choice of edges.
-
-    Parameters
-    ----------
-    release : EdgesRelease
-        With noise; its own schema and bins do not matter.
-    delta : float
-    trials : int
-    rng : numpy.random.Generator
-        Of coins and noise.
-
-    Raises
-    ------
-    InputError
-        If the release has no noise.
-    """
+    """Audit the choice of edges, by so many choices; the release's own schema and bins do not matter."""
     start = time.perf_counter()
     worst = worst_case(release)
     epsilon = worst.epsilon or 0.0

@@ -18,11 +18,16 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.trials import Declared
-from dpsynth.attacks.audit.verdict import Audited
+from dpsynth.attacks.trials import Audited, Declared
 from dpsynth.audits.choices import audit_choices
-from dpsynth.audits.recording_ledger import WatchingLedger
-from dpsynth.audits.releases import OTHERS, TRIED, audit_release, typical_records, uniform_records
+from dpsynth.audits.releases import (
+    OTHERS,
+    TRIED,
+    WatchingLedger,
+    audit_release,
+    typical_records,
+    uniform_records,
+)
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.mechanism.plan import Plan
@@ -53,12 +58,6 @@ class Releases:
         Those that a ledger ran, with their bins and points.
     made_up : DataFrame
         Records for neighbours, farther out than those that the releases were run on.
-    delta : float
-    layout : Layout
-        Of encoded records.
-    training : TrainingSettings
-    plan : Plan or None
-        Of the critic's steps.
     """
 
     releases: tuple[Any, ...]
@@ -80,23 +79,7 @@ class Releases:
 
 
 def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -> Releases:
-    """The releases of a fit, run once on made-up records.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of the fit's table.
-    options : FitOptions
-        With a budget.
-    rng : numpy.random.Generator
-
-    Raises
-    ------
-    InputError
-        If the options ask for no privacy, or for what cannot be audited.
-    PrivacyError
-        If the budget cannot pay for the fit.
-    """
+    """The releases of a fit, run once on records that are made up from its schema."""
     if options.epsilon is None:
         raise InputError(
             "epsilon is null: a fit without noise promises nothing that an audit could contradict"
@@ -153,22 +136,12 @@ def audit_one(
     return replace(audited, name=name)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A round: one release; everything else is made again from the schema, in any process."""
-
-    schema: dict[str, Any]
-    options: FitOptions
-    place: int
-    trials: int
-    steps: int
-    seed: int
-
-
-def _work(task: _Task) -> Mapping[str, Any]:
-    rng = np.random.default_rng(task.seed)
-    found = releases_of(Schema.from_dict(task.schema), task.options, rng)
-    return audit_one(found, task.place, trials=task.trials, steps=task.steps, rng=rng).to_record()
+def _work(task: tuple[dict[str, Any], FitOptions, int, int, int, int]) -> Mapping[str, Any]:
+    """Carry out a round: one release; everything else is made again from the schema, in any process."""
+    schema, options, place, trials, steps, seed = task
+    rng = np.random.default_rng(seed)
+    found = releases_of(Schema.from_dict(schema), options, rng)
+    return audit_one(found, place, trials=trials, steps=steps, rng=rng).to_record()
 
 
 def audit_fit(
@@ -189,6 +162,7 @@ def audit_fit(
     schema : Schema
         Of the fit's table; no record of the table is read.
     options : FitOptions
+        Of the fit, with a privacy budget.
     trials : int
         Of each release, on either of two neighbouring tables by a coin.
     steps : int
@@ -223,9 +197,7 @@ def audit_fit(
     names = releases_of(schema, options, np.random.default_rng(first)).names
     record = schema.to_dict()
     tasks = {
-        f"{place + 1:02d}_{name.replace(' ', '_')}": _Task(
-            record, options, place, trials, steps, first + place
-        )
+        f"{place + 1:02d}_{name.replace(' ', '_')}": (record, options, place, trials, steps, first + place)
         for place, name in enumerate(names)
     }
     settings = {

@@ -7,10 +7,6 @@ possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gi
 sample, centre and weight are those of `dpsynth.model.wgan.step`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
-
-A critic step in which one record's gradient is an auditor's: for audits of the program, never for a run.
-
-Everything but that gradient is `dpsynth.model.wgan.step.Step`: sample, weight of the record, centre, noise.
 """
 
 from __future__ import annotations
@@ -24,10 +20,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.trials import Declared, judge
-from dpsynth.attacks.audit.verdict import Audited
+from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
@@ -37,18 +32,24 @@ from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
 from dpsynth.table.layout import Layout
 
+Floats = NDArray[np.float64]
+#: Noisy sums of a run, about; whole generator steps are made.
+STEPS = 8
+#: Adam moves every weight by about this much: spectral norms of several, before they are projected.
+LARGE_RATE = 0.5
+#: Public batch of the audited program; the noise of a sum does not depend on it.
+BATCH = 8.0
+#: Floats of one call's noise.
+_CALL = 1 << 22
+
 
 @dataclass(frozen=True)
 class CanaryStep(Step):
-    """A step that takes a given array for the gradient of the record in row 0.
+    """A step in which one record's gradient is an auditor's: for audits of the program, never for a run.
 
-    The array is scaled by the very coefficient that the step gives to that record, so that a record that
-    counts twice shows.
-
-    Parameters
-    ----------
-    canary : tuple of tensor
-        Flat, shaped like the critic's arrays; empty for the record's own gradient.
+    ``canary``, flat and shaped like the critic's arrays, stands for the gradient of the record in row 0. It
+    is scaled by the very coefficient that the step gives to that record, so that a record that counts twice
+    shows. Everything else is the step's own; without a canary so is that gradient.
     """
 
     canary: tuple[Any, ...] = ()
@@ -67,30 +68,12 @@ class CanaryStep(Step):
         return [g + weight * c for g, c in zip(others, self.canary, strict=True)]
 
 
-Floats = NDArray[np.float64]
-#: Noisy sums of a run, about; whole generator steps are made.
-STEPS = 8
-#: Adam moves every weight by about this much: spectral norms of several, before they are projected.
-LARGE_RATE = 0.5
-#: Public batch of the audited program; the noise of a sum does not depend on it.
-BATCH = 8.0
-#: Floats of one call's noise.
-_CALL = 1 << 22
-
-
 @dataclass(frozen=True, eq=False)
 class Worst:
-    """The T steps of a run: weights, canaries, and what the auditor expects of the released sums.
+    """The T steps of a run: flat arrays of each critic, canaries, and what is declared.
 
-    Attributes
-    ----------
-    critics : list of list of ndarray
-        Flat arrays of each step's critic.
-    canaries : list of Farthest
-    stds : ndarray (T, P)
-        Of the noise that is declared, for noise multiplier 1.
-    attained : float
-        The least norm of a canary over the declared bound, of the T.
+    ``stds`` (T, P) are of the noise for noise multiplier 1; ``attained`` is the least norm of a canary over
+    the declared bound.
     """
 
     critics: list[list[NDArray[np.float32]]]
@@ -102,23 +85,8 @@ class Worst:
 class CriticAudit:
     """The audited program of one layout, settings and plan.
 
-    Parameters
-    ----------
-    layout : Layout
-    settings : TrainingSettings
-    plan : Plan
-        Its noise and its shape; sampling probability and steps are the audit's.
-    rng : numpy.random.Generator
-        Of initial weights and of the updates before.
-    steps : int
-        Noisy sums of a run, rounded to whole generator steps.
-    sampling_prob : float
-        q in (0, 1].
-
-    Raises
-    ------
-    InputError
-        If the plan adds no noise, or the sensitivity is not proved from the weights alone.
+    Of the plan it takes the noise and its shape; sampling probability and steps, rounded to whole generator
+    steps, are the audit's. ``rng`` is of initial weights and of the updates before.
     """
 
     def __init__(
@@ -279,26 +247,7 @@ def audit_critic(
     steps: int = STEPS,
     sampling_prob: float = 1.0,
 ) -> Audited:
-    """Audit the critic's steps with a plan's noise.
-
-    Parameters
-    ----------
-    layout, settings, plan
-        As for :class:`CriticAudit`.
-    delta : float
-    trials : int
-        Runs, with the record or without it by a coin.
-    rng : numpy.random.Generator
-        Of coins, weights and noise.
-    steps : int
-        Noisy sums of a run.
-    sampling_prob : float
-
-    Raises
-    ------
-    InputError
-        As :class:`CriticAudit` does.
-    """
+    """Audit the critic's steps with a plan's noise, by so many runs with the record or without it."""
     from scipy.special import ndtr
 
     start = time.perf_counter()

@@ -2,24 +2,32 @@
 
 The auditor knows both tables and sees the noisy counts before anything is made of them. Everything comes from
 the release itself: its exact counts of both tables, its noise, and what its event declares.
+
+One release at a time shows each mechanism. A path, every fit from the first count to the last table, also
+shows that later releases rest on nothing but what earlier ones released, and that each noise is drawn anew:
+ratios that add up over releases assume both. One reading of one table that holds many made-up records is an
+audit without repetition.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.audit.trials import Declared, judge
-from dpsynth.attacks.audit.verdict import Audited
-from dpsynth.audits.recording_ledger import Remembered
+from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
+from dpsynth.attacks.trials import Audited, Declared, judge
+from dpsynth.errors import InputError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis.fit import plan_fit, release_statistics
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
 
@@ -29,20 +37,14 @@ OTHERS = 5
 #: Records that are tried as the differing one: a release of counts is moved by all alike, others are not (of
 #: forty the longest score of a hazard reached .89 to 1.0 of its bound by the seed, of two hundred .998).
 TRIED = 200
+#: Part of the canaries whose coins are guessed.
+GUESSED = 0.2
 
 
 def uniform_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Records of a schema made from its public grids alone, every other column at one of its ends.
+    """Records of a schema made from its public grids alone, every other value at an end of its column.
 
-    Parameters
-    ----------
-    schema : Schema
-        Derived columns and constraints are left out: no release reads them.
-    n : int
-
-    Returns
-    -------
-    DataFrame of shape (n, columns)
+    Derived columns and constraints are left out: no release reads them.
     """
     columns = {}
     for grid in map(Grid.from_column, schema.modelled.columns):
@@ -65,16 +67,44 @@ def typical_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.Data
     return pd.DataFrame(columns)
 
 
+class WatchingLedger(Ledger):
+    """A ledger that also keeps every release that it runs, in order, in ``releases``.
+
+    For auditors: a release that was given bins or a point by an earlier one can be run again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.releases: list[Any] = []
+
+    def run(self, release: Any, records: Any, rng: np.random.Generator) -> Any:
+        """Post and run the release, as every ledger does, and keep it."""
+        self.releases.append(release)
+        return super().run(release, records, rng)
+
+
+class Remembered(FrameRecords):
+    """Records that count themselves once and answer from memory afterwards.
+
+    For one release, which asks the same questions every time: ten thousand trials then cost their noise.
+    """
+
+    def _counts(self, tables: Any) -> Any:
+        return self._once("counts", lambda: super(Remembered, self)._counts(tables))
+
+    def _sums(self, of: Any) -> Any:
+        return self._once("sums", lambda: super(Remembered, self)._sums(of))
+
+    def _once(self, name: str, count: Any) -> Any:
+        kept = self.__dict__.setdefault("_kept", {})
+        if name not in kept:
+            kept[name] = count()
+        return [array.copy() for array in kept[name]]
+
+
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two tables that differ by one record, and how far a release's counts lie apart.
-
-    Parameters
-    ----------
-    without, with_record : DataFrame
-    moved : float
-        L2 distance of the exact counts.
-    """
+    """Two tables that differ by one record, and the L2 distance of a release's exact counts of them."""
 
     without: pd.DataFrame
     with_record: pd.DataFrame
@@ -96,10 +126,7 @@ def cells(arrays: object) -> Floats:
 def neighbours_of(release: GaussianRelease, made_up: pd.DataFrame) -> Neighbours:
     """The neighbours among made-up records that move a release the most.
 
-    Parameters
-    ----------
-    made_up : DataFrame
-        The first `OTHERS` are in both tables; of the next `TRIED` one is taken.
+    The first `OTHERS` are in both tables; of the next `TRIED` one is taken.
     """
     others = made_up.iloc[:OTHERS]
     base = exact(release, others)
@@ -136,37 +163,14 @@ def scores_of(
 
 
 def audit_release(
-    release: GaussianRelease,
-    made_up: pd.DataFrame,
-    *,
-    delta: float,
-    trials: int,
-    rng: np.random.Generator,
-    tell: Callable[[str], None] = lambda name: None,
+    release: GaussianRelease, made_up: pd.DataFrame, *, delta: float, trials: int, rng: np.random.Generator
 ) -> Audited:
-    """Audit one Gaussian release.
+    """Audit one Gaussian release, with its bins or the point that it is taken at, by so many noisy readings.
 
-    Parameters
-    ----------
-    release : GaussianRelease
-        With noise, and with the bins or the point that it is taken at.
-    made_up : DataFrame
-        See :func:`neighbours_of`.
-    delta : float
-    trials : int
-        Noisy readings, of either table by a coin.
-    rng : numpy.random.Generator
-        Of coins and noise.
-    tell : callable, optional
-        Called with the release's name before it is audited.
-
-    Returns
-    -------
-    Audited
+    Each is of either table of :func:`neighbours_of`, by a coin.
     """
     from scipy.special import ndtr
 
-    tell(release.name)
     start = time.perf_counter()
     pair = neighbours_of(release, made_up)
     coins = rng.random(trials) < 0.5
@@ -184,3 +188,93 @@ def audit_release(
         seconds=time.perf_counter() - start,
         attained=attained,
     )
+
+
+class ScoringLedger(Ledger):
+    """A ledger that adds up the log-likelihood ratios of the Gaussian releases that it runs.
+
+    A fit reads one of the two tables.
+    """
+
+    def __init__(self, without: Any, with_record: Any) -> None:
+        super().__init__()
+        self.tables = (without, with_record)
+        self.score = 0.0
+
+    def run(self, release: Any, records: Any, rng: np.random.Generator) -> Any:
+        """Post and run; a Gaussian release is scored between its noise and what is made of it."""
+        if not isinstance(release, GaussianRelease):
+            return super().run(release, records, rng)
+        self.post(release.name, release.event, sensitivity=release.sensitivity)
+        with records.opened():
+            noisy = release.measure(records, rng)
+        base = exact(release, self.tables[0])
+        apart = exact(release, self.tables[1]) - base
+        std = release.event.noise_multiplier * release.l2_sensitivity
+        self.score += float((cells(noisy) - base - 0.5 * apart) @ apart) / std**2
+        return release.finish(noisy)
+
+
+def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.random.Generator) -> Audited:
+    """Audit the releases before studies and the critic as one mechanism: so many fits of the base model."""
+    if schema.n_public is None:
+        raise InputError("schema has no n_public: the plan of a path depends on its first release")
+    start = time.perf_counter()
+    options = options.model_copy(update={"studies": ()})
+    made_up = uniform_records(schema, OTHERS + 1, rng)
+    without = made_up.iloc[:OTHERS]
+    plan = plan_fit(FrameRecords(without), schema, options, rng, Ledger())
+    coins = rng.random(trials) < 0.5
+    scores = np.empty(trials)
+    for trial, coin in enumerate(coins):
+        ledger = ScoringLedger(without, made_up)
+        records = FrameRecords(made_up if coin else without)
+        release_statistics(records, plan, rng, ledger)
+        scores[trial] = ledger.score
+    return judge(
+        "base model's path",
+        scores,
+        coins,
+        Declared(Profile(plan.releases.fixed_events), plan.blueprint.delta),
+        about=f"tables of {OTHERS} and {OTHERS + 1} made-up records, all noisy counts of a fit together",
+        seconds=time.perf_counter() - start,
+    )
+
+
+def audit_in_one_run(
+    release: GaussianRelease, canaries: pd.DataFrame, *, delta: float, rng: np.random.Generator
+) -> float:
+    """Read a release once, guess the coin of every canary, and bound epsilon from below with 95 % confidence.
+
+    Steinke, Nasr, Jagielski (2023). Canaries share cells, so that each adds to the noise of the others'
+    scores; the bound holds all the same, and loses little while their number is small beside the noise.
+
+    Parameters
+    ----------
+    release : GaussianRelease
+        With noise, and with its bins.
+    canaries : DataFrame of shape (m, columns)
+        Made-up records, each in the table by a coin of its own.
+    delta : float
+        At which epsilon is bounded.
+    rng : numpy.random.Generator
+        Of coins and noise.
+
+    Returns
+    -------
+    float
+        At least 0.
+    """
+    coins = rng.random(len(canaries)) < 0.5
+    nobody = exact(release, canaries.iloc[:0])
+    # what each canary adds to the counts, by itself: shape (m, cells)
+    own = np.stack([exact(release, canaries.iloc[i : i + 1]) - nobody for i in range(len(canaries))])
+    records = FrameRecords(canaries[coins].reset_index(drop=True))
+    with records.opened():
+        noisy = cells(release.measure(records, rng))
+    # without a canary the others are there with probability 1/2 each
+    expected = nobody + 0.5 * own.sum(axis=0) - 0.5 * own
+    scores = ((noisy - expected) * own).sum(axis=1) - 0.5 * (own**2).sum(axis=1)
+    guesses = max(round(GUESSED * len(canaries)), 1)
+    right = right_guesses(scores, coins, guesses)
+    return epsilon_lower(len(canaries), guesses, right, delta)

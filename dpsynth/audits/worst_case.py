@@ -26,14 +26,9 @@ Weights = Sequence[tuple[Floats, Floats | None]]
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """A gradient on the edge of what is possible.
+    """A gradient on the edge of what is possible, and the centre of the box that was used (zeros for a ball).
 
-    Attributes
-    ----------
-    gradient : list of ndarray
-        Flat, in the order W1, b1, W2, ..., shaped like the critic's arrays.
-    centre : list of ndarray
-        Of the box that was used, likewise; zeros where a ball was.
+    Flat arrays in the order W1, b1, W2, ..., shaped like the critic's.
     """
 
     gradient: list[Floats]
@@ -57,16 +52,7 @@ def farthest(
 ) -> Farthest:
     """The gradient for which the proved sensitivity is attained.
 
-    Parameters
-    ----------
-    weights : sequence of (W (n_in, n_out), b (n_out,) or None)
-    layout : Layout
-        Of encoded records, which the critic sees centred.
-    activation, slope : str, float
-        Of the critic.
-    noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
-    centred : bool
-        Whether the sum is centred.
+    ``weights`` are pairs W (n_in, n_out), b (n_out,) or None; the critic sees the layout's records centred.
     """
     inputs, deltas = _intervals(weights, layout, activation, slope)
     radii = _radii(weights, layout, inputs, deltas)
@@ -130,23 +116,19 @@ def _first(matrix: Floats, layout: Layout) -> Interval:
     return low, high
 
 
-def _slopes(activation: str, slope: float) -> float:
-    return 0.0 if activation == "relu" else slope
-
-
 def _forward(s: Interval, activation: str, slope: float) -> Interval:
     if activation == "maxmin":
         low, high = (
             np.concatenate([np.maximum(end[0::2], end[1::2]), np.minimum(end[0::2], end[1::2])]) for end in s
         )
         return low, high
-    flat = _slopes(activation, slope)
+    flat = 0.0 if activation == "relu" else slope
     return np.where(s[0] > 0, s[0], flat * s[0]), np.where(s[1] > 0, s[1], flat * s[1])
 
 
 def _backward(s: Interval, upstream: Interval, activation: str, slope: float) -> Interval:
     if activation != "maxmin":
-        flat = _slopes(activation, slope)
+        flat = 0.0 if activation == "relu" else slope
         ends = [np.where(end > 0, 1.0, flat) for end in s]
         corners = np.stack([d * u for d in ends for u in upstream])
         return corners.min(axis=0), corners.max(axis=0)

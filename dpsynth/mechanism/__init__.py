@@ -3,10 +3,45 @@
 ==================  ==================================================================================
 `plan`              joins sampler, sensitivity, noise and event in one frozen object
 `sampling`          Poisson batches
+`domain`            where records can lie
+`gradient_boxes`    componentwise bounds of the critic's gradient (Theorem 3.1.1)
+`bounds`            norm bounds (Björck), the penalty's share (Theorem 3.1.3), and all bounds of a layer
 `allocation`        the noise of each component, from its bounds (Theorem 3.1.2)
 `noise`             the random numbers that a guarantee rests on
 `tf_privacy_query`  the same mechanism for loops written against TensorFlow Privacy
 ==================  ==================================================================================
 
-Nothing here knows a model; :mod:`dpsynth.model.wgan` trains one with it.
+The theorems are Pedersen's (2022). A bound is a function of released weights and of the schema, so it costs
+nothing. Nothing here knows a model; :mod:`dpsynth.model.wgan` trains one with it. The names below are loaded
+when first used, because some load TensorFlow.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsynth.mechanism.bounds import gradient_bounds
+    from dpsynth.mechanism.domain import Domain
+    from dpsynth.mechanism.noise import secure_generator
+    from dpsynth.mechanism.plan import Plan
+    from dpsynth.mechanism.sampling import poisson_batches
+    from dpsynth.mechanism.tf_privacy_query import BoundedSumQuery
+
+_HOMES = {
+    "BoundedSumQuery": "tf_privacy_query",
+    "Domain": "domain",
+    "Plan": "plan",
+    "gradient_bounds": "bounds",
+    "poisson_batches": "sampling",
+    "secure_generator": "noise",
+}
+
+__all__ = ["BoundedSumQuery", "Domain", "Plan", "gradient_bounds", "poisson_batches", "secure_generator"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

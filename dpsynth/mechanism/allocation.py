@@ -24,8 +24,8 @@ import tensorflow as tf
 
 from dpsynth.checks import one_of
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.mechanism.bounds.combine import LayerBounds
-from dpsynth.mechanism.bounds.rounding import UNIT
+from dpsynth.mechanism.bounds import LayerBounds
+from dpsynth.mechanism.gradient_boxes import UNIT
 from dpsynth.mechanism.plan import NOISE_SHAPES
 
 # Keeps every std positive, also squared in float32, where a component is constant or underflows.
@@ -81,38 +81,14 @@ def allocate(
 ) -> tuple[list[Any], list[Any]]:
     """Centre and std for noise multiplier 1 of every array, so that the noise is ``z * std * N(0, 1)``.
 
-    Adjacency: add or remove one record. The query is ``sum_i (g_i - c)``; every record's
-    ``sum_k (g_k - c_k)^2 / std_k^2`` is at most 1, rounding included. Under replace-one the sensitivity is
-    twice that. Both outputs depend on released weights only.
+    Adjacency: add or remove one record. The query is ``sum_i (g_i - c)``; every record's ``sum_k (g_k -
+    c_k)^2 / std_k^2`` is at most 1, rounding included. Under replace-one the sensitivity is twice that. Both
+    outputs depend on released weights only. They come in the order W1, b1, W2, ...; the centre is 0 where a
+    layer's ball is the smaller bound or not ``centred``, and a std is a scalar where a whole array has one.
 
-    Parameters
-    ----------
-    bounds : sequence of LayerBounds
-    shape : {"spherical", "layerwise", "proportional", "optimal"}
-    centred : bool
-        Subtract the middle of each box that is used; False keeps every centre at 0.
-    extra_radii : sequence of scalars, optional
-        For each layer, the norm bound of what is added to a record's gradient beside the critic's term:
-        lambda times `dpsynth.mechanism.bounds.penalty.penalty_radii`. The bounds add, since both move
-        together.
-
-    Returns
-    -------
-    centers : list of tensors
-        In the order W1, b1, W2, ..., each shaped like its array; 0 where a layer's ball is the smaller bound.
-    unit_stds : list of tensors
-        Likewise; scalars where a whole array has one std.
-
-    Raises
-    ------
-    InputError
-        For an unknown shape, or ``proportional`` without boxes.
-    PrivacyError
-        For ``extra_radii`` with a componentwise shape: the penalty has no componentwise bound.
-
-    References
-    ----------
-    Pedersen (2022), Theorem 3.1.2 and section 3.1.3.
+    ``extra_radii`` are, for each layer, the norm bound of what is added to a record's gradient beside the
+    critic's term: lambda times `dpsynth.mechanism.bounds.penalty_radii`. The bounds add, since both move
+    together. A penalty at private records has no componentwise bound, so componentwise shapes refuse it.
 
     Examples
     --------

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from dpsynth.checks import whole
 from dpsynth.errors import RunError
 
 T = TypeVar("T")
@@ -34,23 +33,13 @@ def secure_generator() -> np.random.Generator:
     """AES-128 in counter mode under a key of 128 random bits from the operating system.
 
     A cryptographic generator: whoever sees its output cannot tell it from true randomness or find what comes
-    next. The key exists in this process's memory only, while the generator lives.
-
-    It is secret: keep neither the object nor its state with what is released.
+    next. It is secret: keep neither the object nor its state with what is released.
     """
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
 
 def describe_generator(rng: np.random.Generator) -> str:
-    """What draws the noise, in words, for the ledger.
-
-    Examples
-    --------
-    >>> describe_generator(secure_generator())
-    "AES-128 in counter mode, key from the operating system's randomness"
-    >>> describe_generator(np.random.default_rng(0))
-    'PCG64, which is not cryptographic'
-    """
+    """What draws the noise, in words, for the ledger."""
     name = type(rng.bit_generator).__name__
     if name == "AESCounter":
         return "AES-128 in counter mode, key from the operating system's randomness"
@@ -80,16 +69,7 @@ class NoiseStream(Generic[T]):
     """Chunks drawn ahead by a background thread; an iterator to be used in a ``with`` statement.
 
     The chunks are those that calling ``draw(rng)`` again and again would give. The thread is the only user
-    of ``rng`` while the stream is open, and it draws at most ``ahead + 1`` chunks that nobody has asked for.
-
-    Parameters
-    ----------
-    draw : callable
-        ``draw(rng)`` returns one chunk: noise, index batches, latents, in any container.
-    rng : numpy.random.Generator
-        Secret.
-    ahead : int
-        Finished chunks that may wait; 1 is double buffering.
+    of ``rng`` while the stream is open, and it draws at most two chunks that nobody has asked for.
 
     Examples
     --------
@@ -98,13 +78,10 @@ class NoiseStream(Generic[T]):
     dtype('float32')
     """
 
-    def __init__(
-        self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator, *, ahead: int = 1
-    ) -> None:
-        whole("ahead", ahead)
+    def __init__(self, draw: Callable[[np.random.Generator], T], rng: np.random.Generator) -> None:
         self._draw = draw
         self._rng = rng
-        self._waiting: queue.Queue[T | _Failure] = queue.Queue(maxsize=ahead)
+        self._waiting: queue.Queue[T | _Failure] = queue.Queue(maxsize=1)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: _Failure | None = None
@@ -130,13 +107,7 @@ class NoiseStream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """The next chunk, waiting for it if need be.
-
-        Raises
-        ------
-        RunError
-            If the stream is not open. What ``draw`` raised is raised here as it was.
-        """
+        """The next chunk, waiting for it if need be; what ``draw`` raised is raised here as it was."""
         if self._failure is not None:
             raise self._failure.error
         if self._thread is None or self._stop.is_set():

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dpsynth.accounting.events.events import non_private_event, training_event
+from dpsynth.accounting.events import non_private_event, training_event
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import ConfigError, InputError
 
@@ -44,6 +44,7 @@ class Plan:
         z > 0: noise std over the sensitivity to adding or removing one record. None adds no noise, and the
         event then says that nothing is private.
     noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
+        See `dpsynth.mechanism.allocation`.
     centred : bool
         Whether boxes are centred, which halves their sensitivity.
 
@@ -57,8 +58,6 @@ class Plan:
     >>> plan = Plan(sampling_prob=0.05, expected_batch=100.0, steps=500, noise_multiplier=2.0)
     >>> plan.event.count, plan.event.event.event
     (500, GaussianDpEvent(noise_multiplier=2.0))
-    >>> Plan.from_dict(plan.to_dict()) == plan
-    True
     """
 
     sampling_prob: float

@@ -48,10 +48,8 @@ def poisson_batches(
         Rows that may be sampled, at least 0.
     sampling_prob : float
         In [0, 1].
-    steps : int
-        Number of batches, at least 0.
-    capacity : int
-        Least width, at least 1.
+    steps, capacity : int
+        Number of batches, at least 0, and their least width, at least 1.
 
     Returns
     -------

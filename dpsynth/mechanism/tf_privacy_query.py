@@ -3,10 +3,7 @@
 Nothing is clipped: the bounds are proved from the weights (`dpsynth.mechanism.bounds`), each record is
 centred, and the noise has the stds of `dpsynth.mechanism.allocation`. The bounds are those of the weights at
 which the gradients are taken, so they are asked for anew in every step and no state outlives an update.
-
-The base class of queries, from TensorFlow Privacy where it is installed.
-
-Its Keras optimizers are refused by Keras 3; its queries work.
+TensorFlow Privacy's Keras optimizers are refused by Keras 3; its queries work.
 """
 
 from __future__ import annotations
@@ -17,11 +14,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.events import gaussian_event
 from dpsynth.checks import tf_privacy_module
 from dpsynth.errors import InputError, RunError
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds.combine import LayerBounds
+from dpsynth.mechanism.bounds import LayerBounds
 from dpsynth.mechanism.plan import Plan
 
 _ABSENT = (

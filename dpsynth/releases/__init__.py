@@ -1,1 +1,9 @@
-"""Every reading of private records, one module a release, with the post-processing that belongs to it."""
+"""Every reading of private records, one module a release.
+
+A release states its sensitivity and the event that it posts; the ledger runs it. `PartitionedRecords` are
+private records in many files, which `DPWGANGP.fit` takes in place of a frame.
+"""
+
+from dpsynth.releases.partitioned import PartitionedRecords
+
+__all__ = ["PartitionedRecords"]

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.records import Records

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import gaussian_event, non_private_event
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.events import gaussian_event, non_private_event
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import ConfigError
 from dpsynth.releases.records import Records
 

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.accounting.events.events import exponential_mechanism_event, non_private_event
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.events import exponential_mechanism_event, non_private_event
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.records import Records

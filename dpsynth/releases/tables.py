@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
 from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.gaussian import Array, GaussianRelease

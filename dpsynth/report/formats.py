@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from dpsynth.accounting.explain import percent as percent
-from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.measures import percent as percent
 from dpsynth.evaluation.details import Effect
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Measure, shown

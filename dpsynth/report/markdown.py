@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE
-from dpsynth.accounting.ledger.summary import Summary
+from dpsynth.accounting.guarantee import NOT_PRIVATE
+from dpsynth.accounting.record import Summary
 from dpsynth.errors import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml

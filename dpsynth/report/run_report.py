@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, Guarantee
-from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.ledger.summary import Summary
+from dpsynth.accounting.guarantee import NOT_PRIVATE, Guarantee
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.record import Summary
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import few
 from dpsynth.errors import InputError

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
@@ -29,7 +29,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.audit.black_box import BlackBox
+    from dpsynth.attacks.synthetic.black_box import BlackBox
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class ToAudit:
     def audit_tables(self, fits: int, **options: Any) -> BlackBox:
         """Fit the whole generator so often and look at its tables: reads the training part, internal.
 
-        ``options`` are those of :func:`~dpsynth.attacks.audit.black_box.audit_table`.
+        ``options`` are those of :func:`~dpsynth.attacks.synthetic.black_box.audit_table`.
         """
-        from dpsynth.attacks.audit.black_box import audit_table
+        from dpsynth.attacks.synthetic.black_box import audit_table
         from dpsynth.audits.configuration import declared_of
 
         train, _ = split_table(self.config, load_table(self.config))

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.attacks.synthetic.suite import quick
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
@@ -189,7 +189,7 @@ def attempts_on_releases(
         yield from audited.attempts()
         progress((place + 1) / steps)
     if played and found.plan is not None:
-        from dpsynth.audits.adversary.quick import quick_attempts
+        from dpsynth.audits.adversary_critic import quick_attempts
 
         records = tables.train.head(_most_watched(found.layout.dim))
         points = model.model_.encoder.transform(records, on_records).astype(np.float64)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.guarantee import WARNING
-from dpsynth.accounting.ledger.journal import checkpoint_ledger, give_up, journalled
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.guarantee import WARNING
+from dpsynth.accounting.journal import checkpoint_ledger, give_up, journalled
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.files import storage
@@ -64,7 +64,7 @@ def run(
     force : bool
         Whether the folder of an earlier run may be replaced; it stays until the new one is complete. A
         checkpoint is given up. What was released for either counts, as it does for runs that failed, see
-        :mod:`dpsynth.accounting.ledger.journal`.
+        :mod:`dpsynth.accounting.journal`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth import datasets
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.tables import Tables

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpsynth.accounting.ledger.guarantee import NOT_PRIVATE, WARNING, Guarantee
-from dpsynth.accounting.ledger.ledger import Ledger
-from dpsynth.accounting.ledger.summary import Summary
+from dpsynth.accounting.guarantee import NOT_PRIVATE, WARNING, Guarantee
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.record import Summary
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.markdown import inert

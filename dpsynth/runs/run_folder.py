@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import dump_json, locked, read_json, write_text

@@ -23,8 +23,8 @@ from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.logarithm import logarithms
 from dpsynth.studies.newton import mode
 from dpsynth.table.column import Column
-from dpsynth.table.conform import cast, round_frame
-from dpsynth.table.values import numeric_values
+from dpsynth.table.conform import round_frame
+from dpsynth.table.values import cast, numeric_values
 
 Floats = NDArray[np.float64]
 

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
-from dpsynth.accounting.calibration.search import calibrate
-from dpsynth.accounting.calibration.target import EpsilonTarget, PromiseTarget, Target
-from dpsynth.accounting.events.events import gaussian_event
-from dpsynth.accounting.ledger.entries import Stage
-from dpsynth.accounting.loss.pld import DELTA_FLOOR
+from dpsynth.accounting.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.events import gaussian_event
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.pld import DELTA_FLOOR
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.options import options_record

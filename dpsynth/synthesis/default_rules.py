@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease, group_count
 from dpsynth.synthesis.budget import Shares

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
-from dpsynth.accounting.ledger.entries import Stage
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.base_model.network import BayesianNetwork

@@ -19,7 +19,7 @@ from dpsynth.cluster import each
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.table.io import write_table
-from dpsynth.table.rules import Where, parse_where
+from dpsynth.table.where import Where, parse_where
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.structure import Kind

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.errors import InputError
 from dpsynth.model.generator import GeneratorModel

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.study_samples.fitted_study import FittedStudy

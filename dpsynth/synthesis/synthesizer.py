@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from dpsynth.accounting.ledger.guarantee import WARNING, Guarantee
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.guarantee import WARNING, Guarantee
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
@@ -42,8 +42,9 @@ from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
 from dpsynth.synthesis.studies import check_studies, planned_widening
 from dpsynth.table.io import write_table
-from dpsynth.table.rules import Rule, Where, combinations, parse_where
+from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.where import Where, combinations, parse_where
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"

@@ -11,21 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
-    from dpsynth.table.encoder import Encoder
-    from dpsynth.table.grid import Grid
+    from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.io import read_table, write_table
-    from dpsynth.table.layout import Layout
-    from dpsynth.table.marginals import Marginals
+    from dpsynth.table.parquet import ParquetTable
     from dpsynth.table.schema import Schema, require_reviewed
     from dpsynth.table.schema_inference import infer
 
 _HOMES = {
     "Column": "column",
     "Conformed": "conform",
-    "Encoder": "encoder",
-    "Grid": "grid",
-    "Layout": "layout",
-    "Marginals": "marginals",
+    "CsvFormat": "csv_format",
+    "ParquetTable": "parquet",
     "Schema": "schema",
     "infer": "schema_inference",
     "read_table": "io",
@@ -36,10 +32,8 @@ _HOMES = {
 __all__ = [
     "Column",
     "Conformed",
-    "Encoder",
-    "Grid",
-    "Layout",
-    "Marginals",
+    "CsvFormat",
+    "ParquetTable",
     "Schema",
     "infer",
     "read_table",
@@ -51,6 +45,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # once imported, `infer` must stay the function, not become the module
-    return value
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,8 +1,12 @@
-"""What the text cells of a column are: numbers, words that stand for nothing, or words.
+"""What the text cells of a column are: numbers, words that stand for nothing, codes, or words.
 
-A file knows no types. Readers that guess take ``None`` ("not done") for a missing value, one slip of the pen
-for sixty categories and the code ``010`` for ten; here every distinct word is looked at and nothing is
-dropped in silence.
+A file has no types. Readers that guess take ``None`` ("not done") for a missing value, one slip of the pen
+for sixty categories and the code ``010`` for ten. Here every distinct word is looked at and nothing is
+dropped in silence. Numbers such as -9, 99 or 999 look like codes where they stand apart from what is
+measured.
+
+Text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, *CSV Injection*): a
+category ``=HYPERLINK("http://…")`` comes into the table from whoever could type into the records.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 #: what other programs write for a missing value; a column that declares one of these as a category keeps it
 ABSENT = frozenset(("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "."))
@@ -32,6 +38,20 @@ _SHAPES = {
     "limits": re.compile(r"(?:[<>≤≥~]=?)\s*[+-]?\d+\.?\d*"),
     "percentages": re.compile(r"[+-]?\d+\.?\d*\s*%"),
 }
+
+Floats = NDArray[np.float64]
+_DIGITS = range(1, 6)
+_REPEATED = {float(digit * length) for digit in "789" for length in _DIGITS}
+_NEGATIVE = {-float(value) for value in (*range(1, 10), *_REPEATED)}
+_POSITIVE = {value for value in _REPEATED if value > 9} | {97.0, 98.0, 997.0, 998.0, 9997.0, 9998.0}
+# Of the other values: a code lies half their range away where it is common, twice where it is rare.
+_APART, _FAR = 0.5, 2.0
+_CLOSE = 0.05  # nearer than this to the others, no code is told from them
+_SPIKE = 5  # times as frequent as the values nearby
+_NEARBY = 5  # how many of these are looked at
+# also the full-width signs, which some spreadsheets take for the ASCII ones; signs alone ("-", "++", the
+# results of tests) and plain numbers are no formulas
+_FORMULA = re.compile(r"'*(?![+-]*(?:\d+\.?\d*|\.\d+)?\Z)[=+\-@\t\r\uff1d\uff0b\uff0d\uff20].*", re.DOTALL)
 
 
 def number(word: str) -> float | None:
@@ -52,12 +72,7 @@ def number(word: str) -> float | None:
 class TextCells:
     """The distinct words of a column and how often each occurs; blanks around words do not count.
 
-    Attributes
-    ----------
-    counts : dict of str to int
-        Without empty cells and the words that the caller takes as missing.
-    text : pandas.Series
-        The words, None where a cell is empty or one of ``missing_words``.
+    ``counts`` is without empty cells and the words that the caller takes as missing; ``text`` has None there.
     """
 
     counts: dict[str, int]
@@ -135,3 +150,65 @@ class TextCells:
         wanted = set(words)
         found = [i for i, word in enumerate(self.text) if word in wanted]
         return [(i + 1, self.text.iloc[i]) for i in found[:most]]
+
+
+def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Return the values that look like codes, of ascending values and how often each occurs.
+
+    Examples
+    --------
+    >>> likely_codes(np.array([-1.0, *range(20, 90), 99.0, 999.0]), np.array([3, *[2] * 70, 12, 1])).tolist()
+    [-1.0, 99.0, 999.0]
+    """
+    coded = np.isin(distinct, [*_NEGATIVE, *_POSITIVE])
+    plain = distinct[~coded]
+    if len(plain) < 3:
+        return distinct[:0]
+    low, high = plain[0], plain[-1]
+    spread = high - low
+    near = counts[~coded]
+    above = (distinct - high) / spread
+    below = (low - distinct) / spread
+    sides = ((above, near[-_NEARBY:].max()), (below, near[:_NEARBY].max()))
+    apart = np.zeros(len(distinct), dtype=bool)
+    for gap, usual in sides:
+        spike = (gap > _CLOSE) & (counts >= _SPIKE) & (counts >= _SPIKE * usual)
+        apart |= (gap > _FAR) | ((gap > _APART) & (counts > usual)) | spike
+    impossible = (distinct < 0) & (low >= 0)
+    return distinct[coded & (apart | impossible)]
+
+
+def codes_of_categories(distinct: Floats) -> Floats:
+    """Return the category codes that stand apart: farther from the others than these are from each other.
+
+    Examples
+    --------
+    >>> codes_of_categories(np.array([0.0, 1.0, 99.0])).tolist()
+    [99.0]
+    >>> codes_of_categories(np.array([-2.0, -1.0, 0.0, 1.0])).tolist()
+    []
+    """
+    coded = np.isin(distinct, [*_NEGATIVE, *_POSITIVE])
+    plain, codes = distinct[~coded], distinct[coded]
+    if len(plain) < 2:
+        return distinct[:0]
+    for code in sorted(codes, key=lambda code: float(np.abs(plain - code).min())):
+        if np.abs(plain - code).min() <= np.ptp(plain):
+            plain = np.append(plain, code)
+    return np.setdiff1d(codes, plain)
+
+
+def escape(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet takes for a formula.
+
+    Examples
+    --------
+    >>> [escape(text) for text in ("=1+1", "@sum", "'=1+1", "-", "-1.5", "F", "'F")]
+    ["'=1+1", "'@sum", "''=1+1", '-', '-1.5', 'F', "'F"]
+    """
+    return "'" + text if _FORMULA.fullmatch(text) else text
+
+
+def unescape(text: str) -> str:
+    """Take away the apostrophe that :func:`escape` put in."""
+    return text[1:] if text.startswith("'") and _FORMULA.fullmatch(text) else text

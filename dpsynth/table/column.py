@@ -1,9 +1,9 @@
 """One column of a table: its kind and the public facts that the mechanism may rely on.
 
 Bounds, steps, categories and the number of histogram cells decide how much one record can move a released
-histogram and where its cells lie. They must be known without looking at the records (theory.md 1.6): from
-clinical sense, a data dictionary or the design of the study. Whatever was read off the records instead is
-named in ``unreviewed`` until somebody answers for it.
+histogram and where its cells lie. They must be known without looking at the records: from clinical sense, a
+data dictionary or the design of the study. Whatever was read off the records instead is named in
+``unreviewed`` until somebody answers for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic import (
 
 from dpsynth.errors import SchemaError
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.table.formula import escape
+from dpsynth.table.cells import escape
 
 # no control characters, line separators or halves of surrogate pairs; no blanks at either end
 _PLAIN_TEXT = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+(?<!\s)\Z")
@@ -57,7 +57,9 @@ class Column(BaseModel):
     Parameters
     ----------
     name : str
+        As in the table's header.
     kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
+        The first two are numeric; ordinal categories have an order.
     lower, upper : float
         Public bounds, in the column's unit; required for continuous and integer columns and only there.
         Values outside are clipped.
@@ -75,6 +77,7 @@ class Column(BaseModel):
         Every value that can occur, one type throughout; for ordinal columns in ascending order; two for
         binary columns.
     unit, description : str, optional
+        For readers.
     missing : bool
         Whether a value may be absent.
     special : tuple of float
@@ -204,12 +207,12 @@ class Column(BaseModel):
                 raise ValueError(f"missing_codes and {field} both hold {code!r}; leave it out of one")
 
     def _check_special(self) -> None:
-        assert self.lower is not None and self.upper is not None
+        lower, upper = self.bounds
         for code in self.special:
-            if self.lower <= code <= self.upper:
+            if lower <= code <= upper:
                 raise ValueError(
-                    f"special holds {code:g}, which lies within lower and upper ({self.lower:g} to "
-                    f"{self.upper:g}); give bounds that leave the codes out"
+                    f"special holds {code:g}, which lies within lower and upper ({lower:g} to "
+                    f"{upper:g}); give bounds that leave the codes out"
                 )
             if self.kind == "integer" and (code != math.floor(code) or abs(code) > EXACT_INTEGERS):
                 raise ValueError(
@@ -269,6 +272,12 @@ class Column(BaseModel):
     def is_ordinal(self) -> bool:
         """Whether values are categories in ascending order."""
         return self.kind == "ordinal"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lower and upper bound of a numeric column."""
+        assert self.lower is not None and self.upper is not None
+        return self.lower, self.upper
 
     @property
     def resolution(self) -> float | None:

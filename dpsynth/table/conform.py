@@ -8,11 +8,9 @@ costs nothing; the *count* of clipped values is private (sensitivity 1 a column)
 from __future__ import annotations
 
 import contextlib
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,10 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
+from dpsynth.table.cells import unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
-from dpsynth.table.csv_format import CsvFile, CsvFormat
-from dpsynth.table.formula import unescape
+from dpsynth.table.csv_format import CsvFile, csv_line
+from dpsynth.table.values import cast, is_special, step_numbers, step_values
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,7 @@ class Conformed:
 
 @dataclass(frozen=True)
 class Extras:
-    """What a file may hold beside the declared columns and values: the schema's fields of these names.
-
-    ``others``: any other column too.
-    """
+    """What a file may hold beside the declared columns and values: the schema's fields of these names."""
 
     ignored: tuple[str, ...] = ()
     missing_words: tuple[str, ...] = ()
@@ -122,53 +118,6 @@ def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**rounded)
 
 
-def is_special(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which numbers are special codes of the column, shape (n,)."""
-    return np.isin(numbers, column.special)
-
-
-def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many declared steps above the lower bound each number lies, shape (n,), rounded; none missing.
-
-    Numbers outside the bounds get the nearest bound's.
-    """
-    lower, resolution, count = column.lower, column.resolution, column.n_values
-    assert lower is not None and resolution is not None and count is not None
-    return np.rint((numbers - lower) / resolution).clip(0, count - 1).astype(np.int64)
-
-
-def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The numbers so many declared steps above the lower bound, shape (n,).
-
-    Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
-    """
-    lower, resolution = column.lower, column.resolution
-    assert lower is not None and resolution is not None
-    return np.round(lower + index * resolution, _decimals(lower, resolution))
-
-
-def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
-    """Make a Series of the column's canonical dtype from values that already fit it.
-
-    Parameters
-    ----------
-    values : array-like, shape (n,)
-        Numbers with NaN, or categories with None, for missing values.
-    """
-    dtype = column.dtype
-    if column.is_numeric:
-        numbers = np.asarray(values, dtype=np.float64)
-        if dtype == "Int64":
-            absent = np.isnan(numbers)
-            whole = np.where(absent, 0, np.rint(numbers)).astype(np.int64)
-            return pd.Series(pd.arrays.IntegerArray(whole, absent), index=index, name=column.name)
-        if dtype == "int64":
-            return pd.Series(np.rint(numbers).astype(np.int64), index=index, name=column.name)
-        return pd.Series(numbers, index=index, name=column.name)
-    cells = np.asarray(values, dtype=object)
-    return pd.Series(cells, index=index, name=column.name, dtype=object).astype(dtype)
-
-
 def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     """Give columns whose names our CSV writer escaped their names back."""
     escaped = {name: unescape(name) for name in map(str, frame.columns) if unescape(name) != name}
@@ -205,11 +154,6 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _decimals(*numbers: float) -> int:
-    """Most decimal places among the shortest decimal forms of the numbers."""
-    return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))
-
-
 def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> None:
     given = [str(name) for name in frame.columns]
     twice = next((name for name, times in Counter(given).items() if times > 1), None)
@@ -243,10 +187,7 @@ def _numbers(
                 numbers[row] = float("no number" if "_" in str(cells[row]) else cells[row])
             except (TypeError, ValueError):
                 raise _problem(column, int(row), cells[row], "is not a number", path) from None
-    for bad, why in (
-        (present & np.isnan(numbers), "is not a number"),
-        (np.isinf(numbers), "is infinite"),
-    ):
+    for bad, why in ((present & np.isnan(numbers), "is not a number"), (np.isinf(numbers), "is infinite")):
         if bad.any():
             row = int(np.argmax(bad))
             raise _problem(column, row, values.iloc[row], why, path)
@@ -353,17 +294,3 @@ def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | 
     if line is not None:
         place = f"{place} ({path}, line {line})"
     return of_records(f"column {column.name!r}, {place}: {shown} {why}")
-
-
-def csv_line(path: str | Path | CsvFile, row: int) -> int | None:
-    """Return the line on which data row ``row`` (from 0) of a CSV file ends; None for other files.
-
-    Counted by reading the file again, since quoted cells may hold line breaks and blank lines are skipped.
-    """
-    if Path(str(path)).suffix.lower() != ".csv":
-        return None  # Parquet has no lines, and those of a compressed file help nobody
-    source = path if isinstance(path, CsvFile) else CsvFile.of(Path(path), CsvFormat())
-    with source.opened() as file:
-        reader = csv.reader(file, delimiter=str(source.format.sep))
-        records = (reader.line_num for cells in reader if cells)
-        return next((line for i, line in enumerate(records) if i == row + 1), None)

@@ -1,8 +1,13 @@
 """Columns computed from other columns: ``bmi = weight / height ** 2``, exactly, in every record.
 
-Their formulas are those of :mod:`dpsynth.table.formula`. Units are the user's: kilograms over square metres,
-if that is what the columns hold. The result is brought within the column's declared bounds and to its nearest
-declared step, and is missing where an input is.
+A formula is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
+
+    +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
+    (column == 'category')  (column != 'category')
+
+A comparison is 1 where it holds and 0 elsewhere. Formulas are read by Python's own parser, and of what that
+gives only these parts are taken; nothing is run as code. Units are the user's. The result is brought within
+the column's declared bounds and to its nearest declared step, and is missing where an input is.
 
 What a formula can give is bounded beforehand, by interval arithmetic on the declared bounds of its inputs, so
 that a division by zero or a wrong unit is found when the schema is read.
@@ -10,31 +15,265 @@ that a division by zero or a wrong unit is found when the schema is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+import ast
+import functools
+import keyword
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.errors import of_records
 from dpsynth.table.column import Column
-from dpsynth.table.conform import cast
-from dpsynth.table.formula import Formula, parse_formula
-from dpsynth.table.values import category_codes, numeric_values
+from dpsynth.table.values import amounts, cast, category_numbers, step_numbers, step_values
 
 Floats = NDArray[np.float64]
+
+#: characters, and parts: they bound the depth of nested brackets
+_LONGEST, _MOST_PARTS = 500, 150
+_QUOTED = re.compile(r"`([^`]*)`")
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+    ast.UAdd: np.positive,
+    ast.USub: np.negative,
+}
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {  # function, whether it takes several numbers
+    "abs": (np.abs, False),
+    "exp": (np.exp, False),
+    "log": (np.log, False),
+    "max": (np.maximum, True),
+    "min": (np.minimum, True),
+    "sqrt": (np.sqrt, False),
+}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula read from text, and the columns that it reads; make it with :func:`parse_formula`."""
+
+    text: str
+    inputs: tuple[str, ...]
+    _tree: ast.expr
+    _names: Mapping[str, str]
+    _words: Mapping[str, Sequence[Any]]
+
+    def values(self, inputs: Mapping[str, Floats]) -> Floats:
+        """Evaluate in float64, shape (n,); NaN where an input is, or where there is no finite result."""
+        with np.errstate(all="ignore"):
+            result = np.asarray(self._value(self._tree, inputs), dtype=np.float64)
+        return np.where(np.isfinite(result), result, np.nan)
+
+    def _value(self, node: ast.expr, inputs: Mapping[str, Floats]) -> Any:
+        if isinstance(node, ast.Constant):
+            return np.float64(node.value)  # type: ignore[arg-type]
+        if isinstance(node, ast.Name):
+            return inputs[self._names[node.id]]
+        if isinstance(node, ast.Compare):
+            name, given = self._compared(node)
+            same = (inputs[name] == given) == isinstance(node.ops[0], ast.Eq)
+            return np.where(np.isnan(inputs[name]), np.nan, same.astype(np.float64))
+        function, parts = _operation(node)
+        done = [self._value(part, inputs) for part in parts]
+        result = _applied(function, done)
+        # In floating point nan ** 0 is 1 and 1 / (1 / 0) is 0; here a part without value has none after it.
+        known = np.isfinite(result)
+        for part in done:
+            known = known & ~np.isnan(part)
+        return np.where(known, result, np.nan)
+
+    def _compared(self, node: ast.Compare) -> tuple[str, float]:
+        """The column of a comparison, and the number that stands for what it is compared with."""
+        name, given = self._names[node.left.id], node.comparators[0].value  # type: ignore[attr-defined]
+        return name, float(self._words[name].index(given) if name in self._words else given)
+
+    def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+        """Lowest and highest value over all inputs within their bounds; ValueError if some have no value."""
+        with np.errstate(all="ignore"):
+            return self._interval(self._tree, inputs)
+
+    def _interval(self, node: ast.expr, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+        if isinstance(node, ast.Constant):
+            return float(node.value), float(node.value)  # type: ignore[arg-type]
+        if isinstance(node, ast.Name):
+            return inputs[self._names[node.id]]
+        if isinstance(node, ast.Compare):
+            return 0.0, 1.0
+        function, parts = _operation(node)
+        ranges = [self._interval(part, inputs) for part in parts]
+        shown = [_written(part, self._names) for part in parts]
+        if function is np.divide and ranges[1][0] <= 0 <= ranges[1][1]:
+            raise ValueError(f"it divides by {shown[1]}, which the declared bounds allow to be 0")
+        if function is np.log and ranges[0][0] <= 0:
+            raise ValueError(f"it takes the logarithm of {shown[0]}, which can be {ranges[0][0]:g}")
+        if function is np.sqrt and ranges[0][0] < 0:
+            raise ValueError(f"it takes the square root of {shown[0]}, which can be {ranges[0][0]:g}")
+        # Every function here rises or falls in each of its numbers, but for these two, which turn at 0.
+        ends: list[tuple[float, ...]] = (
+            list(product(*ranges)) if len(ranges) < 3 else list(zip(*ranges, strict=True))
+        )
+        if function is np.abs and ranges[0][0] < 0 < ranges[0][1]:
+            ends.append((0.0,))
+        if function is np.power:
+            ends += _inner_powers(ranges, shown)
+        found = [float(_applied(function, [np.float64(x) for x in end])) for end in ends]
+        if not all(map(math.isfinite, found)):
+            raise ValueError(f"{_written(node, self._names)} can be too large to compute")
+        return min(found), max(found)
+
+
+def parse_formula(
+    text: str, names: Sequence[str], words: Mapping[str, Sequence[Any]] | None = None
+) -> Formula:
+    """Read a formula over these columns; ValueError holds one clause that says what is wrong with it.
+
+    ``words`` are the categories of the columns that hold text. Where their values are asked for, they are
+    positions among these categories.
+
+    Examples
+    --------
+    >>> bmi = parse_formula("weight / height ** 2", ("weight", "height"))
+    >>> bmi.values({"weight": np.array([81.0, 60.0]), "height": np.array([1.8, 2.0])}).round(1).tolist()
+    [25.0, 15.0]
+    >>> bmi.bounds({"weight": (30, 250), "height": (1.0, 2.0)})
+    (7.5, 250.0)
+    >>> tested = parse_formula("(hba1c != 'none') * age", ("hba1c", "age"), {"hba1c": ("none", "high")})
+    >>> tested.values({"hba1c": np.array([0.0, 1.0]), "age": np.array([60.0, 70.0])}).tolist()
+    [0.0, 70.0]
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"it has {len(text)} characters; at most {_LONGEST} are read")
+    quoted: dict[str, str] = {}
+
+    def placeholder(match: re.Match[str]) -> str:
+        quoted[f"_quoted_{len(quoted)}_"] = match[1]
+        return list(quoted)[-1]
+
+    plain = _QUOTED.sub(placeholder, text.strip())
+    reserved = [name for name in names if keyword.iskeyword(name)]  # lambda, say, the light chain
+    if reserved:
+        plain = re.sub(rf"(?<![\w.])({'|'.join(reserved)})(?![\w.])", placeholder, plain)
+    try:
+        tree = ast.parse(plain, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(
+            "it cannot be read; write arithmetic such as weight / height ** 2, and names with blanks or "
+            "other signs between backquotes"
+        ) from None
+    if sum(isinstance(node, ast.expr) for node in ast.walk(tree)) > _MOST_PARTS:
+        raise ValueError(f"it has more than {_MOST_PARTS} parts")
+    found: dict[str, str] = {}
+    known = words or {}
+    _check(tree, quoted, names, known, found)
+    if not found:
+        raise ValueError("it names no column")
+    return Formula(text, tuple(dict.fromkeys(found.values())), tree, found, known)
+
+
+def _check(
+    node: ast.expr,
+    quoted: Mapping[str, str],
+    names: Sequence[str],
+    words: Mapping[str, Sequence[Any]],
+    found: dict[str, str],
+) -> None:
+    """Refuse every part of a parsed formula that is not in the grammar; note its columns in ``found``."""
+    if isinstance(node, ast.Compare):
+        left, given = node.left, node.comparators[0]
+        plain = isinstance(left, ast.Name) and isinstance(given, ast.Constant) and len(node.ops) == 1
+        if not plain or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            raise ValueError("a comparison is between a column and one category, as in (sex == 'F')")
+        assert isinstance(left, ast.Name) and isinstance(given, ast.Constant)
+        name = quoted.get(left.id, left.id)
+        if name in words and given.value not in words[name]:
+            listed = ", ".join(map(repr, words[name]))
+            raise ValueError(f"{given.value!r} is no category of {name!r} (categories: {listed})")
+        _check(given if name not in words else left, quoted, names, {}, found)
+        _check(left, quoted, names, {}, found)
+        return
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        try:
+            finite = math.isfinite(float(node.value))  # type: ignore[arg-type]
+        except OverflowError:
+            finite = False
+        if not finite:
+            raise ValueError("a number in it is too large")
+        return
+    if isinstance(node, ast.Name):
+        name = quoted.get(node.id, node.id)
+        if name not in names:
+            raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
+        if name in words:
+            raise ValueError(
+                f"{name!r} holds text, not numbers; compare it, as in ({name} == {words[name][0]!r})"
+            )
+        found[node.id] = name
+        return
+    for part in _operation(node)[1]:
+        _check(part, quoted, names, words, found)
+
+
+def _operation(node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
+    """The function that a node applies, and to what."""
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)], [node.left, node.right]
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)], [node.operand]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+        function, several = _FUNCTIONS[node.func.id]
+        plain = not node.keywords and not any(isinstance(part, ast.Starred) for part in node.args)
+        if not plain or not (node.args if several else len(node.args) == 1):
+            raise ValueError(
+                f"{node.func.id} takes {'numbers' if several else 'one number'} between brackets"
+            )
+        return function, node.args
+    raise ValueError(
+        f"{ast.unparse(node)!r} is no arithmetic; it may use columns, numbers, + - * / ** and "
+        f"{', '.join(_FUNCTIONS)}"
+    )
+
+
+def _applied(function: Callable[..., Any], numbers: Sequence[Any]) -> Any:
+    """The function of one or two numbers; max and min of any number of them, one after the other."""
+    if function in (np.maximum, np.minimum):
+        return functools.reduce(function, numbers)
+    return function(*numbers)
+
+
+def _inner_powers(ranges: Sequence[tuple[float, float]], shown: Sequence[str]) -> list[tuple[float, float]]:
+    """Where a power may be smallest or largest other than at the ends; refuse what has no value."""
+    (low, high), (least, most) = ranges
+    whole = least == most and least == round(least)
+    if low < 0 and not whole:
+        raise ValueError(f"it takes a power of {shown[0]}, which can be {low:g}, with an exponent not whole")
+    if low <= 0 <= high and least < 0:
+        raise ValueError(f"it divides by a power of {shown[0]}, which the declared bounds allow to be 0")
+    return [(0.0, least), (0.0, most)] if low < 0 < high else []
+
+
+def _written(node: ast.expr, names: Mapping[str, str]) -> str:
+    text = ast.unparse(node)
+    for placeholder, name in names.items():
+        text = text.replace(placeholder, name) if placeholder != name else text
+    return text
 
 
 def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
     """Derived columns with their formulas, in an order in which each comes after its inputs.
 
-    Raises
-    ------
-    ValueError
-        One sentence that names the column: for a formula that cannot be read, names what is no column of
-        numbers, goes round in a circle, has no value somewhere within the declared bounds (unless the column
-        may be missing), or none within the column's own bounds.
+    ValueError names the column of a formula that cannot be read, names what is no column of numbers, goes
+    round in a circle, has no value somewhere within the declared bounds (unless the column may be missing),
+    or none within the column's own bounds.
     """
     known = {column.name: column for column in columns}
     words = {column.name: column.categories for column in columns if _holds_text(column)}
@@ -61,25 +300,11 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
 def add_derived(
     frame: pd.DataFrame, derived: Sequence[tuple[Column, Formula]], columns: Sequence[Column]
 ) -> pd.DataFrame:
-    """Return a conformed frame with its derived columns computed, all columns in the schema's order.
-
-    Parameters
-    ----------
-    frame : DataFrame, shape (n, columns that are not computed)
-    derived : sequence of (Column, Formula)
-        What is computed, in an order that `formulas` gives.
-    columns : sequence of Column
-        All columns.
-
-    Raises
-    ------
-    DataError
-        If a value cannot be computed and the column may not be missing: column and row are named.
-    """
+    """Return a conformed frame with the ``derived`` columns computed, all columns in the schema's order."""
     known = {column.name: column for column in columns}
     series = {str(name): frame[name] for name in frame.columns}
     for column, formula in derived:
-        inputs = {name: _numbers(known[name], series[name]) for name in formula.inputs}
+        inputs = {name: amounts(known[name], series[name]) for name in formula.inputs}
         values = snapped(column, formula.values(inputs))
         if not column.missing and np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
@@ -103,7 +328,7 @@ def derived_values(
     inputs = {
         part: derived_values(part, frame, derived, columns)
         if part in of
-        else _numbers(known[part], frame[part])
+        else amounts(known[part], frame[part])
         for part in of[name].inputs
     }
     return snapped(known[name], of[name].values(inputs))
@@ -118,31 +343,25 @@ def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
 
 def snapped(column: Column, values: Floats) -> Floats:
     """Numbers within a numeric column's bounds, at the nearest declared step; NaN stays."""
-    assert column.lower is not None and column.upper is not None
-    inside = np.clip(values, column.lower, column.upper)
-    step = column.resolution
-    if step is None:
-        return inside
-    digits = max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in (column.lower, step)))
-    # Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
-    return np.round(column.lower + np.rint((inside - column.lower) / step) * step, digits)
+    lower, upper = column.bounds
+    if column.resolution is None:
+        return np.clip(values, lower, upper)
+    absent = np.isnan(values)
+    steps = step_numbers(column, np.where(absent, lower, values))
+    return np.where(absent, np.nan, step_values(column, steps))
 
 
 def differing(frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]) -> NDArray:
     """Which records hold another value of a derived column than its formula gives, shape (n,).
 
     Values within one step of the formula's (a thousandth of its size where there is no step) agree, since
-    inputs were rounded too; so do those where either is missing.
-
-    Parameters
-    ----------
-    frame : DataFrame, shape (n, columns)
-        Conformed. Of real records the answer is private, and internal.
+    inputs were rounded too; so do those where either is missing. Of real records the answer is private, and
+    internal.
     """
     known = {entry.name: entry for entry in columns}
-    inputs = {name: _numbers(known[name], frame[name]) for name in formula.inputs}
+    inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}
     expected = snapped(column, formula.values(inputs))
-    given = _numbers(column, frame[column.name])
+    given = amounts(column, frame[column.name])
     near = np.abs(expected) * 1e-3 if column.resolution is None else column.resolution
     return np.abs(given - expected) > near * (1 + 1e-9)
 
@@ -158,7 +377,7 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         raise ValueError(
             f"{label}: {absent[0]!r} may be missing or a special code, so declare missing: true here too"
         )
-    assert column.lower is not None and column.upper is not None
+    lower, upper = column.bounds
     try:
         low, high = formula.bounds({name: _range(known[name]) for name in formula.inputs})
     except ValueError as problem:
@@ -167,30 +386,15 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         raise ValueError(
             f"{label}: {problem}; mend the bounds, or declare missing: true (missing where it has no value)"
         ) from None
-    if high < column.lower or low > column.upper:
+    if high < lower or low > upper:
         raise ValueError(
-            f"{label}: it gives {low:g} to {high:g}, but the declared bounds are {column.lower:g} and "
-            f"{column.upper:g}; are the units right?"
+            f"{label}: it gives {low:g} to {high:g}, but the declared bounds are {lower:g} and "
+            f"{upper:g}; are the units right?"
         )
 
 
 def _range(column: Column) -> tuple[float, float]:
     if column.is_numeric:
-        assert column.lower is not None and column.upper is not None
-        return column.lower, column.upper
-    numbers = _category_numbers(column)
+        return column.bounds
+    numbers = category_numbers(column)
     return min(numbers), max(numbers)
-
-
-def _category_numbers(column: Column) -> list[float]:
-    """What stands for each category: the number that it is, or its position if they are text."""
-    categories = column.categories
-    return [float(i if isinstance(category, str) else category) for i, category in enumerate(categories)]
-
-
-def _numbers(column: Column, series: pd.Series) -> Floats:
-    """Values of a column of numbers or categories that are numbers, positions of text; NaN where missing."""
-    if column.is_numeric:
-        return numeric_values(column, series)
-    numbers = np.array([*_category_numbers(column), np.nan])
-    return numbers[category_codes(column, series)]

@@ -6,17 +6,17 @@ could want it otherwise.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.errors import SchemaError
 from dpsynth.table import identifiers
-from dpsynth.table.cells import TextCells
-from dpsynth.table.codes import codes_of_categories, likely_codes
+from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes
 from dpsynth.table.column import EXACT_INTEGERS, Column
-from dpsynth.table.draft import LeftOut, Remarks
 
 _MOST_DECIMALS = 6
 _FINE_DECIMALS = 3  # more than a bedside or a laboratory reports
@@ -31,6 +31,60 @@ _ADVICE = {
     "percentages": "write the numbers without the sign",
     "limits": "write the limit itself, and say so in the schema's description",
 }
+
+
+class LeftOut(Exception):
+    """Why a column is not in the draft."""
+
+    def __init__(self, text: str, detail: str = "") -> None:
+        super().__init__(f"{text} ({detail})" if detail else text)
+        self.text, self.detail = text, detail
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What a draft decided or could not decide, in one sentence; ``column`` is None for the whole table.
+
+    ``text`` is the same for every column of which the same is said, ``detail`` a count or an example.
+    Internal: both may quote records.
+    """
+
+    column: str | None
+    kind: Literal["left out", "question", "note"]
+    text: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return _said(self.kind, self.text, [self])
+
+
+def _said(kind: str, text: str, remarks: Sequence[Remark]) -> str:
+    columns = [
+        f"{remark.column or '(no name)'}{f' ({remark.detail})' if remark.detail else ''}"
+        for remark in remarks
+        if remark.column is not None
+    ]
+    return ": ".join([kind, *([", ".join(columns)] if columns else []), text])
+
+
+@dataclass
+class Remarks:
+    """What is said about one column."""
+
+    column: str
+    remarks: list[Remark] = field(default_factory=list)
+
+    def left_out(self, why: LeftOut) -> None:
+        """Say why the column is not in the draft; what was said before has lost its object."""
+        self.remarks = [Remark(self.column, "left out", why.text, why.detail)]
+
+    def question(self, text: str, detail: str = "") -> None:
+        """Ask what only the owner knows."""
+        self.remarks.append(Remark(self.column, "question", text, detail))
+
+    def note(self, text: str, detail: str = "") -> None:
+        """Say what was decided."""
+        self.remarks.append(Remark(self.column, "note", text, detail))
 
 
 def is_text(values: pd.Series) -> bool:
@@ -52,22 +106,10 @@ def draft_column(
     keep: tuple[str, ...],
     outcome: str | None,
 ) -> Column:
-    """Draft one column, every field of it unreviewed.
+    """Draft one column, every field of it unreviewed; raise `LeftOut` if it cannot be synthesized.
 
-    Parameters
-    ----------
-    said : Remarks
-        Receives what was decided and what is asked.
-    cells : TextCells or None
-        The column's words where it is text.
-    absent : set of str
-        Words that stand for a missing value in text columns too.
-    keep, outcome : names that are taken whatever they look like, and the column that is predicted
-
-    Raises
-    ------
-    LeftOut
-        If the column cannot be synthesized.
+    ``said`` receives what was decided and what is asked, ``cells`` are the column's words where it is text,
+    and ``absent`` the words that stand for a missing value in text columns too.
     """
     name = said.column
     kept = name in keep or name == outcome

@@ -16,20 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 def draw_conditional(
     tables: ArrayLike, groups: NDArray[np.int64], rng: np.random.Generator, *, even: bool = True
 ) -> NDArray[np.int64]:
-    """Draw one entry a record from the distribution of its group.
+    """Draw one entry from 0 to k - 1 for each record from the distribution of its group.
 
-    Parameters
-    ----------
-    tables : array, shape (n_groups, k)
-        Weights of the entries in each group, not negative; a group without weight draws uniformly.
-    groups : int array, shape (n,)
-        Group of each record, from 0 to n_groups - 1.
-    even : bool
-        Whether uniforms are spread evenly over each group's records, or independent.
-
-    Returns
-    -------
-    int array, shape (n,), from 0 to k - 1
+    ``tables`` holds the weights of the entries in each group, shape (n_groups, k); a group without weight
+    draws uniformly. ``groups`` is the group of each record, shape (n,). Uniforms are spread evenly over each
+    group's records, or independent if not ``even``.
 
     Examples
     --------
@@ -69,21 +60,10 @@ def grouped(groups: NDArray[np.int64], n_groups: int, rng: np.random.Generator) 
 def even_counts(
     ends: NDArray[np.float64], totals: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """How many of a group's even uniforms fall to each entry.
+    """How many of a group's even uniforms fall to each entry, shape (n_groups, k).
 
-    A group of c records has one uniform in each c-th part of [0, 1); an entry takes those from the entry
-    before it to its own end.
-
-    Parameters
-    ----------
-    ends : array, shape (n_groups, k)
-        Cumulative probabilities, not descending along a row, the last 1.
-    totals : int array, shape (n_groups,)
-        Records of each group.
-
-    Returns
-    -------
-    int array, shape (n_groups, k), whose rows sum to ``totals``
+    A group of c records, c in ``totals``, has one uniform in each c-th part of [0, 1); an entry takes those
+    from the entry before it to its own end. ``ends`` are cumulative probabilities along each row.
 
     Examples
     --------

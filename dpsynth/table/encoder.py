@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.errors import ConfigError, DataError, of_records
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.grid import Grid
-from dpsynth.table.intervals import interval_ends, locate, put, put_gaussian
-from dpsynth.table.layout import Layout
+from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
 from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
 
@@ -35,25 +34,14 @@ class Encoder:
 
     Parameters
     ----------
-    schema : Schema
     marginals : Marginals or None
         Released marginals; needed by ``numeric="copula"`` and ``categorical="sdv"``.
     numeric : {"copula", "minmax"}
         Numbers and ordinals through the private cumulative distribution, or by public bounds.
-    categorical : {"onehot", "sdv"}
-
-    Raises
-    ------
-    ConfigError
-        If an encoding is unknown, or needs marginals that are not given or belong to other columns.
-
-    References
-    ----------
-    Patki, Wedge, Veeramachaneni (2016), "The Synthetic Data Vault", section III; Pedersen (2022), 3.3.
 
     Examples
     --------
-    >>> from dpsynth.table.schema import Column
+    >>> from dpsynth.table.column import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
     >>> frame = schema.conform(pd.DataFrame({"age": [25, 50], "sex": ["M", "F"]})).frame
@@ -99,22 +87,9 @@ class Encoder:
         self.coordinate, self.group, self.layout = self._place()
 
     def transform(self, frame: pd.DataFrame, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Encode conformed records.
+        """Encode conformed records as float32 points, shape (n, layout.dim), in [0, 1].
 
-        Parameters
-        ----------
-        frame : DataFrame, shape (n, columns)
-        rng : numpy Generator
-            Places within cells of countable values and fillers of missing ones.
-
-        Returns
-        -------
-        float32 array, shape (n, layout.dim), in [0, 1]
-
-        Raises
-        ------
-        DataError
-            If a value is not declared by the schema.
+        ``rng`` draws places within cells of countable values and fillers of missing ones.
         """
         cells = np.empty((len(frame), len(self.grids)), dtype=np.int64)
         places = np.empty(cells.shape)
@@ -148,33 +123,17 @@ class Encoder:
         return points
 
     def inverse_transform(self, points: ArrayLike, rng: np.random.Generator) -> pd.DataFrame:
-        """Decode points to records in the schema's types, steps and categories.
+        """Decode points, shape (n, layout.dim), to records in the schema's types, steps and categories.
 
-        Parameters
-        ----------
-        points : array, shape (n, layout.dim)
-            Coordinates outside [0, 1] are clipped. A group that is not one-hot is read as weights from
-            which one entry is drawn.
-        rng : numpy Generator
-
-        Returns
-        -------
-        DataFrame, shape (n, columns)
-
-        Raises
-        ------
-        DataError
-            If the number of coordinates differs from the layout's, or one is not a number.
+        Coordinates outside [0, 1] are clipped. A group that is not one-hot is read as weights from which one
+        entry is drawn.
         """
         return self.decode(*self.cells(points, rng))
 
     def cells(
         self, points: ArrayLike, rng: np.random.Generator
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
-        """Fine cells of points and places within them, as `decode` takes them.
-
-        Arguments and exceptions are those of `inverse_transform`.
-        """
+        """Fine cells of points and places within them, as `decode` takes them."""
         array = np.asarray(points)
         if array.ndim != 2 or array.shape[1] != self.layout.dim:
             raise DataError(f"points has shape {array.shape}, but must be (n, {self.layout.dim})")
@@ -198,15 +157,7 @@ class Encoder:
     def decode(
         self, codes: Sequence[NDArray[np.int64]], places: Sequence[NDArray[np.float64]]
     ) -> pd.DataFrame:
-        """Records of fine grid cells and places within them, in [0, 1).
-
-        Parameters
-        ----------
-        codes : sequence of int arrays, shape (n,)
-            One a column.
-        places : sequence of arrays, shape (n,)
-            Likewise; what they are does not matter where a cell holds one value only.
-        """
+        """Records of fine grid cells and places within them, in [0, 1): one array of shape (n,) a column."""
         columns = {
             grid.column.name: grid.decode(code, place)
             for grid, code, place in zip(self.grids, codes, places, strict=True)
@@ -217,11 +168,6 @@ class Encoder:
         """Fine cell and place within it at ranks ``u`` in [0, 1) of column j's released distribution.
 
         Of the present values, for a column that has a coordinate; both of shape (n,).
-
-        Raises
-        ------
-        ConfigError
-            If there are no released marginals.
         """
         if self.marginals is None:
             raise ConfigError("marginals were not released, so there is no distribution to match")
@@ -297,8 +243,7 @@ class Encoder:
         """Coordinate of an ordered column's present records."""
         grid = self.grids[j]
         if self.numeric == "minmax" and grid.column.is_numeric:
-            lower, upper = grid.column.lower, grid.column.upper
-            assert lower is not None and upper is not None
+            lower, upper = grid.column.bounds
             values = grid.decode(code, place).to_numpy(dtype=np.float64, na_value=np.nan)
             return ((values - lower) / (upper - lower)).astype(np.float32)
         return put(self._ends[j], code, place, grid.shares(code, place))
@@ -313,8 +258,7 @@ class Encoder:
 
 def _located_minmax(grid: Grid, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Fine cell and place of a number scaled by its public bounds."""
-    lower, upper = grid.column.lower, grid.column.upper
-    assert lower is not None and upper is not None
+    lower, upper = grid.column.bounds
     values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
     code = grid.encode(values)
     return code, grid.position(values, code, None)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.conform import cast, step_numbers, step_values
+from dpsynth.table.values import cast, step_numbers, step_values
 
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
 _FINEST = 1e-5
@@ -33,8 +33,6 @@ class Grid:
 
     Parameters
     ----------
-    column : Column
-        The column's schema.
     starts : int array, shape (present + 1,), or None
         Columns of countable values: the k-th cell holds the values number ``starts[k]`` to
         ``starts[k + 1] - 1``.
@@ -45,7 +43,6 @@ class Grid:
 
     Examples
     --------
-    >>> from dpsynth.table.column import Column
     >>> grid = Grid.from_column(Column(name="age", kind="integer", lower=18, upper=90))
     >>> grid.size, grid.decode([0, 72], [0.5, 0.5]).tolist()
     (73, [18, 90])
@@ -60,19 +57,8 @@ class Grid:
     def from_column(cls, column: Column, max_values: int = 128, default_cells: int = 64) -> Grid:
         """Make the public grid of a column.
 
-        Parameters
-        ----------
-        column : Column
-        max_values : int
-            A numeric column with at most this many declared values gets a cell for each, unless
-            ``column.cells`` says otherwise.
-        default_cells : int
-            Number of intervals of other numeric columns without ``column.cells``.
-
-        Raises
-        ------
-        ConfigError
-            If ``max_values`` or ``default_cells`` is less than 1.
+        A numeric column with at most ``max_values`` declared values gets a cell for each, others
+        ``default_cells`` intervals, unless ``column.cells`` says otherwise.
         """
         if max_values < 1 or default_cells < 1:
             raise ConfigError(
@@ -80,7 +66,7 @@ class Grid:
             )
         if not column.is_numeric:
             return cls(column, np.arange(len(column.categories) + 1), None)
-        lower, upper = _bounds(column)
+        lower, upper = column.bounds
         if column.resolution is None:
             cells = column.cells or default_cells
             return cls(column, None, _spaced(lower, upper, cells, column.scale))
@@ -104,7 +90,7 @@ class Grid:
         One record is in one cell of either grid, so that more cells cost nothing. They resolve a column
         whose values fill a small part of wide bounds.
         """
-        lower, upper = _bounds(self.column)
+        lower, upper = self.column.bounds
         zero = min(max(0.0, lower), upper)
         away = max(upper - zero, zero - lower)
         if self.starts is not None:
@@ -125,11 +111,15 @@ class Grid:
         return dataclasses.replace(self, edges=edges)
 
     @property
-    def present(self) -> int:
-        """Number of cells of values in their order: without those of special codes and missing values."""
+    def _ends(self) -> NDArray:
         ends = self.starts if self.starts is not None else self.edges
         assert ends is not None
-        return len(ends) - 1
+        return ends
+
+    @property
+    def present(self) -> int:
+        """Number of cells of values in their order: without those of special codes and missing values."""
+        return len(self._ends) - 1
 
     @property
     def size(self) -> int:
@@ -150,17 +140,11 @@ class Grid:
         return counts
 
     def encode(self, series: pd.Series) -> NDArray[np.int64]:
-        """Cell of each value, shape (n,); numbers outside the bounds go to the nearest cell.
-
-        Raises
-        ------
-        DataError
-            If a value is missing in a column declared complete, or is not a declared category.
-        """
+        """Cell of each value, shape (n,); numbers outside the bounds go to the nearest cell."""
         index, apart = self._value_index(series)
-        ends = self.starts if self.starts is not None else self.edges
-        assert ends is not None
-        codes = np.clip(np.searchsorted(ends, index, side="right") - 1, 0, self.present - 1).astype(np.int64)
+        codes = np.clip(np.searchsorted(self._ends, index, side="right") - 1, 0, self.present - 1).astype(
+            np.int64
+        )
         return np.where(apart < 0, codes, self.present + apart)
 
     def position(
@@ -197,19 +181,7 @@ class Grid:
         return np.where(whole, 0.0, left), np.where(whole, 1.0, right)
 
     def decode(self, codes: ArrayLike, t: ArrayLike) -> pd.Series:
-        """Values at place ``t`` of cells ``codes``, in the schema's data type.
-
-        Parameters
-        ----------
-        codes : int array, shape (n,)
-        t : float array, shape (n,)
-            Place in the cell, in [0, 1).
-
-        Returns
-        -------
-        Series, length n
-            Declared values only: exact categories, exact steps, numbers within the bounds.
-        """
+        """Declared values at places ``t`` in [0, 1) of cells ``codes``, both of shape (n,)."""
         cells = np.asarray(codes, dtype=np.int64)
         place = np.asarray(t, dtype=np.float64)
         where = np.where(cells < self.present, cells, 0)
@@ -217,7 +189,7 @@ class Grid:
             return self._from_index(self._located(where, place), cells - self.present)
         left, right = self._real_edges(where)
         values = self._unwarp(left + place * (right - left))
-        lower, upper = _bounds(self.column)
+        lower, upper = self.column.bounds
         return self._with_apart(values.clip(lower, upper), cells - self.present)
 
     def cumulative(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -286,7 +258,7 @@ class Grid:
                     f"column {column.name!r}, row {row + 1}: {labels[row]!r} is not a declared category"
                 )
             return np.where(missing, 0, index).astype(np.int64), np.where(missing, 0, -1)
-        lower, upper = _bounds(column)
+        lower, upper = column.bounds
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         apart = np.where(missing, len(column.special), -1)
         for code, number in enumerate(column.special):
@@ -330,11 +302,6 @@ class Grid:
 
     def _unwarp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp(values) if self.column.scale == "log" else values
-
-
-def _bounds(column: Column) -> tuple[float, float]:
-    assert column.lower is not None and column.upper is not None
-    return float(column.lower), float(column.upper)
 
 
 def _spaced(lower: float, upper: float, cells: int, scale: str) -> NDArray[np.float64]:

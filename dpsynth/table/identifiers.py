@@ -66,13 +66,7 @@ class Repeated:
 
 
 def repeated_persons(frame: pd.DataFrame) -> Iterator[Repeated]:
-    """Yield the columns by which a person seems to have several rows.
-
-    Examples
-    --------
-    >>> list(repeated_persons(pd.DataFrame({"patient_id": [7, 8, 7], "age": [3, 3, 3]})))
-    [Repeated(name='patient_id', rows=3, distinct=2, most=2)]
-    """
+    """Yield the columns by which a person seems to have several rows."""
     for position, name in enumerate(map(str, frame.columns)):
         if is_person(name):
             counts = frame.iloc[:, position].value_counts()
@@ -82,12 +76,7 @@ def repeated_persons(frame: pd.DataFrame) -> Iterator[Repeated]:
 
 
 def warn_of_repeated_persons(frame: pd.DataFrame) -> None:
-    """Say what the guarantee covers where a person seems to have several rows.
-
-    Warns
-    -----
-    OwnerWarning
-    """
+    """Say what the guarantee covers where a person seems to have several rows."""
     for found in repeated_persons(frame):
         warnings.warn(
             f"{found.name}: {found.rows:,} rows have {found.distinct:,} different values, one of them "
@@ -106,8 +95,6 @@ def named_identifier(name: str, n_distinct: int, n: int) -> bool:
     --------
     >>> named_identifier("encounter_id", 900, 1000), named_identifier("admission_type_id", 8, 1000)
     (True, False)
-    >>> named_identifier("row_index", 900, 1000), named_identifier("disease_index", 900, 1000)
-    (True, False)
     """
     words = tokens(name)
     if is_person(name) and words != ["id"]:
@@ -125,15 +112,9 @@ def _is_vague(words: list[str]) -> bool:
 
 
 def numbers_identify(name: str, whole: np.ndarray, n: int) -> bool:
-    """Whether whole numbers, these distinct ones in ``n`` present rows, are identifiers by their values.
+    """Whether whole numbers, sorted and distinct in ``n`` present rows, are identifiers.
 
-    ``whole`` has shape (k,) and is sorted. Fewer values are enough where the name may be an identifier's.
-
-    Examples
-    --------
-    >>> scattered = np.arange(60) ** 2
-    >>> numbers_identify("admission", scattered, 60), numbers_identify("admission", scattered, 300)
-    (True, False)
+    Fewer values are enough where the name may be an identifier's.
     """
     least = 1 if _is_vague(tokens(name)) else _MANY_WHOLE
     counts_rows = len(whole) == n >= 20 and whole[-1] - whole[0] == n - 1

@@ -16,10 +16,9 @@ import pandas as pd
 
 from dpsynth.errors import DataError
 from dpsynth.files.atomic import replaced
+from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
-from dpsynth.table.csv_cells import text_frame
-from dpsynth.table.csv_format import CsvFile, CsvFormat
-from dpsynth.table.formula import escape
+from dpsynth.table.csv_format import CsvFile, CsvFormat, text_frame
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")
@@ -35,6 +34,7 @@ def read_table(
     Parameters
     ----------
     path : path
+        Its suffix decides how it is read.
     schema : Schema, optional
         Its columns must be exactly the file's, in any order, beside those that it ignores; the frame then has
         the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells
@@ -196,12 +196,7 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what goes wrong when a table's file is read into one sentence that names the file.
-
-    Raises
-    ------
-    DataError
-    """
+    """Turn what goes wrong when a table's file is read into one sentence that names the file."""
     try:
         yield
     except DataError:

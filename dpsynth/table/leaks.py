@@ -25,17 +25,7 @@ _CHANCE = math.log(1e-6)
 
 @dataclass(frozen=True)
 class Leak:
-    """A column that gives the outcome away. Internal: not for release.
-
-    Attributes
-    ----------
-    column : str
-    auc : float
-        Of the column alone, for the value of the outcome that it tells best. Each half of the records is
-        scored by the outcome's rates in the other half.
-    only : bool
-        Whether the column has a value only where the outcome has one value.
-    """
+    """A column that tells the outcome nearly alone. Internal: not for release."""
 
     column: str
     auc: float

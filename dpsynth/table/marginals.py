@@ -30,14 +30,8 @@ _SHOWN = 0.1
 class Counting:
     """How numeric columns are counted whose schema does not say; from public numbers.
 
-    Parameters
-    ----------
-    cells : int
-        Intervals of a column of many values.
-    values : int
-        Most values that get a cell each instead.
-    twice : int
-        Most values of a column that is counted value by value as well; 0 for none.
+    A column of many values has ``cells`` intervals. One of at most ``values`` values gets a cell for each
+    instead, and one of at most ``twice`` values (0: none) is counted value by value as well.
     """
 
     cells: int = MOST_CELLS
@@ -77,15 +71,12 @@ class Marginals:
 
     Attributes
     ----------
-    grids : tuple of Grid
-        Released cells of each column, in the schema's order.
-    probabilities : tuple of arrays, shapes (grid.size,)
-        Non-negative, each sums to 1.
+    grids, probabilities : tuples of Grid, and of arrays of shape (grid.size,)
+        Released cells of each column, in the schema's order; probabilities sum to 1.
     n : float
         Number of records they stand for: public, or estimated from noisy counts; never a length.
     noise_multiplier : float or None
         Noise standard deviation over sensitivity; None: exact, and so not private.
-    counting : Counting
     missing_law : array, shape (k + 1,), or None
         Released probabilities of 0 to k missing values among the k columns that may be missing; None where
         they are fewer than three.
@@ -147,21 +138,10 @@ class Marginals:
 
 
 def default_cells(n: float, noise_std: float) -> int:
-    """Cells of a numeric column by a rule that reads no records.
+    """Cells of a numeric column, 8 to `MOST_CELLS`, by a rule that reads no records.
 
     Wide cells blur a distribution by about 1 / k, noise of standard deviation s in k cells by about
     ``s k / n``; together they are smallest near ``k ~ sqrt(n / s)``. The factor 3.5 is from experience.
-
-    Parameters
-    ----------
-    n : float
-        Public or released number of records.
-    noise_std : float
-        Standard deviation of the noise in a cell; 0 without noise.
-
-    Returns
-    -------
-    int, from 8 to `MOST_CELLS`
 
     Examples
     --------
@@ -172,19 +152,10 @@ def default_cells(n: float, noise_std: float) -> int:
 
 
 def default_values(n: float, noise_std: float) -> int:
-    """Most values of a column that get a cell each, by a rule that reads no records.
+    """Most values of a column that get a cell each, by a rule that reads no records; at most `MOST_VALUES`.
 
-    With a cell each, one histogram tells all of a column. It does where the average count of a cell is the
+    With a cell each, one histogram shows all of a column. It does where the average count of a cell is the
     noise's deviation or more; beyond, intervals are counted as well, or alone.
-
-    Parameters
-    ----------
-    n, noise_std : float
-        As in `default_cells`.
-
-    Returns
-    -------
-    int, from twice `default_cells` to `MOST_VALUES`
 
     Examples
     --------

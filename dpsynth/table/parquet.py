@@ -27,19 +27,7 @@ BATCH_ROWS, PART_ROWS = 100_000, 500_000
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Where some of a table's rows lie.
-
-    Attributes
-    ----------
-    file : Path
-        Absolute.
-    number : int
-        Of the row group in its file, from 0.
-    first, rows : int
-        The first row's place in the file, from 0, and how many there are.
-    file_size : int
-        In bytes, when the table was opened.
-    """
+    """Where some of a table's rows lie: row group ``number`` of a file, ``rows`` rows from ``first`` on."""
 
     file: Path
     number: int
@@ -128,18 +116,9 @@ class ParquetTable:
 
 
 def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
-    """Conformed frames that together hold a part's records, at most `BATCH_ROWS` each.
+    """Conformed frames of at most `BATCH_ROWS` records of a part, without derived columns.
 
-    Parameters
-    ----------
-    schema : Schema
-        Its columns are read, but for derived ones.
-
-    Raises
-    ------
-    DataError
-        If a record does not fit the schema, naming file, column and row; or if a file cannot be read, or has
-        changed since the table was opened.
+    DataError names file, column and row of what does not fit, or a file that has changed since it was opened.
     """
     modelled = schema.modelled
     for group in part.groups:

@@ -1,47 +1,195 @@
 """Rules that records must obey, written as text.
 
-A rule such as ``dbp <= sbp`` or ``pregnant == 'yes' implies sex == 'F'`` is read by the grammar of
-:mod:`dpsynth.table.rule_parser` and never run as code. As in SQL, a comparison with a missing value is
-neither true nor false; a record breaks a constraint only where it is false (CHECK), and a condition selects a
-record only where it is true (WHERE).
+A rule such as ``dbp <= sbp`` or ``pregnant == 'yes' implies sex == 'F'`` is read by recursive descent and
+never run as code::
 
-Is there any record at all that obeys a rule? Asked of the declared values, before a budget is spent.
+    rule        =  choice [ "implies" rule ]
+    choice      =  part { "or" part }
+    part        =  term { "and" term }
+    term        =  "not" term | "(" rule ")" | comparison
+    comparison  =  sum ("<" | "<=" | ">" | ">=" | "=" | "==" | "!=") sum
+                |  column ["not"] "in" "(" value { "," value } ")"  |  column "is" ["not"] "missing"
+    sum         =  ["-"] operand { ("+" | "-") operand }
+    operand     =  column | value
+    value       =  ["+" | "-"] number | 'text' | "text" | word
+
+A bare word is a column, text in quotes a category. Columns with blanks or other signs in their names stand
+between backquotes. A bare word on the right that names no column is a category; one that is both is refused.
+Ordinal columns compare by rank, columns of categories only by equality; sums are of numbers.
+
+As in SQL, a comparison with a missing value is neither true nor false. A record breaks a constraint only
+where it is false (CHECK), and a condition selects a record only where it is true (WHERE).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Column, Columns
-from dpsynth.table.conform import cast
-from dpsynth.table.derived import snapped
-from dpsynth.table.rule_parser import read_rule
-from dpsynth.table.truth import Bools, Operand, Truth, among, compared, missing
+from dpsynth.table.column import Columns
+from dpsynth.table.truth import (
+    Bools,
+    Operand,
+    Reading,
+    Truth,
+    among,
+    both,
+    compared,
+    either,
+    missing,
+    negated,
+)
 
-#: what conditional sampling takes: rules, or values of columns
-Where = str | Sequence[str] | Mapping[str, Any]
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
+    |(?P<operator><=|>=|==|!=|<|>|=)|(?P<bracket>[(),])|(?P<sign>[-+])
+    |`(?P<quoted>[^`]+)`|'(?P<text1>[^']*)'|"(?P<text2>[^"]*)"
+    |(?P<word>\w[\w.]*))""",
+    re.VERBOSE,
+)
+#: bounds the depth of nested brackets
+_LONGEST = 150
+
+
+def read_rule(text: str, schema: Columns) -> tuple[Reading, frozenset[str]]:
+    """Read a rule and the columns that it names; ValueError says what is wrong with it."""
+    parser = _Parser(text, schema)
+    return parser.rule_to_the_end(), frozenset(parser.named)
+
+
+class _Parser:
+    def __init__(self, text: str, schema: Columns) -> None:
+        self.schema = schema
+        self.tokens = list(_tokens(text))
+        self.place = 0
+        self.named: set[str] = set()
+        if len(self.tokens) > _LONGEST:
+            raise ValueError(f"it has {len(self.tokens)} words and signs; at most {_LONGEST} are read")
+
+    def rule_to_the_end(self) -> Reading:
+        rule = self._rule()
+        if self.place < len(self.tokens):
+            raise ValueError(f"{self.tokens[self.place][1]!r} is not expected here")
+        return rule
+
+    def _rule(self) -> Reading:
+        rule = self._part()
+        while self._takes("word", "or"):
+            rule = either(rule, self._part())
+        if self._takes("word", "implies"):
+            return either(negated(rule), self._rule())
+        return rule
+
+    def _part(self) -> Reading:
+        part = self._term()
+        while self._takes("word", "and"):
+            part = both(part, self._term())
+        return part
+
+    def _term(self) -> Reading:
+        if self._takes("word", "not"):
+            return negated(self._term())
+        if self._takes("bracket", "("):
+            rule = self._rule()
+            self._close()
+            return rule
+        left = self._sum()
+        kind, sign = self._next("a comparison")
+        if kind == "operator":
+            return compared(left, sign, self._sum(right=True))
+        if (kind, sign) == ("word", "is"):
+            present = self._takes("word", "not")
+            if not self._takes("word", "missing"):
+                raise ValueError("'is' stands between a column and 'missing' or 'not missing'")
+            return negated(missing(left)) if present else missing(left)
+        denied = (kind, sign) == ("word", "not") and self._takes("word", "in")
+        if denied or (kind, sign) == ("word", "in"):
+            rule = among(left, self._values())
+            return negated(rule) if denied else rule
+        raise ValueError(f"a comparison such as <= is expected in place of {sign!r}")
+
+    def _close(self) -> None:
+        if not self._takes("bracket", ")"):
+            raise ValueError("a bracket is not closed")
+
+    def _values(self) -> list[Operand]:
+        if not self._takes("bracket", "("):
+            raise ValueError("'in' is followed by values between brackets, such as ('I', 'II')")
+        values = [self._value()]
+        while self._takes("bracket", ","):
+            values.append(self._value())
+        self._close()
+        return values
+
+    def _value(self) -> Operand:
+        if self.place < len(self.tokens):
+            kind, text = self.tokens[self.place]
+            if kind == "word":  # no column can stand here
+                self.place += 1
+                return Operand(text, bare=True)
+        return self._signed(right=True)
+
+    def _sum(self, right: bool = False) -> list[Operand]:
+        operands = [self._signed(right)]
+        while (minus := self._takes("sign", "-")) or self._takes("sign", "+"):
+            operands.append(replace(self._operand(right), minus=minus))
+        return operands
+
+    def _signed(self, right: bool) -> Operand:
+        minus = self._takes("sign", "-")
+        plus = not minus and self._takes("sign", "+")
+        operand = self._operand(right)
+        if operand.number is None or not (minus or plus):
+            return replace(operand, minus=minus)
+        written = f"{'-' if minus else '+'}{operand.written}"
+        return Operand(written, number=-operand.number if minus else operand.number)
+
+    def _operand(self, right: bool) -> Operand:
+        kind, text = self._next("a column, number or text")
+        if kind == "number":
+            return Operand(text, number=float(text))
+        if kind == "text":
+            return Operand(text)
+        if kind == "quoted" or (kind == "word" and text not in ("and", "or", "not")):
+            if text in self.schema.names:
+                self.named.add(text)
+                return Operand(text, column=self.schema.column(text), bare=kind == "word")
+            if kind == "quoted" or not right:
+                raise ValueError(f"{text!r} is not a column (columns: {few(self.schema.names)})")
+            return Operand(text, bare=True)
+        raise ValueError(f"a column, number or text is expected in place of {text!r}")
+
+    def _next(self, wanted: str) -> tuple[str, str]:
+        if self.place >= len(self.tokens):
+            raise ValueError(f"it ends where {wanted} is expected")
+        self.place += 1
+        return self.tokens[self.place - 1]
+
+    def _takes(self, kind: str, text: str) -> bool:
+        found = self.place < len(self.tokens) and self.tokens[self.place] == (kind, text)
+        self.place += found
+        return found
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    place, end = 0, len(text.rstrip())
+    while place < end:
+        match = _TOKEN.match(text, place)
+        if match is None or match.lastgroup is None:
+            raise ValueError(f"{text[place:].strip()[:20]!r} cannot be read")
+        kind = "text" if match.lastgroup.startswith("text") else match.lastgroup
+        yield kind, match[match.lastgroup]
+        place = match.end()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule read from text; make it with :func:`parse_rule`.
-
-    Attributes
-    ----------
-    text : str
-    truth : callable
-        From a conformed frame to where the rule is true and where it is false.
-    columns : frozenset of str
-        The columns that it names.
-    """
+    """A rule read from text; ``truth`` gives where it is true and false in a conformed frame."""
 
     text: str
     truth: Callable[[pd.DataFrame], Truth]
@@ -57,17 +205,7 @@ class Rule:
 
 
 def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
-    """Read a rule.
-
-    Parameters
-    ----------
-    what : str
-        What the rule is, for the error's first word.
-
-    Raises
-    ------
-    InputError
-        One sentence that gives the rule and what is wrong with it.
+    """Read a rule; ``what`` it is begins the error's sentence.
 
     Examples
     --------
@@ -85,114 +223,3 @@ def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
     except ValueError as problem:
         raise InputError(f"{what} {text!r}: {problem}") from None
     return Rule(text, truth, named)
-
-
-def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
-    """Read the conditions of conditional sampling.
-
-    Parameters
-    ----------
-    where : str, sequence of str, or mapping
-        Rules, which must all be true; or for each column a value, a range ``(low, high)`` with both ends
-        (None: open), a list of values, or None for missing.
-    schema : Schema
-
-    Raises
-    ------
-    InputError
-        One sentence that gives the condition and what is wrong with it.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),
-    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
-    >>> [rule.text for rule in parse_where({"sex": "F", "age": (65, 80)}, schema)]
-    ["sex == 'F'", 'age >= 65', 'age <= 80']
-    """
-    if where is None:
-        return ()
-    if isinstance(where, str):
-        where = (where,)
-    if not isinstance(where, Mapping):
-        if not isinstance(where, Sequence):
-            raise InputError(f"where must be a rule such as 'age >= 65', rules or a mapping, got {where!r}")
-        return tuple(parse_rule(text, schema, "condition") for text in where)
-    return tuple(rule for name, value in where.items() for rule in _conditions(name, value, schema))
-
-
-def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
-    if name not in schema.names:
-        raise InputError(f"where: {name!r} is not a column (columns: {few(schema.names)})")
-    column = Operand(name, column=schema.column(name))
-    named = frozenset([name])
-    try:
-        if value is None:
-            yield Rule(f"{name} is missing", missing([column]), named)
-        elif isinstance(value, tuple):
-            if len(value) != 2:
-                raise ValueError(f"a range has two ends, got {value!r}")
-            for sign, end in zip((">=", "<="), value, strict=True):
-                if end is not None:
-                    yield Rule(f"{name} {sign} {end!r}", compared([column], sign, [_value(end)]), named)
-        elif isinstance(value, list | set | frozenset):
-            values = [_value(entry) for entry in value]
-            if not values:
-                raise ValueError("a list of values is empty")
-            yield Rule(f"{name} in ({', '.join(map(str, values))})", among([column], values), named)
-        else:
-            right = _value(value)
-            yield Rule(f"{name} == {right}", compared([column], "==", [right]), named)
-    except ValueError as problem:
-        raise InputError(f"where {name!r}: {problem}") from None
-
-
-def _value(value: Any) -> Operand:
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str):
-        return Operand(value)
-    if isinstance(value, int | float):
-        return Operand(str(value), number=float(value))
-    raise ValueError(f"{value!r} is neither text nor a number")
-
-
-#: Combinations of declared values that are tried; a rule over more of them is not decided.
-_MOST = 50_000
-
-
-def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
-    """All combinations of declared values of the columns that a rule names, missing ones included.
-
-    None where they are too many, or where a column holds real numbers.
-
-    Examples
-    --------
-    >>> from dpsynth.table.rules import parse_rule
-    >>> from dpsynth.table.schema import Schema
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),))
-    >>> rule = parse_rule("age > 200", schema)
-    >>> bool(rule.selected(combinations(rule, schema)).any())
-    False
-    """
-    columns = [schema.column(name) for name in sorted(rule.columns)]
-    sizes = [column.n_values for column in columns]
-    if any(size is None for size in sizes) or math.prod(size + 1 for size in sizes if size) > _MOST:
-        return None
-    lists = [_values(column) for column in columns]
-    places = np.indices([len(values) for values in lists]).reshape(len(lists), -1)
-    return pd.DataFrame(
-        {
-            column.name: cast(column, values[place])
-            for column, values, place in zip(columns, lists, places, strict=True)
-        }
-    )
-
-
-def _values(column: Column) -> Any:
-    if column.is_numeric:
-        assert column.lower is not None and column.resolution is not None and column.n_values is not None
-        numbers = snapped(column, column.lower + np.arange(column.n_values) * column.resolution)
-        return np.concatenate([numbers, column.special, [np.nan] if column.missing else []])
-    values = np.empty(len(column.categories) + column.missing, dtype=object)
-    values[: len(column.categories)] = column.categories
-    return values

@@ -23,9 +23,9 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import add_derived, formulas
-from dpsynth.table.formula import Formula
-from dpsynth.table.rules import Rule, combinations, parse_rule
+from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.where import combinations
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 
@@ -45,6 +45,7 @@ class Schema(BaseModel):
     constraints : tuple of str
         Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
     name, description : str, optional
+        For readers.
     unit : str, optional
         What one row is, such as ``one patient: the first encounter``. The ledger of a fit says it, since a
         guarantee is about one row. Whoever made the table answers for it.
@@ -270,20 +271,14 @@ class Schema(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
-        fields = {field: getattr(self, field) for field in type(self).model_fields if field != "columns"}
-        head = {field: value for field, value in fields.items() if value not in (None, (), "refuse")}
-        columns = []
-        for column in self.columns:
-            kept = column.model_dump(mode="json", exclude_defaults=True)
-            columns.append({key: _plain(value) for key, value in kept.items()})
-            if "special" in kept:
-                columns[-1]["special"] = [_plain(code) for code in kept["special"]]
-        order = ["name", "description", "unit", "n_public", "outcome"]
-        order += ["ignored", "other_columns", "missing_words"]
-        kept = {key: head[key] for key in order if key in head}
-        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
-        rules = {"constraints": list(self.constraints)} if self.constraints else {}
-        return {**plain, "columns": columns, **rules}
+        kept = self.model_dump(mode="json", exclude_defaults=True)
+        for column in kept["columns"]:
+            column |= {key: _plain(value) for key, value in column.items()}
+            if "special" in column:
+                column["special"] = [_plain(code) for code in column["special"]]
+        order = ["name", "description", "unit", "n_public", "outcome", "ignored", "other_columns"]
+        order += ["missing_words", "columns", "constraints"]
+        return {key: kept[key] for key in order if key in kept}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
@@ -333,6 +328,7 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
     Parameters
     ----------
     schema : Schema
+        As drafted or as reviewed.
     accept : bool
         Go on all the same. The caller then posts the returned fields to the ledger as an exclusion: the
         guarantee does not cover them.

@@ -4,12 +4,15 @@ Reading bounds and categories off private records and then publishing anything t
 the guarantee: one unusual record moves a bound. So everything that the draft read is named in each column's
 ``unreviewed``, and :func:`dpsynth.table.schema.require_reviewed` refuses it until somebody has replaced it
 by public knowledge. Nothing is decided in silence: what was left out, taken as missing or guessed is a
-:class:`~dpsynth.table.draft.Remark`.
+:class:`~dpsynth.table.drafting.Remark`.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +20,64 @@ import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
+from dpsynth.files.atomic import write_text
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
-from dpsynth.table.draft import Draft, LeftOut, Remark, Remarks
-from dpsynth.table.drafting import draft_column, is_text
+from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column, is_text
 from dpsynth.table.leaks import find_leaks
 from dpsynth.table.schema import Schema
 
 _LISTED = 5
+
+
+_HEAD = (
+    "PRIVATE draft: bounds and categories are values of records. In every column write bounds and categories "
+    "that you know without this table (what is possible, not what occurs), answer the questions, and delete "
+    "the line 'unreviewed'. Columns under 'ignored' are not read; which they are was read off the data too."
+)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schema that was read off a table, every field unreviewed; remarks about the table come first."""
+
+    schema: Schema
+    remarks: tuple[Remark, ...]
+
+    def lines(self) -> list[str]:
+        """Return the remarks as lines for a terminal, what is said of several columns said once."""
+        groups: dict[tuple[str, str], list[Remark]] = {}
+        for remark in self.remarks:
+            groups.setdefault((remark.kind, remark.text), []).append(remark)
+        return [_said(kind, text, remarks) for (kind, text), remarks in groups.items()]
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
+        declared = set(self.schema.names)
+        about = [remark for remark in self.remarks if remark.column not in declared]
+        lines = _comment(_HEAD)
+        for remark in about:
+            lines += _comment(str(remark), "- ")
+        position = 0
+        for line in self.schema.to_yaml().splitlines():
+            if line.startswith("- name:"):
+                name = self.schema.names[position]
+                position += 1
+                for remark in self.remarks:
+                    if remark.column == name:
+                        detail = f" ({remark.detail})" if remark.detail else ""
+                        lines += _comment(f"{remark.kind}: {remark.text}{detail}")
+            lines.append(line)
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            write_text(path, text, private=True)
+        return text
+
+
+def _comment(text: str, mark: str = "") -> list[str]:
+    plain = text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
+    return textwrap.wrap(plain, 108, initial_indent=f"# {mark}", subsequent_indent="#   " if mark else "# ")
 
 
 def infer(frame: pd.DataFrame, name: str | None = None, **options: Any) -> Schema:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.table.column import Column
-from dpsynth.table.values import category_codes, numeric_values
+from dpsynth.table.values import amounts, numeric_values
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -37,19 +37,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Operand:
-    """A column, a number, or text that is a category.
-
-    Attributes
-    ----------
-    written : str
-        The column's name, the number as it is written, or the text.
-    column : Column, optional
-    number : float, optional
-    bare : bool
-        Whether it is a word without quotes.
-    minus : bool
-        Whether it is subtracted.
-    """
+    """A column, a number, or text that is a category: ``bare`` without quotes, ``minus`` if subtracted."""
 
     written: str
     column: Column | None = None
@@ -121,13 +109,7 @@ def among(left: Sum, values: Sequence[Operand]) -> Reading:
 
 
 def compared(left: Sum, sign: str, right: Sum) -> Reading:
-    """Where a comparison is true and false.
-
-    Raises
-    ------
-    ValueError
-        If the sides cannot be compared, or a word could be a column as well as a category.
-    """
+    """Where a comparison is true and false; ValueError if it cannot be made, or a word is ambiguous."""
     columns = [operand.column for side in (left, right) for operand in side if operand.column is not None]
     lists = [column.categories for column in columns if not column.is_numeric]
     single = len(left) == len(right) == 1
@@ -174,7 +156,11 @@ def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:
     def truth(frame: pd.DataFrame) -> Truth:
         total, size = np.zeros(len(frame)), np.zeros(len(frame))
         for operand, minus in terms:
-            values = np.float64(operand.number) if operand.column is None else _amounts(operand.column, frame)
+            values = (
+                np.float64(operand.number)
+                if operand.column is None
+                else amounts(operand.column, frame[operand.column.name])
+            )
             total, size = total - values if minus else total + values, size + np.abs(values)
         total[np.abs(total) <= _ROUNDING * size] = 0.0
         return _where_known(_COMPARE[sign](total, 0.0), total)
@@ -193,18 +179,8 @@ def _as_written(column: Column, series: pd.Series) -> Floats:
     return numeric_values(column, series)
 
 
-def _amounts(column: Column, frame: pd.DataFrame) -> Floats:
-    """Numbers of a column of numbers, or of categories that are numbers; NaN where missing."""
-    series = frame[column.name]
-    if column.is_numeric:
-        return numeric_values(column, series)
-    return np.array([*map(float, column.categories), np.nan])[category_codes(column, series)]
-
-
 def _side(
-    operand: Operand,
-    categories: tuple[Any, ...] | None,
-    values: Callable[[Column, pd.Series], Floats],
+    operand: Operand, categories: tuple[Any, ...] | None, values: Callable[[Column, pd.Series], Floats]
 ) -> Callable[[pd.DataFrame], Any]:
     """Return how an operand becomes numbers: values, or places among the categories; NaN where missing."""
     column = operand.column

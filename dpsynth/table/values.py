@@ -1,7 +1,8 @@
-"""Values of one column as numbers: what rules, formulas and evaluators compute with."""
+"""Values of one column as numbers and back: what rules, formulas, grids and evaluators compute with."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
-from dpsynth.table.conform import is_special
 
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
@@ -34,3 +34,63 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
         return np.where(is_special(column, numbers), np.nan, numbers) if column.special else numbers
     codes = category_codes(column, series)
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
+
+
+def category_numbers(column: Column) -> list[float]:
+    """What stands for each category: the number that it is, or its position if they are text."""
+    categories = column.categories
+    return [float(i if isinstance(category, str) else category) for i, category in enumerate(categories)]
+
+
+def amounts(column: Column, series: pd.Series) -> NDArray[np.float64]:
+    """Values of a column of numbers or categories that are numbers, positions of text; NaN where missing."""
+    if column.is_numeric:
+        return numeric_values(column, series)
+    numbers = np.array([*category_numbers(column), np.nan])
+    return numbers[category_codes(column, series)]
+
+
+def is_special(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers are special codes of the column, shape (n,)."""
+    return np.isin(numbers, column.special)
+
+
+def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many declared steps above the lower bound each number lies, shape (n,), rounded; none missing.
+
+    Numbers outside the bounds get the nearest bound's.
+    """
+    lower, resolution, count = column.lower, column.resolution, column.n_values
+    assert lower is not None and resolution is not None and count is not None
+    return np.rint((numbers - lower) / resolution).clip(0, count - 1).astype(np.int64)
+
+
+def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The numbers so many declared steps above the lower bound, shape (n,).
+
+    Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
+    """
+    lower, resolution = column.lower, column.resolution
+    assert lower is not None and resolution is not None
+    return np.round(lower + index * resolution, _decimals(lower, resolution))
+
+
+def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
+    """Make a Series of the column's canonical dtype from values that already fit it."""
+    dtype = column.dtype
+    if column.is_numeric:
+        numbers = np.asarray(values, dtype=np.float64)
+        if dtype == "Int64":
+            absent = np.isnan(numbers)
+            whole = np.where(absent, 0, np.rint(numbers)).astype(np.int64)
+            return pd.Series(pd.arrays.IntegerArray(whole, absent), index=index, name=column.name)
+        if dtype == "int64":
+            return pd.Series(np.rint(numbers).astype(np.int64), index=index, name=column.name)
+        return pd.Series(numbers, index=index, name=column.name)
+    cells = np.asarray(values, dtype=object)
+    return pd.Series(cells, index=index, name=column.name, dtype=object).astype(dtype)
+
+
+def _decimals(*numbers: float) -> int:
+    """Most decimal places among the shortest decimal forms of the numbers."""
+    return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))

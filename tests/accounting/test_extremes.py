@@ -6,14 +6,14 @@ import pytest
 from scipy.stats import norm
 
 from dpsynth.accounting import Ledger, Profile, calibrate
-from dpsynth.accounting.calibration.target import TvTarget
-from dpsynth.accounting.events.events import (
+from dpsynth.accounting.calibration import TvTarget
+from dpsynth.accounting.events import (
     epsilon_delta_event,
     gaussian_event,
     laplace_event,
     training_event,
 )
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.errors import DataError, InputError
 
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting import REPLACE_ONE, Profile, from_parameters
-from dpsynth.accounting.events.events import (
+from dpsynth.accounting.events import (
     epsilon_delta_event,
     gaussian_event,
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.events.normal_form import normalised
-from dpsynth.accounting.loss.pld import grid_interval
+from dpsynth.accounting.normal_form import normalised
+from dpsynth.accounting.pld import grid_interval
 from dpsynth.errors import InputError, PrivacyError
 
 poisson = dp_accounting.PoissonSampledDpEvent

@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import mpmath
@@ -6,21 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events.events import gaussian_event, training_event
+from dpsynth.accounting.events import gaussian_event, training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import (
     bretagnolle_huber,
-    chained_composition,
     gaussian_tv,
-    group,
     kl_tv,
     laplace_tv,
     naive_composition,
-    parallel_composition,
     pinsker,
     sampled_gaussian_kl,
     sampled_gaussian_tv,
-    subsampled,
 )
 from dpsynth.errors import InputError
 
@@ -48,42 +43,40 @@ def test_golden_values_of_the_mechanisms():
     assert gaussian_tv(1.0) == pytest.approx(0.38292, abs=5e-6)
 
 
-@pytest.mark.parametrize(("scale", "sensitivity"), [(1.0, 1.0), (0.3, 2.0), (40.0, 1.5)])
-def test_mechanisms_agree_with_half_the_area_between_the_densities(scale, sensitivity):
+@pytest.mark.parametrize("scale", [1.0, 0.15, 27.0])
+def test_mechanisms_agree_with_half_the_area_between_the_densities(scale):
     """A closed form that is not the integral of |p - q| / 2."""
-    middle = sensitivity / 2
     for closed, log_density in (
         (laplace_tv, lambda x: -abs(x) / scale - mpmath.log(2 * scale)),
         (gaussian_tv, lambda x: -(x**2) / (2 * scale**2) - mpmath.log(scale * mpmath.sqrt(2 * mpmath.pi))),
     ):
         # p > q exactly left of the middle, so the distance is the mass of p - q there
-        points = [-mpmath.inf, -scale, 0, middle]
-        area = mpmath.quad(lambda x, f=log_density: mpmath.exp(f(x)) - mpmath.exp(f(x - sensitivity)), points)
-        assert closed(scale, sensitivity) == pytest.approx(float(area), rel=1e-9)
+        points = [-mpmath.inf, -scale, 0, 0.5]
+        area = mpmath.quad(lambda x, f=log_density: mpmath.exp(f(x)) - mpmath.exp(f(x - 1)), points)
+        assert closed(scale) == pytest.approx(float(area), rel=1e-9)
 
 
 def test_many_numbers_cost_their_l2_change():
     """Theorem 13 in another norm: d Gaussians of change c each are one of change c sqrt(d)."""
     joint = Profile([gaussian_event(2.0, count=9)]).tv()
-    assert gaussian_tv(2.0, math.sqrt(9.0)) == pytest.approx(joint, rel=1e-12)
+    assert gaussian_tv(2.0 / math.sqrt(9.0)) == pytest.approx(joint, rel=1e-12)
 
 
 def test_mechanisms_at_the_extremes():
-    """Cancellation at a tiny sensitivity, overflow at a tiny scale, or a cost without a change."""
-    assert laplace_tv(1.0, 1e-20) == pytest.approx(5e-21, rel=1e-12)
-    assert gaussian_tv(1.0, 1e-20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-12)
+    """Cancellation at a large scale, overflow at a tiny one, or a cost without a change."""
+    assert laplace_tv(1e20) == pytest.approx(5e-21, rel=1e-12)
+    assert gaussian_tv(1e20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-12)
     for mechanism in (laplace_tv, gaussian_tv):
-        assert mechanism(1e-300, 1e300) == 1.0
-        assert mechanism(math.inf, 1e300) == 0.0
-        assert mechanism(1.0, 0.0) == 0.0
+        assert mechanism(1e-300) == 1.0
+        assert mechanism(math.inf) == 0.0
 
 
 # KL divergence of a sampled Gaussian
 
 
 def naive_kl(z, q):
-    """Both divergences by adaptive quadrature with 40 digits; panels end where the integrands bend."""
-    with mpmath.workdps(40):
+    """Both divergences by adaptive quadrature with 32 digits; panels end where the integrands bend."""
+    with mpmath.workdps(32):
         z, q = mpmath.mpf(z), mpmath.mpf(q)
         bend = 0.5 + z**2 * mpmath.log((1 - q) / q) if q < 1 else mpmath.mpf(0)
         points = {c + d * z for c in (0, 1) for d in (-30, -10, -3, 0, 3, 10, 30)} | {2 + 30 * z}
@@ -107,7 +100,6 @@ def naive_kl(z, q):
 
 CORNERS = [
     (0.1, 1e-6),
-    (0.1, 1 - 1e-9),
     (0.3, 0.01),
     (1.0, 1e-6),
     (1.1, 256 / 60000),
@@ -116,19 +108,7 @@ CORNERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("z", "q"),
-    [
-        *CORNERS,
-        *(
-            pytest.param(z, q, marks=pytest.mark.slow)
-            for z, q in itertools.product(
-                (0.1, 0.2, 0.5, 2.0, 30.0, 1000.0), (1e-6, 1e-3, 0.1, 0.9, 1 - 1e-9, 1.0)
-            )
-            if (z, q) not in CORNERS
-        ),
-    ],
-)
+@pytest.mark.parametrize(("z", "q"), CORNERS)
 def test_kl_agrees_with_quadrature(z, q):
     """Too few nodes at small noise, cancellation at small sampling, or the two directions exchanged."""
     kl = sampled_gaussian_kl(z, q)
@@ -232,58 +212,11 @@ def test_naive_composition_at_the_extremes():
     assert naive_composition([]) == 0.0
 
 
-def test_parallel_composition_counts_every_part_that_changes():
-    """The paper's maximum for a record that moves: two randomised responses change, not one."""
-    assert parallel_composition([0.1, 0.3, 0.2]) == 0.3
-
-    def reveal(tv, there):
-        return [tv if there else 0.0, 0.0 if there else tv, 1 - tv]
-
-    # one record leaves a part with TV 0.3 and joins one with TV 0.2, and either part may reveal it
-    before, after = (
-        [a * b for a in reveal(0.3, there) for b in reveal(0.2, not there)] for there in (True, False)
-    )
-    moved = parallel_composition([0.1, 0.3, 0.2], crosses_parts=True)
-    assert moved == pytest.approx(distance(before, after), rel=1e-12) == pytest.approx(0.44)
-    assert parallel_composition([]) == parallel_composition([], crosses_parts=True) == 0.0
-    assert parallel_composition([0.3], crosses_parts=True) == 0.3
-
-
-def test_chained_composition_needs_all_pairs_of_inputs():
-    """The paper's counterexample: neighbours go to 0 and 2, the second mechanism moves 0.1 per unit."""
-    second = [[0.5 + 0.1 * y, 0.5 - 0.1 * y] for y in (0, 1, 2)]
-    neighbours, every = distance(second[0], second[1]), distance(second[0], second[2])
-    truth = distance(second[0], second[2])  # the first mechanism has TV 1
-    assert chained_composition(1.0, neighbours) < truth
-    assert chained_composition(1.0, every) == pytest.approx(truth)
-
-
-@settings(max_examples=40, deadline=None)
-@given(first=pairs_of_distributions(2), rows=pairs_of_distributions(3))
-def test_chained_composition_bounds_a_channel(first, rows):
-    """A product below the distance after a channel; with two inputs it is reached."""
-    out = [[p[0] * a + p[1] * b for a, b in zip(*rows, strict=True)] for p in first]
-    assert distance(*out) == pytest.approx(
-        chained_composition(distance(*first), distance(*rows)), rel=1e-9, abs=1e-15
-    )
-
-
-def test_groups_and_samples():
-    """A group above 1, or a sample that costs as much as the whole."""
-    assert [group(0.3, size) for size in (1, 2, 4)] == [0.3, 0.6, 1.0]
-    assert subsampled(0.4, 0.25) == 0.1 and subsampled(0.4, 0.0) == 0.0 and subsampled(0.4, 1.0) == 0.4
-    assert subsampled(gaussian_tv(2.0), 0.1) == pytest.approx(
-        Profile([training_event(2.0, 0.1, 1)]).tv(), rel=1e-3
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: laplace_tv(0.0), "scale"),
-        (lambda: laplace_tv(1.0, -1.0), "sensitivity"),
         (lambda: gaussian_tv(math.nan), "sigma"),
-        (lambda: gaussian_tv(1.0, math.inf), "sensitivity"),
         (lambda: sampled_gaussian_kl(-1.0, 0.1), "noise_multiplier"),
         (lambda: sampled_gaussian_kl(1.0, 1.1), "sampling_prob"),
         (lambda: sampled_gaussian_tv(1.0, 0.1, 0), "steps"),
@@ -291,10 +224,6 @@ def test_groups_and_samples():
         (lambda: pinsker(-1e-9), "kl"),
         (lambda: bretagnolle_huber(math.nan), "kl"),
         (lambda: naive_composition([0.1, 1.1]), "tvs"),
-        (lambda: parallel_composition([math.nan]), "tvs"),
-        (lambda: chained_composition(0.1, 2.0), "dobrushin"),
-        (lambda: group(0.1, 1.0), "size"),
-        (lambda: subsampled(0.1, -0.1), "sampling_prob"),
     ],
 )
 def test_bad_arguments_are_named(call, words):

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from dpsynth import attacks, audits
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
@@ -38,3 +39,11 @@ def test_one_table_contradicts_no_average():
     """Catches an unlucky table that is called a broken proof."""
     table = Attempt("a", "tv", FOUND, proved=0.28, one_table=True)
     assert table.passes and not table.contradicts and Attempt.from_dict(table.to_dict()) == table
+
+
+@pytest.mark.parametrize("room", [attacks, audits])
+def test_public_names_are_there(room):
+    """A name that a guide imports and that its room does not find."""
+    assert all(getattr(room, name).__name__ == name for name in room.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = room.nonsense

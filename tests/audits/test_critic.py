@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dpsynth.audits import critic
 from dpsynth.audits.critic import CanaryStep, CriticAudit, audit_critic
 from dpsynth.audits.worst_case import farthest
 from dpsynth.errors import InputError
@@ -27,14 +28,15 @@ def plan(**changes) -> Plan:
     return dataclasses.replace(PLAN, **changes)
 
 
-def test_the_steps_pass_the_mark():
-    """Catches steps that give away more than their plan declares: 10,000 runs with q = 1, a record whose
+def test_the_steps_pass_the_mark(monkeypatch):
+    """Catches steps that give away more than their plan declares: 4,000 runs with q = 1, a record whose
     gradient attains the bound by an independent calculation, 95 % Clopper and Pearson.
 
     The mark: nothing above what is declared, and at least .8 of it found.
     """
+    monkeypatch.setattr(critic, "_CALL", 1 << 20)
     rng = np.random.default_rng(1)
-    result = audit_critic(LAYOUT, SMALL, PLAN, delta=DELTA, trials=10_000, steps=4, rng=rng)
+    result = audit_critic(LAYOUT, SMALL, PLAN, delta=DELTA, trials=4000, steps=4, rng=rng)
     assert result.verdict == "pass", result.to_dict()
     assert result.attained >= 0.95
     assert result.gaussian_epsilon.lower >= 0.8 * result.declared["epsilon"]

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from dpsynth.mechanism.bounds.domain import Domain
+from dpsynth.mechanism.domain import Domain
 from dpsynth.table.layout import Layout
 
 
@@ -47,15 +47,15 @@ def critics(draw, max_layers=4):
     return weights, activation, slope, layout, rng
 
 
-def records(rng, layout, n, centred=True):
-    """Encoded records: numeric corners and interior points, one-hot groups; float32, (n, dim)."""
+def records(rng, layout, n):
+    """Centred encoded records: numeric corners and interior points, one-hot groups; float32, (n, dim)."""
     points = rng.random((n, layout.dim))
     corners = rng.random((n, 1)) < 0.5
     points = np.where(corners, np.round(points), points)
     for start, stop in layout.groups:
         points[:, start:stop] = np.eye(stop - start)[rng.integers(0, stop - start, n)]
     points = points.astype(np.float32)
-    return points - layout.center.astype(np.float32) if centred else points
+    return points - layout.center.astype(np.float32)
 
 
 def apply(s, activation, slope):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure

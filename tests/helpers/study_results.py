@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dpsynth import Column, Schema
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.evaluation.details import Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of
@@ -13,6 +14,14 @@ from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Measured, Task, Trial
 
 DELTA = 1e-5
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=99),
+        Column(name="dose", kind="integer", lower=0, upper=9),
+        Column(name="death", kind="binary", categories=(0, 1)),
+    ),
+    outcome="death",
+)
 #: noise of one fit by arm
 SIGMA = {"ε = 3": 1.5, "ε = 3 shared": 2.2}
 #: by seed and restart, of its two tables
@@ -111,7 +120,7 @@ def made_up(**changed: Any) -> Results:
               for r in range(arm.restarts)]  # fmt: skip
     if told.coverage is not None:
         trials += [resample("ε = 3", seed) for seed in range(told.coverage.repetitions)]
-    return Results(told, compared, tuple(trials), "a made-up table", "one patient")
+    return Results(told, compared, tuple(trials), "a made-up table", "one patient", SCHEMA)
 
 
 def _trial(told: Protocol, arm: str, seed: int, restart: int) -> Trial:

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds.combine import LayerBounds, gradient_bounds
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
-from dpsynth.mechanism.bounds.penalty import penalty_radii
+from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds, penalty_radii, spectral_norm_bound
+from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import NOISE_SHAPES
 from dpsynth.model.wgan.networks import flatten, glorot
 from dpsynth.table.layout import Layout

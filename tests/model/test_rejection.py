@@ -21,7 +21,8 @@ from dpsynth.model.postprocess import matched_draws
 from dpsynth.model.rejection import Acceptance, margin
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Counting, Marginals, make_grids
-from dpsynth.table.rules import parse_rule, parse_where
+from dpsynth.table.rules import parse_rule
+from dpsynth.table.where import parse_where
 
 COLUMNS = (
     Column(name="age", kind="integer", lower=18, upper=90),

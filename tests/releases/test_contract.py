@@ -21,8 +21,8 @@ from releases import release_marginals
 from scipy import stats
 
 from dpsynth.accounting import Ledger
-from dpsynth.accounting.events.events import event_to_dict
-from dpsynth.accounting.ledger.entries import Stage
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.events import event_to_dict
 from dpsynth.errors import PrivacyError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.base_model.network import BaseModelReleases

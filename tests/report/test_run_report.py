@@ -11,7 +11,7 @@ import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.accounting.ledger.guarantee import round_up
+from dpsynth.accounting.guarantee import round_up
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.files.atomic import dump_json

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting import Profile
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
+from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases

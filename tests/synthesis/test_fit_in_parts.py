@@ -11,7 +11,7 @@ import pytest
 from dask_workers import threads
 
 import dpsynth
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.table.parquet import ParquetTable

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.table.derived import snapped
-from dpsynth.table.formula import parse_formula
+from dpsynth.table.derived import parse_formula, snapped
 from dpsynth.table.schema import Column, Schema
 
 NAMES = ("x", "y", "z z")

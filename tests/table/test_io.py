@@ -14,8 +14,7 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
-from dpsynth.table.conform import csv_line
-from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.csv_format import CsvFormat, csv_line
 
 SCHEMA = Schema(
     columns=(
@@ -44,7 +43,7 @@ SUFFIXES = [
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(schema=schemas(), n=st.integers(0, 12), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_round_trip(tmp_path, suffix: str, schema: Schema, n: int, seed: int) -> None:
     """A digit, a missing mark, a type or a row lost between writing and reading."""
     frame = schema.conform(random_frame(schema, n, seed)).frame

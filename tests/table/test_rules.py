@@ -17,8 +17,9 @@ from dpsynth.evaluation.similarity.conformity import (
     values_not_allowed,
     violations,
 )
-from dpsynth.table.rules import parse_rule, parse_where
+from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.where import parse_where
 
 SCHEMA = Schema(
     columns=(

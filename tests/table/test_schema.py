@@ -37,7 +37,7 @@ def good_frame(**changes: list) -> pd.DataFrame:
 
 
 @given(schemas())
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_yaml_round_trip(schema: Schema) -> None:
     """A category that YAML reads as another type, or a field lost on the way, would change the schema."""
     again = Schema.from_yaml(schema.to_yaml())
@@ -252,7 +252,7 @@ def test_require_reviewed() -> None:
 
 
 @given(schemas(), st.integers(0, 12), st.integers(0, 99))
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_conform_is_idempotent_with_canonical_dtypes(schema: Schema, n: int, seed: int) -> None:
     """Conforming must keep every value and missing mark, give the declared dtypes, and do nothing twice."""
     frame = random_frame(schema, n, seed)

@@ -22,7 +22,7 @@ def draft(values: object):
 
 
 @given(schemas(), st.integers(2, 15), st.integers(0, 99))
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_draft_fits_its_table_and_marks_everything(schema: Schema, n: int, seed: int) -> None:
     """A field read off the records but not marked would be taken for public knowledge."""
     frame = schema.conform(random_frame(schema, n, seed)).frame

@@ -1,41 +1,146 @@
 """Inference: a column that the attacker does not know, guessed from the closest synthetic records.
 
-The attacker knows all other columns of a person. She looks for the synthetic records closest in those and
-guesses what most of the equally close ones say: the most frequent category, the median of a number. A guess
-is right where the category is the true one (missing counts as one), or the number lies within a tolerance: a
-twentieth of the distance from the 5th to the 95th percentile of the held-out records, half a declared step at
-least.
+The attacker knows all other columns of a person. She looks for the synthetic records closest in those
+(Gower's distance over the public bounds) and guesses what most of the equally close ones say: the most
+frequent category, the median of a number. A guess is right where the category is the true one (missing counts
+as one), or the number lies within a tolerance: a twentieth of the distance from the 5th to the 95th
+percentile of the held-out records, half a declared step at least. The attacker without the table makes the
+best constant guess of whoever knows the population, for which held-out records stand.
 
 A mean over everybody hides the few whom a table gives away. The *worst-off* are the 5 % of the people whose
-known columns lie closest to a synthetic record: of those the attacker is surest, and copies are among them.
-As many per cent of the held-out records are chosen in the same way.
-
-Against anonymeter: the attacker without the table makes the best constant guess (the most common category,
-the number within whose tolerance most values lie) of whoever knows the population, for which held-out records
-stand. A draw from the synthetic column, which anonymeter calls naive, is right less often than "healthy"
-for everybody in an unbalanced column, and it does need the table. A tolerance of 5 % of the guess has no
-meaning around 0. All columns at once are judged by their mean, and each by intervals that hold for all
-columns together (Bonferroni).
-
-No differential privacy bounds how often such guesses are right: that smoking goes with lung cancer can be
-inferred about people who were never in the table.
+known columns lie closest to a synthetic record. As many per cent of the held-out records are chosen in the
+same way. What is done otherwise than in anonymeter, and why, is in docs/attacks/synthetic.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from dpsynth.attacks.synthetic.guessing import TOLERANCE, Guessed, guess
-from dpsynth.attacks.synthetic.risk import Bools, Floats, Risk, compared, mean_rate, of_rates
-from dpsynth.evaluation.estimates import Estimate, share
+from dpsynth.attacks.synthetic.linkability import columns_of
+from dpsynth.attacks.synthetic.risk import Bools, Floats, Risk, mean_rate, rate_of
+from dpsynth.attacks.synthetic.singling_out import codes
+from dpsynth.checks import few
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.neighbours.search import metric_named, over_tiles
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.column import Column
+from dpsynth.table.schema import Schema
 
+#: tolerance for numbers, in distances from the 5th to the 95th percentile of the held-out records
+TOLERANCE = 0.05
 #: share of the records that are called worst-off
 WORST_OFF = 0.05
+_HOLDS = "all other columns of a person"
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """Guesses of one column, shape (n + h,) each, training records first. Internal.
+
+    ``constant`` says whether the best constant guess is right, ``distance`` how far the known columns lie
+    from the closest synthetic record's; ``tolerance`` is in the column's unit, 0 for categories.
+    """
+
+    column: str
+    right: Bools
+    constant: Bools
+    distance: Floats
+    tolerance: float
+
+
+def guess(tables: Tables, column: str, rng: np.random.Generator) -> Guessed:
+    """Guess one column of all training and held-out records."""
+    assert tables.test is not None
+    schema = tables.schema
+    one, known = columns_of(schema, [column]), known_columns(schema, column)
+    attacked = pd.concat([tables.train, tables.test], ignore_index=True)
+    truth, made = codes(attacked, one)[:, 0], codes(tables.synthetic, one)[:, 0]
+    width = _tolerance(schema.column(column), truth[len(tables.train) :])
+    if known:
+        said, distance = _said(attacked, tables.synthetic, columns_of(schema, known), made, one, rng)
+    else:
+        said, distance = rng.choice(made, size=len(truth)), rng.random(len(truth))
+    constant = _best_constant(truth[len(tables.train) :], width)
+    unit = schema.column(column).resolution or 1.0
+    return Guessed(
+        column,
+        _right(said, truth, width),
+        _right(np.full(len(truth), constant), truth, width),
+        distance,
+        width * unit if schema.column(column).is_numeric else 0.0,
+    )
+
+
+def known_columns(schema: Schema, column: str) -> tuple[str, ...]:
+    """Return what the attacker knows beside a column: all others but those computed from it or into it."""
+    if column not in schema.names:
+        raise InputError(f"sensitive: {column!r} is not a column (columns: {few(schema.names)})")
+    return tuple(name for name in schema.modelled.names if name != column)
+
+
+def _said(
+    attacked: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    known: Schema,
+    made: Floats,
+    one: Schema,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """What the equally close synthetic records say, and how close they are; a block at a time."""
+    metric, seed = metric_named("gower"), int(rng.integers(2**63))
+    points, others = (metric.encode(frame, known) for frame in (attacked, synthetic))
+    values, place = np.unique(made, return_inverse=True)
+    middle = not one.columns[0].is_categorical
+    order = np.argsort(made, kind="stable")  # NaN last
+
+    def vote(rows: slice, tile: Floats) -> tuple[Floats, Floats]:
+        nearest = tile.min(axis=1)
+        close = tile == nearest[:, None]
+        if middle:
+            counted = np.cumsum(close[:, order], axis=1)
+            first = np.argmax(2 * counted >= counted[:, -1:], axis=1)
+            return made[order[first]], nearest
+        draw = np.random.default_rng([seed, rows.start])
+        votes = np.zeros((len(tile), len(values)))
+        row, column = np.nonzero(close)
+        np.add.at(votes, (row, place[column]), 1.0)
+        return values[np.argmax(votes + 0.5 * draw.random(votes.shape), axis=1)], nearest
+
+    parts = over_tiles(vote, points, others, metric)
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _tolerance(column: Column, values: Floats) -> float:
+    """Of codes: half a step at least where numbers have steps, so that equal numbers are right."""
+    present = values[~np.isnan(values)]
+    if not column.is_numeric:
+        return 0.0
+    spread = float(np.diff(np.quantile(present, [0.05, 0.95]))[0]) if len(present) else 0.0
+    return max(TOLERANCE * spread, 0.5 if column.resolution is not None else 1e-9)
+
+
+def _right(said: Floats, truth: Floats, width: float) -> Bools:
+    close = np.abs(said - truth) <= width
+    return np.asarray(close | (np.isnan(said) & np.isnan(truth)))
+
+
+def _best_constant(values: Floats, width: float) -> float:
+    """The guess that is right for most: a value of the sample, or the middle of the fullest window."""
+    present = np.sort(values[~np.isnan(values)])
+    if not len(present):
+        return math.nan
+    ends = np.searchsorted(present, present + 2 * width, side="right")
+    inside = ends - np.arange(len(present))
+    best = int(np.argmax(inside))
+    if len(values) - len(present) > inside[best]:
+        return math.nan
+    return float(present[best] + present[ends[best] - 1]) / 2
 
 
 def infer_columns(
@@ -43,32 +148,19 @@ def infer_columns(
     sensitive: Sequence[str] | None = None,
     *,
     rng: np.random.Generator,
-    tolerance: float = TOLERANCE,
     proved: float | None = None,
     level: float = 0.95,
 ) -> tuple[Risk, ...]:
-    """Guess columns, of everybody and of the worst-off.
+    """Guess columns, of everybody and of the worst-off; by default every column that is not computed.
 
-    Parameters
-    ----------
-    tables : Tables
-        With held-out records.
-    sensitive : sequence of str, optional
-        By default every column that is not computed from others.
-    proved : float, optional
-        Upper bound on the excess over held-out records, of everybody: a rate among a twentieth of the people
-        can differ by twenty times as much.
-
-    Returns
-    -------
-    tuple of Risk
-        The mean over the columns, of everybody and of the worst-off, where there are several; then each
-        column in both ways, with intervals that hold for all columns together.
+    ``proved`` is an upper bound on the excess over held-out records, of everybody: a rate among a twentieth
+    of the people can differ by twenty times as much. Returns the mean over the columns, in both ways, where
+    there are several; then each column in both ways, with intervals that hold for all columns together.
     """
     assert tables.test is not None
     names = tables.schema.modelled.names if sensitive is None else tuple(sensitive)
     n, h = len(tables.train), len(tables.test)
-    guesses = [guess(tables, name, rng, tolerance) for name in names]
+    guesses = [guess(tables, name, rng) for name in names]
     worst = [_worst_off(g.distance, n, rng) for g in guesses]
     risks = [*_means(guesses, worst, n, h, proved, level)] if len(guesses) > 1 else []
     single = 1 - (1 - level) / len(guesses)
@@ -79,29 +171,14 @@ def infer_columns(
     return tuple(risks)
 
 
-_HOLDS = "all other columns of a person"
-
-
 def _of_column(
     found: Guessed, among: Bools, which: str, about: str, n: int, proved: float | None, level: float
 ) -> Risk:
-    right = found.right[:n][among[:n]], found.right[n:][among[n:]]
-    result = compared(*right, level)
-    constant = found.constant[:n][among[:n]]
-    return Risk(
-        "inference",
-        found.column + which,
-        _HOLDS,
-        result.rate,
-        share(int(constant.sum()), len(constant), level),
-        result.held_out,
-        result.excess,
-        result.normalised,
-        (len(right[0]), len(right[1])),
-        proved,
-        level,
-        about,
-    )
+    parts = found.right[:n][among[:n]], found.constant[:n][among[:n]], found.right[n:][among[n:]]
+    train, without, held_out = (rate_of(part, level) for part in parts)
+    rates, tries = (train, without, held_out), (len(parts[0]), len(parts[2]))
+    name = found.column + which
+    return Risk.of("inference", name, _HOLDS, rates, tries, proved=proved, level=level, about=about)
 
 
 def _means(
@@ -112,46 +189,32 @@ def _means(
         np.stack([getattr(g, what) for g in guesses], axis=1) for what in ("right", "constant")
     )
     chosen = np.stack(worst, axis=1)
-    rates = [mean_rate(part.mean(axis=1), level) for part in (right[:n], right[n:], constant[:n])]
-    result = of_rates(rates[0], rates[1])
     about = f"mean over {len(guesses)} columns; intervals over people"
-    everybody = Risk(
+    train, without, held_out = (
+        mean_rate(part.mean(axis=1), level) for part in (right[:n], constant[:n], right[n:])
+    )
+    everybody = Risk.of(
         "inference",
         "mean of the columns",
         _HOLDS,
-        result.rate,
-        rates[2],
-        result.held_out,
-        result.excess,
-        result.normalised,
+        (train, without, held_out),
         (n * len(guesses), h * len(guesses)),
-        proved,
-        level,
-        about,
+        proved=proved,
+        level=level,
+        about=about,
     )
-    parts = [
-        _ratio(values, picked, level)
-        for values, picked in (
-            (right[:n], chosen[:n]),
-            (right[n:], chosen[n:]),
-            (constant[:n], chosen[:n]),
-        )
-    ]
-    result = of_rates(parts[0], parts[1])
-    few = int(chosen[:n].sum()), int(chosen[n:].sum())
-    worst_off = Risk(
+    worst_off = Risk.of(
         "inference",
         "mean of the columns, worst-off",
         _HOLDS,
-        result.rate,
-        parts[2],
-        result.held_out,
-        result.excess,
-        result.normalised,
-        few,
-        None,
-        level,
-        f"{about}; of each column the {100 * WORST_OFF:g} % closest to a synthetic record",
+        (
+            _ratio(right[:n], chosen[:n], level),
+            _ratio(constant[:n], chosen[:n], level),
+            _ratio(right[n:], chosen[n:], level),
+        ),
+        (int(chosen[:n].sum()), int(chosen[n:].sum())),
+        level=level,
+        about=f"{about}; of each column the {100 * WORST_OFF:g} % closest to a synthetic record",
     )
     return everybody, worst_off
 

@@ -1,14 +1,10 @@
 """Linkability: two sets of columns about one person, held apart, joined by way of the synthetic table.
 
-The attacker holds some columns of a person in one file and others in a second file, and wants to know whether
-both are the same person. With each part she looks for the closest synthetic record; where both parts lead to
-the same synthetic record, she links them. As in anonymeter an attack is right where the parts of one person
-are linked, and the attacker without the table picks both synthetic records blindly.
-
-Against anonymeter: parts of few discrete columns have many closest synthetic records at one and the same
-distance. Which of them is taken is drawn for each part by itself; taking the first of them in the table both
-times, as a sort does, links everybody. Distances are Gower's over the public bounds, and two missing values
-are equal.
+With each part of a person the attacker looks for the closest synthetic record, by Gower's distance over the
+public bounds. Where both parts lead to the same record, she links them. The attacker without the table picks
+both records blindly. Parts of few discrete columns have many closest records at one and the same distance.
+Which of them is taken is drawn for each part by itself: the first of them in the table both times would link
+everybody.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.synthetic.risk import Risk, compared
+from dpsynth.attacks.synthetic.risk import Risk, rate_of
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
@@ -35,32 +31,13 @@ def link_people(
     linked: tuple[Sequence[str], Sequence[str]] | None = None,
     *,
     rng: np.random.Generator,
-    neighbours: int = 1,
     proved: float | None = None,
     level: float = 0.95,
 ) -> Risk | None:
-    """Attack with two sets of columns.
+    """Attack all training and held-out records with two sets of columns, by default every other one.
 
-    Parameters
-    ----------
-    tables : Tables
-        With held-out records. All training and held-out records are attacked.
-    linked : pair of sequences of str, optional
-        The columns of each part; by default every other column of the schema.
-    neighbours : int
-        Closest synthetic records that are looked at; a link is one that both parts share.
-    proved : float, optional
-        Upper bound on the excess over held-out records.
-
-    Returns
-    -------
-    Risk or None
-        None with a single column, which cannot be held in two parts.
-
-    Raises
-    ------
-    InputError
-        If a column is unknown, or in both parts, or a part is empty.
+    ``proved`` is an upper bound on the excess over held-out records. With a single column, which cannot be
+    held in two parts, there is no attack.
     """
     assert tables.test is not None
     schema = tables.schema.modelled
@@ -70,26 +47,18 @@ def link_people(
         linked = schema.names[::2], schema.names[1::2]
     check_linked(linked, tables.schema)
     made = tables.synthetic
-    k = min(neighbours, len(made))
     attacked = pd.concat([tables.train, tables.test], ignore_index=True)
-    near = [_closest(attacked, made, tables.schema, part, k, rng) for part in linked]
-    shared = (near[0][:, :, None] == near[1][:, None, :]).any(axis=(1, 2))
-    n = len(tables.train)
-    found = compared(shared[:n], shared[n:], level)
-    blind = _blind(len(made), k)
-    return Risk(
+    first, second = (_closest(attacked, made, tables.schema, part, rng) for part in linked)
+    shared, n = first == second, len(tables.train)
+    blind = Estimate(*[1 / len(made)] * 3)
+    return Risk.of(
         "linkability",
         _told(linked, len(schema)),
         "two files about the same people, one with each set of columns",
-        found.rate,
-        Estimate(blind, blind, blind),
-        found.held_out,
-        found.excess,
-        found.normalised,
+        (rate_of(shared[:n], level), blind, rate_of(shared[n:], level)),
         (n, len(tables.test)),
-        proved,
-        level,
-        f"the closest {k} synthetic records of each part" if k > 1 else "",
+        proved=proved,
+        level=level,
     )
 
 
@@ -106,53 +75,39 @@ def check_linked(linked: tuple[Sequence[str], Sequence[str]], schema: Schema) ->
         raise InputError(f"linked: {both[0]!r} is in both sets, and would link everybody by itself")
 
 
-def tied_nearest(points: Floats, others: Floats, metric: Metric, k: int, seed: int) -> NDArray[np.int64]:
-    """Return k nearest others of each point, shape (n, k), drawn at random among those equally near.
+def tied_nearest(points: Floats, others: Floats, metric: Metric, seed: int) -> NDArray[np.int64]:
+    """Return the nearest other of each point, shape (n,), drawn at random among those equally near.
 
     A block of distances at a time; ``seed`` is of the draws.
 
     Examples
     --------
     >>> flat = np.zeros((1000, 1))
-    >>> index = tied_nearest(flat, flat[:2], metric_named("gower"), 1, 0)
+    >>> index = tied_nearest(flat, flat[:2], metric_named("gower"), 0)
     >>> 400 < int((index == 0).sum()) < 600
     True
     """
 
     def one(rows: slice, tile: Floats) -> NDArray[np.int64]:
         rng = np.random.default_rng([seed, rows.start])
-        border = np.partition(tile, k - 1, axis=1)[:, k - 1 : k]
-        key = np.where(tile < border, -1.0, np.where(tile == border, rng.random(tile.shape), 2.0))
-        return np.asarray(np.argpartition(key, k - 1, axis=1)[:, :k], dtype=np.int64)
+        border = tile.min(axis=1, keepdims=True)
+        return np.where(tile == border, rng.random(tile.shape), 2.0).argmin(axis=1)
 
     return np.concatenate(over_tiles(one, points, others, metric))
 
 
 def _closest(
-    frame: pd.DataFrame,
-    made: pd.DataFrame,
-    schema: Schema,
-    part: Sequence[str],
-    k: int,
-    rng: np.random.Generator,
+    frame: pd.DataFrame, made: pd.DataFrame, schema: Schema, part: Sequence[str], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     metric, of_part = metric_named("gower"), columns_of(schema, part)
     points, others = (metric.encode(table, of_part) for table in (frame, made))
-    return tied_nearest(points, others, metric, k, int(rng.integers(2**63)))
+    return tied_nearest(points, others, metric, int(rng.integers(2**63)))
 
 
 def columns_of(schema: Schema, names: Sequence[str]) -> Schema:
     """Return a schema of these columns for distances: each as it stands, none computed, no rules."""
     columns = tuple(schema.column(name).model_copy(update={"derived": None}) for name in names)
     return Schema(columns=columns)
-
-
-def _blind(m: int, k: int) -> float:
-    """Probability that two blind choices of k of m records share one."""
-    if 2 * k > m:
-        return 1.0
-    missed = np.log1p(-k / (m - np.arange(k))).sum()
-    return float(-np.expm1(missed))
 
 
 def _told(linked: tuple[Sequence[str], Sequence[str]], columns: int) -> str:

@@ -3,31 +3,22 @@
 The attacker holds a whole record and says "was used" where it looks like the synthetic table. By *distance*:
 minus the distance to the closest synthetic record. By *density ratio*: how much denser the synthetic table
 lies around the record than other records of the population do, which tells a copied record from one in a
-crowd (van Breugel et al. 2023, DOMIAS). DOMIAS estimates both densities by a network or by Gaussian kernels;
-here they are those of the nearest neighbour, whose width follows the crowd. On breast_cancer with noise of a
-tenth of a standard deviation on every value the area under the ROC curve is 1.00, against .84 with kernels of
-their best width. Half of the held-out records are the attacker's knowledge of the population, the other half
-the people who were not used.
-
-Distances, areas under ROC curves and true positive rates are those of :mod:`dpsynth.evaluation.disclosure`.
-An attacker who has to decide, and expects as many of one kind as of the other, says "was used" of the upper
-half.
+crowd (van Breugel et al. 2023, DOMIAS, which estimates both densities by a network or by kernels; here they
+are those of the nearest neighbour, whose width follows the crowd). Half of the held-out records are the
+attacker's knowledge of the population, the other half the people who were not used. An attacker who has to
+decide, and expects as many of one kind as of the other, says "was used" of the upper half.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.risk import Risk, compared
+from dpsynth.attacks.synthetic.risk import Bools, Floats, Proved, Risk, rate_of
 from dpsynth.evaluation.disclosure.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.evaluation.tables import Tables
-
-Floats = NDArray[np.float64]
 
 _HALF = Estimate(0.5, 0.5, 0.5)
 _CLOSER = (
@@ -39,21 +30,11 @@ _CLOSER = (
 def membership_risks(
     tables: Tables, *, rng: np.random.Generator, proved: Proved | None = None, level: float = 0.95
 ) -> tuple[Risk, ...]:
-    """Attack by distance and, where there are four held-out records, by the ratio of densities.
+    """Attack all records by distance and, where there are four held-out ones, by the ratio of densities.
 
-    Parameters
-    ----------
-    tables : Tables
-        With held-out records. All records are attacked.
-    proved : Proved, optional
-        What the table's ledger allows.
-
-    Returns
-    -------
-    tuple of Risk
-        ``rate`` is the share of the training records that are called used, ``held_out`` that of the held-out
-        ones, ``excess`` the advantage. ``more`` holds the accuracy on pairs (the area under the ROC curve)
-        and the true positive rate at the smallest false positive rate that can be measured.
+    ``rate`` is the share of the training records that are called used, ``held_out`` that of the held-out
+    ones, ``excess`` the advantage. ``more`` holds the accuracy on pairs (the area under the ROC curve) and
+    the true positive rate at the smallest false positive rate that can be measured.
     """
     assert tables.test is not None
     proved = proved or Proved()
@@ -76,7 +57,7 @@ def membership_risks(
     return tuple(risks)
 
 
-def called_used(used: Floats, others: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def called_used(used: Floats, others: Floats) -> tuple[Bools, Bools]:
     """Return who is called used: those above the median, to which both kinds count alike; ties included.
 
     Examples
@@ -92,23 +73,18 @@ def called_used(used: Floats, others: Floats) -> tuple[NDArray[np.bool_], NDArra
 
 
 def _risk(name: str, holds: str, used: Floats, others: Floats, proved: Proved, level: float) -> Risk:
-    calls = called_used(used, others)
-    found = compared(*calls, level)
+    first, second = (rate_of(calls, level) for calls in called_used(used, others))
     attack = membership(-used, -others, rates=(0.1, 0.01, 0.001), level=level)
-    return Risk(
+    return Risk.of(
         "membership",
         name,
         holds,
-        found.rate,
-        _HALF,
-        found.held_out,
-        found.excess,
-        found.normalised,
+        (first, _HALF, second),
         (len(used), len(others)),
-        proved.advantage,
-        level,
-        "of the half that looks most like the synthetic table the attacker says that it was used",
-        tuple(_more(name, attack, others, proved, level)),
+        proved=proved.advantage,
+        level=level,
+        about="of the half that looks most like the synthetic table the attacker says that it was used",
+        more=tuple(_more(name, attack, others, proved, level)),
     )
 
 

@@ -1,13 +1,23 @@
-"""What an attack on a synthetic table reached: on training records, on held-out records, without the table.
+"""What an attack on a synthetic table reached, and what differential privacy allows it.
 
 Training records and held-out ones are alike but for one thing: the synthetic table was made from the first.
 What an attack reaches on held-out records it learned about the population; only the excess on training
-records is memory of persons. Following anonymeter (Giomi et al. 2023, "A unified framework for quantifying
-privacy risk in synthetic data"), the excess is also given as a share of what was left to gain,
-``(rate - held out) / (1 - held out)``, in [0, 1]. Two things are done otherwise: rates are the shares
-themselves, with Clopper and Pearson's intervals, where anonymeter's are the centres of Wilson's intervals,
-which are drawn towards 1/2; and the interval of the ratio is Donner and Zou's, not a first-order one, so that
-it excludes 0 exactly where the interval of the difference does.
+records is memorisation of persons. As in anonymeter (Giomi et al. 2023) it is also given as a share of what
+was left to gain, ``(rate - held out) / (1 - held out)``. Rates are the shares themselves, with Clopper and
+Pearson's intervals. The interval of the ratio is Donner and Zou's, which excludes 0 exactly where the
+interval of the difference does.
+
+Bounds are about one record that is in the training table or not, all else being the same. A split that
+decides each record by a coin of its own puts an attacker before just that question; a split in exact numbers
+exchanges one record for another, which is two steps. They hold on average over the split and the noise, and
+the intervals of attacks on one table hold that table fixed. So one table's number may pass a bound without
+disproving it; attacks that fit many times (shadow models, the audit of tables) can disprove it.
+
+* membership: TPR - FPR is at most the total variation (Jia 2023), the accuracy from even odds at most half of
+  one plus that, TPR at an FPR at most the trade-off curve;
+* linkability and inference: a success on a record is a test of its membership, so the *excess* over held-out
+  records is at most the total variation as well. The rate itself has no bound;
+* singling out: whether a description fits exactly one record depends on all of them, and nothing is claimed.
 
 References
 ----------
@@ -25,8 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 
 Floats = NDArray[np.float64]
@@ -34,26 +44,74 @@ Bools = NDArray[np.bool_]
 
 #: the questions of WP 216, and that of differential privacy
 RISKS = ("singling out", "linkability", "inference", "membership")
+_NO_BOUND = "no bound is proved: what holds for the whole population can be inferred from any useful table"
+_CLOSER = (
+    "the table would have to repeat single records; the bound allows for an attacker who sees every noisy "
+    "number and knows all other records, and who asks for the one record that shows most"
+)
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Bounds that follow from a privacy profile.
+
+    Parameters
+    ----------
+    profile : Profile or None
+        Of everything that the synthetic table was made with; None where nothing is known, and then every
+        bound is None.
+    coins : bool
+        Whether each record was put into the training part by a coin of its own.
+
+    Examples
+    --------
+    >>> proved = Proved(Profile.promised(1.0, 0.0, 1.0), coins=True)
+    >>> round(proved.advantage, 4), round(proved.accuracy, 4), Proved().advantage
+    (0.4621, 0.7311, None)
+    """
+
+    profile: Profile | None = None
+    coins: bool = True
+
+    @property
+    def advantage(self) -> float | None:
+        """Upper bound on TPR - FPR."""
+        if self.profile is None:
+            return None
+        return min(1.0, self.profile.tv() * (1 if self.coins else 2))
+
+    @property
+    def accuracy(self) -> float | None:
+        """Upper bound on the accuracy of naming members among records that are in or out by a coin."""
+        return None if self.profile is None else self.profile.attack_accuracy()
+
+    @property
+    def pairs(self) -> float | None:
+        """Upper bound on the accuracy of naming the member of a pair: one record exchanged for another."""
+        return None if self.profile is None else min(1.0, 0.5 + self.profile.tv())
+
+    def tpr(self, fpr: float) -> float | None:
+        """Upper bound on the true positive rate at a false positive rate."""
+        if self.profile is None:
+            return None
+        if self.coins:
+            return float(self.profile.tpr(fpr))
+        assert self.advantage is not None
+        return min(1.0, fpr + self.advantage)
 
 
 @dataclass(frozen=True)
 class Risk:
-    """One attack on a synthetic table. Internal.
+    """One attack on a synthetic table, with shares of right tries. Internal.
 
-    Parameters
+    Attributes
     ----------
-    risk : str
-        One of :data:`RISKS`.
-    attack : str
-        How, in a few words.
+    risk, attack : str
+        One of :data:`RISKS`, and how it was tried, in a few words.
     holds : str
         What the attacker holds beside the synthetic table.
-    rate : Estimate
-        Share of the attacks on training records that were right.
-    without : Estimate
-        The same for an attacker without the synthetic table.
-    held_out : Estimate
-        The same, with the table, on held-out records.
+    rate, without, held_out : Estimate
+        On training records; without the synthetic table; with the table, on held-out records.
     excess : Estimate
         ``rate - held_out``.
     normalised : Estimate
@@ -64,10 +122,8 @@ class Risk:
         Upper bound on the expected excess; None where none is proved.
     level : float
         Confidence level of the intervals.
-    about : str
-        What else has to be said.
-    more : tuple of Attempt
-        Further numbers of the same attack.
+    about, more
+        What else has to be said, and further numbers of the same attack.
     """
 
     risk: str
@@ -84,9 +140,28 @@ class Risk:
     about: str = ""
     more: tuple[Attempt, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.risk not in RISKS:
-            raise InputError(f"risk must be one of {', '.join(RISKS)}, got {self.risk!r}")
+    @classmethod
+    def of(
+        cls,
+        risk: str,
+        attack: str,
+        holds: str,
+        rates: tuple[Estimate, Estimate, Estimate],
+        tries: tuple[int, int],
+        **rest: Any,
+    ) -> Risk:
+        """Build a risk from independent rates: on training records, without the table, on held-out records.
+
+        Examples
+        --------
+        >>> rates = share(60, 100), share(10, 100), share(20, 100)
+        >>> found = Risk.of("linkability", "halves", "two files", rates, (100, 100))
+        >>> round(found.excess.value, 3), round(found.normalised.value, 3), found.normalised.lower > 0
+        (0.4, 0.5, True)
+        """
+        rate, without, held_out = rates
+        excess, part = share_difference(rate, held_out), normalised(rate, held_out)
+        return cls(risk, attack, holds, rate, without, held_out, excess, part, tries, **rest)
 
     @property
     def found(self) -> bool:
@@ -129,51 +204,14 @@ class Risk:
         return {**plain, "more": [attempt.to_dict() for attempt in self.more]}
 
 
-_NO_BOUND = "no bound is proved: what holds for the whole population can be inferred from any useful table"
-_CLOSER = (
-    "the table would have to repeat single records; the bound allows for an attacker who sees every noisy "
-    "number and knows all other records, and who asks for the one record that shows most"
-)
+def rate_of(right: Bools, level: float = 0.95) -> Estimate:
+    """Share of an attack's tries that were right, at least one, with Clopper and Pearson's interval.
 
-
-@dataclass(frozen=True)
-class Compared:
-    """Training against held-out records: the rates, their difference and :attr:`Risk.normalised`."""
-
-    rate: Estimate
-    held_out: Estimate
-    excess: Estimate
-    normalised: Estimate
-
-
-def compared(train: Bools, held_out: Bools, level: float = 0.95) -> Compared:
-    """Compare the successes of an attack on training records with those on held-out ones.
-
-    Parameters
-    ----------
-    train, held_out : ndarray of bool of shape (n,), (h,)
-        Whether each attack was right; at least one each.
-
-    Notes
-    -----
     The synthetic table is held fixed. If it owes nothing to the particular training records, records of both
     kinds are independent draws of one distribution, and so are their successes: the binomial distribution is
-    right, and Newcombe's squares of Clopper and Pearson's intervals err to the safe side.
-
-    Examples
-    --------
-    >>> found = compared(np.array([True] * 60 + [False] * 40), np.array([True] * 20 + [False] * 80))
-    >>> round(found.excess.value, 3), round(found.normalised.value, 3), found.normalised.lower > 0
-    (0.4, 0.5, True)
+    right, and Newcombe's squares of these intervals err to the safe side.
     """
-    return of_rates(
-        share(int(train.sum()), len(train), level), share(int(held_out.sum()), len(held_out), level)
-    )
-
-
-def of_rates(rate: Estimate, held_out: Estimate) -> Compared:
-    """Compare two rates of independent samples."""
-    return Compared(rate, held_out, share_difference(rate, held_out), _normalised(rate, held_out))
+    return share(int(right.sum()), len(right), level)
 
 
 def mean_rate(values: Floats, level: float = 0.95) -> Estimate:
@@ -202,7 +240,7 @@ def scaled(excess: Estimate, held_out: float) -> Estimate:
     return Estimate(*(min(max(end / left, 0.0), 1.0) for end in (excess.value, excess.lower, excess.upper)))
 
 
-def _normalised(rate: Estimate, held_out: Estimate) -> Estimate:
+def normalised(rate: Estimate, held_out: Estimate) -> Estimate:
     """``1 - q1 / q2`` with q the shares of failures; MOVER-R by its roots, which exist in [0, 1]."""
     q1, low1, high1 = 1 - rate.value, 1 - rate.upper, 1 - rate.lower
     q2, low2, high2 = 1 - held_out.value, 1 - held_out.upper, 1 - held_out.lower

@@ -1,41 +1,30 @@
 """Membership by shadow models: canaries are planted or not, and the attacker has the generator itself.
 
-Each round puts every canary into the training table by a coin of its own, lets the generator make a synthetic
-table and looks how it lies around each canary: how close the closest records come, and how many share one of
-its values, or two of them (for generators that draw from counts a record shows there, and nowhere else). From
-half of the rounds (the shadow models) the attacker
-learns what a canary that was used looks like; in the other half (the targets) she guesses each coin. This is
-the strongest attacker here, whom differential privacy speaks of: she knows all other records.
+Canaries are records unlike anybody, planted into a training table to see whether they leave a trace. Each
+round puts every canary into the table by a coin of its own, lets the generator make a synthetic table, and
+looks how it lies around each canary: how close the closest records come, and how many share one of its
+values, or two of them (a generator that draws from counts shows a record there, and nowhere else). From half
+of the rounds (the shadow models) the attacker learns what a canary that was used looks like; in the other
+half (the targets) she guesses each coin. Differential privacy speaks of this attacker: she knows all other
+records.
 
-Against a generator that ignores its data the guesses of the targets are coins themselves: independent and
-right with probability 1/2, whatever was learned. Against an epsilon-DP one the number of right guesses is at
-most, in distribution, that of as many coins with probability ``e^epsilon / (1 + e^epsilon)`` (Steinke et al.
-2023), although canaries of one round share a model. Clopper and Pearson's interval over all
-guesses therefore never claims too much of epsilon-DP; where the rounds differ by more than coins do, the
+Against a generator that ignores its data the guesses are coins themselves. Against an epsilon-DP one the
+number of right guesses is at most, in distribution, that of as many coins with probability ``e^epsilon / (1 +
+e^epsilon)`` (Steinke et al. 2023), although canaries of one round share a model. Clopper and Pearson's
+interval over all guesses therefore never claims too much; where the rounds differ by more than coins do, the
 interval over rounds is taken.
 
 References
 ----------
 Stadler, Oprisanu, Troncoso (2022), "Synthetic data: anonymisation groundhog day"; Steinke, Nasr, Jagielski
-(2023), "Privacy auditing with one (1) training run".
-
-Canaries: records unlike anybody, planted into a training table to see whether they leave a trace.
-
-How a synthetic table lies around a record: what shadow models learn to tell a planted one by.
-
-A generator that copies brings records close to it. One that draws from counts shows a record
-where one or two of its values occur more often than they should: for a table without privacy this tells nine
-canaries of ten, where distances alone tell six (benchmarks/results/synthetic_attacks.md).
-
-References
-----------
-Houssiau et al. (2022), "TAPAS: a toolbox for adversarial privacy auditing of synthetic data", for counts of
-records that share values with a target.
+(2023), "Privacy auditing with one (1) training run"; Houssiau et al. (2022), "TAPAS: a toolbox for
+adversarial
+privacy auditing of synthetic data", for counts of records that share values with a target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +34,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.risk import mean_rate
+from dpsynth.attacks.synthetic.risk import Proved, mean_rate
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.disclosure.distances import record_distance
@@ -55,10 +43,10 @@ from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.column import Column
-from dpsynth.table.conform import round_frame, step_values
+from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes
+from dpsynth.table.values import category_codes, step_values
 
 Floats = NDArray[np.float64]
 
@@ -74,21 +62,12 @@ _COPY = -30.0
 
 
 def look_around(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
-    """Return how a table lies around each canary, larger numbers where it is far away or rare.
+    """Return how a conformed table lies around each of k canaries, shape (k, 4); larger where far or rare.
 
-    Parameters
-    ----------
-    canaries, made : pandas.DataFrame of shape (k, columns), (m, columns)
-        Conformed.
-    schema : Schema
-        Derived columns are left out.
-
-    Returns
-    -------
-    ndarray of shape (k, 4)
-        Logarithms of the distances of the closest and the fifth closest record; minus mean logarithms of how
-        many records share one value with the canary, and two.
+    Logarithms of the distances of the closest and the fifth closest record; minus mean logarithms of how many
+    records share one value with the canary, and two.
     """
+    made = round_frame(schema.columns, made)
     schema = schema.modelled
     metric = record_distance(schema)
     points, others = (metric.encode(frame, schema) for frame in (canaries, made))
@@ -102,15 +81,7 @@ def look_around(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> F
 def shared_values(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
     """How few synthetic records share one value with a canary, or two: minus mean logarithms of counts.
 
-    Parameters
-    ----------
-    canaries, made : pandas.DataFrame of shape (k, columns), (m, columns)
-        Conformed.
-
-    Returns
-    -------
-    ndarray of shape (k, 2)
-        Over the columns, and over the pairs of columns (0 where there is one column alone).
+    Shape (k, 2): over the columns, and over the pairs of columns (0 where there is one column alone).
     """
     codes = [_units(frame, schema) for frame in (canaries, made)]
     within = np.array([0.0 if column.is_categorical else _ALIKE for column in schema.columns])
@@ -143,18 +114,8 @@ _DRAWS = 100
 def plant(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
     """Draw canaries: records with every column drawn by itself, uniformly over its public values.
 
-    Such records are unlike real ones, and so the easiest to notice. None of them reads a real record.
-
-    Parameters
-    ----------
-    schema : Schema
-        Its rules hold for every canary, and its derived columns are computed.
-    count : int
-
-    Raises
-    ------
-    InputError
-        If the rules refuse nearly every record.
+    Such records are unlike real ones, and so the easiest to notice. None of them reads a real record. The
+    schema's rules hold for each, and its derived columns are computed.
     """
     kept = pd.DataFrame()
     for _ in range(_DRAWS):
@@ -180,21 +141,16 @@ def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
 
 #: makes a synthetic table from a frame; any generator
 FitSample = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
+#: how a table lies around canaries, a row a canary
+Look = Callable[[pd.DataFrame, pd.DataFrame, Schema], Floats]
 
 
 @dataclass(frozen=True)
 class Shadow:
-    """What the attacker with shadow models reached. Internal.
+    """What the attacker with shadow models reached: share of right guesses about canaries in target rounds.
+    Internal.
 
-    Attributes
-    ----------
-    accuracy : Estimate
-        Share of right guesses.
-    guesses, rounds, canaries : int
-        Guesses in all, target rounds, canaries in each.
-    proved : float or None
-        Upper bound on the expected accuracy.
-    level : float
+    ``proved`` is an upper bound on the expected accuracy, None where nothing is proved.
     """
 
     accuracy: Estimate
@@ -248,13 +204,17 @@ def shadow_attack(
     base : pandas.DataFrame of shape (n, columns)
         Records that are in every training table, conformed to the schema.
     schema : Schema
+        Of the records.
     rounds : int
         Shadow models and targets together, an even number of at least 4.
     canaries : int or pandas.DataFrame
-        How many are drawn (:func:`~dpsynth.attacks.synthetic.shadow.plant`), or the records themselves.
+        How many are drawn (:func:`plant`), or the records themselves.
     seed : int
         Of coins, canaries and generators.
     proved : Proved, optional
+        What the generator's ledger allows.
+    level : float
+        Of the interval, in (0, 1).
     folder, jobs, on_round
         As :func:`~dpsynth.files.rounds.carry_out` takes them: the same call goes on where an interrupted one
         ended.
@@ -279,44 +239,47 @@ def shadow_attack(
     """
     if whole("rounds", rounds, 4) % 2:
         raise InputError(f"rounds must be even, half of them are shadow models, got {rounds}")
-    source = np.random.default_rng([seed, 0])
-    planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
-    work = _Round(fit_sample, base, planted, schema)
-    tasks = {f"round-{number:04d}": (seed, number) for number in range(rounds)}
-    kept = {
-        "seed": seed,
-        "canaries": len(planted),
-        "records": len(base),
-        "looks": VERSION,
-        **(settings or {}),
-    }
-    done = carry_out(work, tasks, folder=folder, settings=kept, jobs=jobs, on_round=on_round)
-    coins = np.array([record["used"] for record in done.values()], dtype=bool)
-    looks = np.array([record["looks"] for record in done.values()], dtype=np.float64)
+    coins, looks = planted_rounds(
+        fit_sample, base, schema, look_around, canaries, seed, [f"round-{i:04d}" for i in range(rounds)],
+        folder=folder, settings=settings, jobs=jobs, on_round=on_round,
+    )  # fmt: skip
     half = rounds // 2
     right = learned_guesses(coins[:half], looks[:half], looks[half:]) == coins[half:]
     bound = None if proved is None else proved.accuracy
-    return Shadow(_interval(right, level), right.size, rounds - half, len(planted), bound, level)
+    return Shadow(_interval(right, level), right.size, rounds - half, right.shape[1], bound, level)
+
+
+def planted_rounds(
+    fit_sample: FitSample,
+    base: pd.DataFrame,
+    schema: Schema,
+    look: Look,
+    canaries: int | pd.DataFrame,
+    seed: int,
+    labels: Sequence[str],
+    **kept: Any,
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Fit a generator once for each label, with some of the canaries, and look at its tables.
+
+    ``kept`` is what :func:`~dpsynth.files.rounds.carry_out` takes.
+    """
+    source = np.random.default_rng([seed, 0])
+    planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
+    settings = {"seed": seed, "canaries": len(planted), "records": len(base), "looks": VERSION}
+    settings |= kept.pop("settings") or {}
+    work = _Round(fit_sample, base, planted, schema, look)
+    tasks = {label: (seed, number) for number, label in enumerate(labels)}
+    done = carry_out(work, tasks, settings=settings, **kept).values()
+    coins = np.array([record["used"] for record in done], dtype=bool)
+    return coins, np.array([record["looks"] for record in done], dtype=np.float64)
 
 
 def learned_guesses(coins: NDArray[np.bool_], looks: Floats, seen: Floats) -> NDArray[np.bool_]:
     """Guess coins from how tables lie around the canaries, after having seen some with their coins.
 
-    Parameters
-    ----------
-    coins : ndarray of bool of shape (shadows, canaries)
-    looks : ndarray of shape (shadows, canaries, features)
-        Of the shadow models.
-    seen : ndarray of shape (targets, canaries, features)
-
-    Returns
-    -------
-    ndarray of bool of shape (targets, canaries)
-
-    Notes
-    -----
-    Each canary's features are taken from their median over the shadow models that did not have it, so that
-    one logistic regression serves all canaries.
+    Of shapes (shadows, canaries), (shadows, canaries, features) and (targets, canaries, features). Each
+    canary's features are taken from their median over the shadow models that did not have it, so that one
+    logistic regression serves all canaries.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
@@ -343,6 +306,7 @@ class _Round:
     base: pd.DataFrame
     canaries: pd.DataFrame
     schema: Schema
+    look: Look
 
     def __call__(self, task: tuple[int, int]) -> dict[str, Any]:
         seed, number = task
@@ -351,8 +315,7 @@ class _Round:
         frame = pd.concat([self.base, self.canaries[used]], ignore_index=True)
         frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
         made = self.schema.conform(self.fit_sample(frame, rng)).frame
-        made = round_frame(self.schema.columns, made)
-        return {"used": used.tolist(), "looks": look_around(self.canaries, made, self.schema).tolist()}
+        return {"used": used.tolist(), "looks": self.look(self.canaries, made, self.schema).tolist()}
 
 
 def _interval(right: NDArray[np.bool_], level: float) -> Estimate:

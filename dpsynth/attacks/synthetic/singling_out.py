@@ -6,16 +6,12 @@ values of a random synthetic record in random columns, numbers as "at least" abo
 below it. A guess is right where exactly one training record fits.
 
 Whoever knows a distribution singles people out with no table at all: a description of weight 1/n fits exactly
-one of n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess over held-out records
-says something about the table. Against anonymeter:
-
-* training and held-out records are compared in equal numbers k; a description that c of n records fit fits
-  exactly one of a random k of them with the hypergeometric probability, exactly, where anonymeter fits a
-  curve to subsamples;
-* one record can satisfy many descriptions, so that successes are not independent: the interval of the excess
-  comes from exchanges of training and held-out records (:mod:`dpsynth.evaluation.disclosure.copies`);
-* two equal records are two persons, and nobody is singled out by what fits both;
-* the attacker without the table knows the public schema alone, not the values of the synthetic table.
+one of n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess over held-out records says
+something about the table. Training and held-out records are compared in equal numbers k: a description that c
+of n records fit fits exactly one of a random k of them with the hypergeometric probability. One record can
+satisfy many descriptions, so that the interval of the excess comes from exchanges of training and held-out
+records (:mod:`dpsynth.evaluation.disclosure.copies`). Differences from anonymeter:
+docs/attacks/synthetic.md.
 """
 
 from __future__ import annotations
@@ -28,15 +24,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import hypergeom
 
-from dpsynth.attacks.synthetic.risk import Risk, scaled
+from dpsynth.attacks.synthetic.risk import Bools, Floats, Risk, scaled
 from dpsynth.evaluation.disclosure.copies import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.neighbours.search import hamming_points
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Schema
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 #: candidates drawn for each description that is wanted, at most
 _DRAWS = 20
@@ -72,21 +65,9 @@ def single_out(
     count: int = 500,
     level: float = 0.95,
 ) -> Risk | None:
-    """Attack with descriptions of one column, or of several.
+    """Attack with at most ``count`` descriptions of so many columns; of one column rare and extreme values.
 
-    Parameters
-    ----------
-    tables : Tables
-        With held-out records.
-    columns : int
-        Columns of a description; 1 for rare and extreme values.
-    count : int
-        Descriptions, at most.
-
-    Returns
-    -------
-    Risk or None
-        None where no description fits exactly one synthetic record.
+    None where no description fits exactly one synthetic record.
     """
     assert tables.test is not None
     schema = tables.schema.modelled

@@ -14,12 +14,10 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.guessing import TOLERANCE, known_columns
-from dpsynth.attacks.synthetic.inference import infer_columns
+from dpsynth.attacks.synthetic.inference import infer_columns, known_columns
 from dpsynth.attacks.synthetic.linkability import check_linked, link_people
 from dpsynth.attacks.synthetic.membership import membership_risks
-from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.risk import Risk
+from dpsynth.attacks.synthetic.risk import Proved, Risk
 from dpsynth.attacks.synthetic.singling_out import single_out
 from dpsynth.errors import InputError
 from dpsynth.evaluation.tables import Tables, coordinates, random_rows
@@ -27,25 +25,19 @@ from dpsynth.table.schema import Schema
 
 #: receives the name of a risk and the part of the work that is done
 Stages = Callable[[str, float], None]
+#: how the attack on all columns together is named
+MEAN = "mean of the columns"
 #: columns of a description of several, as in anonymeter
 COLUMNS = 3
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried.
+    """How much is tried: descriptions of each kind, records in which they are counted, records that are
+    attacked.
 
-    Parameters
-    ----------
-    descriptions : int
-        Of singling out, of each kind.
-    counted : int
-        Records of each table in which descriptions are counted.
-    targets : int
-        Real records of each kind that are attacked by distances.
-    work : float
-        Numbers that one attack by distances may compare: targets x synthetic records x columns, for
-        inference times the columns that are guessed.
+    ``work`` are numbers that one attack by distances may compare: targets x synthetic records x columns, for
+    inference times the columns that are guessed.
     """
 
     descriptions: int = 500
@@ -82,7 +74,6 @@ def attack_tables(
     sensitive: Sequence[str] | None = None,
     proved: Proved | None = None,
     level: float = 0.95,
-    tolerance: float = TOLERANCE,
     effort: Effort | None = None,
     stages: Stages | None = None,
 ) -> tuple[Risk, ...]:
@@ -92,18 +83,20 @@ def attack_tables(
     ----------
     tables : Tables
         With held-out records as ``test``.
+    rng : numpy.random.Generator
+        Of all draws.
     linked : pair of sequences of str, optional
-        Columns in the hands of the linking attacker; see :func:`link_people`.
+        Columns in the hands of the linking attacker; every other one by default.
     sensitive : sequence of str, optional
         Columns to infer; all by default.
     proved : Proved, optional
         What the ledger of the table allows; without it no bound is shown.
     level : float
         Of the intervals, in (0, 1).
-    tolerance : float
-        Of numbers that are inferred.
     effort : Effort, optional
+        How much is tried.
     stages : callable, optional
+        Receives the name of a risk and the part of the work that is done.
 
     Returns
     -------
@@ -134,9 +127,7 @@ def attack_tables(
     tell("inference", 0.0)
     columns = len(tables.schema.modelled) if sensitive is None else len(sensitive)
     guessed = part(tables, *affordable(tables, columns, effort), streams[2])
-    risks += infer_columns(
-        guessed, sensitive, rng=streams[2], tolerance=tolerance, proved=proved.advantage, level=level
-    )
+    risks += infer_columns(guessed, sensitive, rng=streams[2], proved=proved.advantage, level=level)
     tell("membership", 0.0)
     near = part(tables, *affordable(tables, 0.1, effort), streams[3])  # matrix products are quicker
     risks += membership_risks(near, rng=streams[3], proved=proved, level=level)
@@ -154,16 +145,7 @@ def quick(
 ) -> tuple[Attempt, ...]:
     """Attack a table for the report of a run, in seconds: every risk, the columns as a mean. Internal.
 
-    Parameters
-    ----------
-    tables : Tables
-        Without held-out records nothing is attempted.
-    proved : Proved, optional
-    stages : callable, optional
-
-    Returns
-    -------
-    tuple of Attempt
+    Without held-out records nothing is attempted.
     """
     if tables.test is None:
         return ()
@@ -175,10 +157,6 @@ def attempts(risks: Sequence[Risk]) -> tuple[Attempt, ...]:
     means = {risk.attack for risk in risks if risk.risk == "inference" and risk.attack.startswith(MEAN)}
     shown = [risk for risk in risks if risk.risk != "inference" or not means or risk.attack in means]
     return tuple(attempt for risk in shown for attempt in risk.attempts())
-
-
-#: how the attack on all columns together is named
-MEAN = "mean of the columns"
 
 
 def part(tables: Tables, real: int, synthetic: int, rng: np.random.Generator) -> Tables:

@@ -18,10 +18,10 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.table.conform import is_special
 from dpsynth.table.derived import differing
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import is_special
 
 GROUP = "Constraints"
 

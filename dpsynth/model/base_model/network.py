@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.ledger.entries import Stage
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError
 from dpsynth.files.storage import prefixed, under
 from dpsynth.model.base_model.factors import Factor, fit_factors

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.ledger.entries import Stage
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import PrivacyError
 from dpsynth.model.study_samples.calibration import Mended, mended
 from dpsynth.model.study_samples.expectations import StandIn

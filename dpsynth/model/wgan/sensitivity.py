@@ -9,10 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds.combine import gradient_bounds
-from dpsynth.mechanism.bounds.domain import Domain
-from dpsynth.mechanism.bounds.lipschitz import spectral_norm_bound
-from dpsynth.mechanism.bounds.penalty import penalty_radii
+from dpsynth.mechanism.bounds import gradient_bounds, penalty_radii, spectral_norm_bound
+from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.networks import Weights, flatten
 from dpsynth.model.wgan.settings import TrainingSettings
@@ -72,7 +70,7 @@ class Proved:
         """Centres and stds, flat lists."""
         settings = self.settings
         # The critic always sees centred points; `centred` is about the released sum.
-        domain = Domain.from_layout(self.layout, centred=True)
+        domain = Domain.from_layout(self.layout)
         spectral = settings.critic_constraint == "spectral"
         norms = [tf.constant(1.0) if spectral else spectral_norm_bound(w) for w, _ in weights]
         bounds = gradient_bounds(

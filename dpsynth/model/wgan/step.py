@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.mechanism.bounds.lipschitz import project
+from dpsynth.mechanism.bounds import project
 from dpsynth.model.wgan.critic import Activation, critic_pass, squared_gradient_norms, weighted_gradient
 from dpsynth.model.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.model.wgan.randomness import HostDraws

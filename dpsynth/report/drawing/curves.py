@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.ledger.summary import EntryCost
 from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.record import EntryCost
 from dpsynth.evaluation.details import Calibration, Roc
 from dpsynth.evaluation.records import Detail, Measure, any_internal
 from dpsynth.report.drawing import style

@@ -5,10 +5,9 @@ Everything here follows from ``ledger.json`` and may be shared with it.
 
 from __future__ import annotations
 
-from dpsynth.accounting.explain import meanings
-from dpsynth.accounting.ledger.summary import Summary
-from dpsynth.accounting.measures import measures_of
+from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.record import Summary
 from dpsynth.report.drawing.curves import plot_costs, plot_curves
 from dpsynth.report.formats import bound
 from dpsynth.report.page.blocks import (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.drawing import style

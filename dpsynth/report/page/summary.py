@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.explain import points_more_probable, right_at_most
-from dpsynth.accounting.ledger.guarantee import UNIT
+from dpsynth.accounting.guarantee import UNIT
+from dpsynth.accounting.measures import points_more_probable, right_at_most
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.evaluation.details import Effects, FinerThanDeclared
 from dpsynth.evaluation.records import Evaluation, any_internal

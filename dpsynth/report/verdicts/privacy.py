@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsynth.accounting.ledger.guarantee import Guarantee
+from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import few

@@ -9,51 +9,40 @@ as the records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.attacks.adversary import log_odds, shifts
+from dpsynth.audits.adversary_setting import Setting, differing
 from dpsynth.checks import inside, one_of, whole
+from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
+from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.releases.critic import Transcript
 
 Floats = NDArray[np.float64]
 
 #: what every result says whose noise is scaled to local sensitivity
 NOT_PRIVATE = "NOT PRIVATE (noise scaled to two records)"
+#: trials of each made-up record
+_TRIALS = 4
 
 
 @dataclass(frozen=True)
 class DpSgd:
-    """How a classifier is trained.
+    """How a classifier is trained, by T plain gradient steps on the mean over the expected batch.
 
-    Parameters
-    ----------
-    steps : int
-        T.
-    noise_multiplier : float
-        Noise std over C, the sensitivity to one record more or less, as in the event of the run. For a
-        replaced record, which moves a sum by up to 2C, it is twice the noise over the sensitivity.
-    clip_norm : float
-        C.
-    sampling_prob : float
-        Of each record in each step, in (0, 1].
-    learning_rate : float
-        Of plain gradient steps on the mean over the expected batch.
-    hidden : int
-        Width of the hidden layer (tanh); 0 for softmax regression.
-    noise : {"global", "local"}
-        Noise in proportion to C, or to how far the two candidates' clipped gradients are apart in this very
-        step. The second is **not private**: it protects no record but these two (D5.3, Definition 3).
-
-    Raises
-    ------
-    InputError
-        If a field is out of range.
+    ``noise_multiplier`` is the noise std over the clipping norm C, the sensitivity to one record more or
+    less, as in the event of the run. For a replaced record, which moves a sum by up to 2C, it is twice the
+    noise over the sensitivity. ``hidden`` is the width of the hidden layer (tanh); 0 for softmax regression.
+    Noise is in proportion to C, or ("local") to how far the two candidates' clipped gradients are apart in
+    this very step: that is **not private**, it protects no record but these two (D5.3, Definition 3).
     """
 
     steps: int
@@ -76,14 +65,7 @@ class DpSgd:
 
 @dataclass(frozen=True)
 class Records:
-    """Labelled records in the unit cube.
-
-    Parameters
-    ----------
-    points : ndarray (n, d)
-    labels : ndarray (n,) of int
-        In [0, classes).
-    """
+    """n labelled records in the unit cube, points (n, d) and labels in [0, classes)."""
 
     points: Floats
     labels: NDArray[np.int64]
@@ -160,16 +142,9 @@ class Network:
         return np.asarray((named == records.labels).mean(axis=1))
 
     def clipped_sum(self, records: Records, clip_norm: float, taken: Floats | None = None) -> Floats:
-        """Sum of the clipped gradients of the loss of the records that each run takes.
+        """Sum of the clipped gradients of the loss of the records that each run takes, shape (R, P).
 
-        Parameters
-        ----------
-        taken : ndarray (R, n), optional
-            1 where a run takes a record, 0 elsewhere; all by default.
-
-        Returns
-        -------
-        ndarray (R, P)
+        ``taken`` (R, n) is 1 where a run takes a record, 0 elsewhere; all by default.
         """
         *inputs, probabilities = self.activations(records.points)
         deltas = [probabilities - np.eye(self.classes)[records.labels]]
@@ -195,32 +170,10 @@ def watch(
     worlds: Sequence[int],
     rngs: Sequence[np.random.Generator],
 ) -> tuple[list[Transcript], Network]:
-    """Train once for each generator, and write down what is released.
+    """Train once for each generator, on D (world 0) or D' (world 1), and write down what is released.
 
-    Parameters
-    ----------
-    others : Records
-        Those that both tables have.
-    first, second : Records
-        One record each: that of D, and the one that D' has in its place; None where D' lacks it.
-    classes : int
-        At least 2.
-    settings : DpSgd
-    worlds : sequence of {0, 1}
-        Whether a run's table is D or D'.
-    rngs : sequence of numpy.random.Generator
-        One a run, for initial weights, samples and noise.
-
-    Returns
-    -------
-    transcripts : list of Transcript
-    trained : Network
-        After the last step.
-
-    Raises
-    ------
-    InputError
-        If local noise is asked for and the two candidates' gradients agree, so that there would be none.
+    Both tables have ``others``; D has the record ``first``, D' the record ``second`` in its place, or
+    nothing. A run's generator is for initial weights, samples and noise.
     """
     runs, q, clip = len(rngs), settings.sampling_prob, settings.clip_norm
     network = Network.drawn(others.points.shape[1], settings.hidden, classes, rngs)
@@ -261,6 +214,139 @@ def gradients(network: Network, records: Records, clip_norm: float) -> Floats:
     """Each record's own clipped gradient at the first run's weights, shape (n, P)."""
     one = Network(network.weights[:1], network.inputs, network.hidden, network.classes)
     return np.concatenate([one.clipped_sum(records.take([i]), clip_norm) for i in range(len(records))])
+
+
+@dataclass(frozen=True)
+class ClassifierSubject:
+    """A classifier and the two tables, as :func:`watch` takes them.
+
+    ``test`` are records on which accuracy is measured, if any; ``distance`` is that of the two tables, as the
+    choice of the record measures it.
+    """
+
+    name: str
+    others: Records
+    first: Records
+    second: Records | None
+    test: Records | None
+    classes: int
+    training: DpSgd
+    setting: Setting
+    distance: float
+
+    def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
+        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
+        numbers = range(start, stop)
+        worlds = [number % 2 for number in numbers]
+        rngs = [np.random.default_rng([seed, number]) for number in numbers]
+        seen, network = watch(self.others, self.first, self.second, self.classes, self.training, worlds, rngs)
+        reach = self.training.noise_multiplier / (1 if self.second is None else 2)
+        return {
+            "worlds": worlds,
+            "log_odds": [log_odds(run).tolist() for run in seen],
+            "moved": (np.mean([shifts(run) for run in seen], axis=0) * reach).tolist(),
+            "accuracy": None if self.test is None else network.accuracy(self.test).tolist(),
+        }
+
+    def told(self) -> str:
+        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
+        kind = (
+            f"network of {self.training.hidden} hidden units"
+            if self.training.hidden
+            else "softmax regression"
+        )
+        return f"DP-SGD, {kind}, on {len(self.others) + 1} records of {self.name}"
+
+    def digest(self) -> str:
+        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
+        digest = hashlib.sha256(repr((self.training, self.setting, self.classes)).encode())
+        for records in (self.others, self.first, self.second, self.test):
+            if records is not None:
+                digest.update(records.points.tobytes() + records.labels.tobytes())
+        return digest.hexdigest()
+
+
+def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
+    """Records of both parts in the unit cube with their outcome as label, and the number of classes."""
+    from dpsynth.table.values import category_codes
+
+    schema = train.schema
+    if schema.outcome is None or not schema.column(schema.outcome).is_categorical:
+        raise InputError(f"{train.name} has no outcome of categories for a classifier; name another table")
+    outcome = schema.column(schema.outcome)
+    frames = [schema.conform(part.frame).frame for part in (train, test)]
+    encoding = ClassifierEncoding.fit(frames[0], schema, outcome.name)
+    found = [
+        Records(
+            np.clip(encoding.transform(frame, impute=True), 0.0, 1.0),
+            np.asarray(category_codes(outcome, frame[outcome.name]), dtype=np.int64),
+        )
+        for frame in frames
+    ]
+    found = [records.take(np.flatnonzero(records.labels >= 0)) for records in found]
+    return found[0], found[1], len(outcome.categories)
+
+
+def classifier_subject(
+    name: str, train: Records, pool: Records, classes: int, training: DpSgd, setting: Setting
+) -> ClassifierSubject:
+    """Choose the differing record of D.
+
+    A replacement comes from the pool, on which accuracy is measured too. Steps, noise and sampling of
+    ``training`` are those of the setting.
+    """
+    if setting.choice == "worst-case":
+        first, second, distance = _made_up(train, classes, training, setting)
+        others = train.take(range(1, len(train)))  # as many records as in the other games
+        return ClassifierSubject(name, others, first, second, pool, classes, training, setting, distance)
+
+    def moves(of: int) -> Floats:
+        network = Network.drawn(train.points.shape[1], training.hidden, classes, [np.random.default_rng(0)])
+        return gradients(network, (train, pool)[of], training.clip_norm)
+
+    # Definition 6 is about whole records: the label is one of their coordinates, as one-hot / sqrt(2)
+    own, other = (np.hstack([r.points, np.eye(classes)[r.labels] / np.sqrt(2)]) for r in (train, pool))
+    found = differing(setting, (own, other), moves)
+    others = train.take([i for i in range(len(train)) if i != found.index])
+    second = None if found.replacement is None else pool.take([found.replacement])
+    first = train.take([found.index])
+    return ClassifierSubject(name, others, first, second, pool, classes, training, setting, found.distance)
+
+
+def _made_up(
+    train: Records, classes: int, training: DpSgd, setting: Setting
+) -> tuple[Records, Records | None, float]:
+    """The record, or pair, among corners of the cube that moves a few trial runs most."""
+    best: tuple[float, Records, Records | None] | None = None
+    rngs = [np.random.default_rng([1, trial]) for trial in range(_TRIALS)]
+    worlds = [trial % 2 for trial in range(_TRIALS)]
+    others = train.take(range(1, len(train)))
+    for first, second in _corners(train, classes, setting.neighbour == "replaced"):
+        seen, _ = watch(others, first, second, classes, training, worlds, rngs)
+        moved = float(np.mean([(shifts(run) ** 2).sum() for run in seen]))
+        if best is None or moved > best[0]:
+            best = moved, first, second
+    assert best is not None  # there are corners
+    return best[1], best[2], float(np.sqrt(best[0]))
+
+
+def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Records, Records | None]]:
+    """Corners of the cube with a label each, or with two labels; random ones, and those of each class."""
+    width = train.points.shape[1]
+    rng = np.random.default_rng(0)
+    points = [np.ones(width), np.zeros(width), *(rng.random((4, width)) < 0.5).astype(np.float64)]
+    middle = train.points.mean(axis=0)
+    for label in range(min(classes, 4)):
+        own = train.points[train.labels == label]
+        if len(own):
+            points.append((own.mean(axis=0) > middle).astype(np.float64))
+    for point in points:
+        records = [Records(point[None], np.array([label])) for label in range(min(classes, 4))]
+        for label, one in enumerate(records):
+            if pairs:
+                yield from ((one, other) for other in records[:label])
+            else:
+                yield one, None
 
 
 def _with_ones(x: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief
-from dpsynth.attacks.adversary.game import Game, largest_exceedance
+from dpsynth.attacks.adversary import Game, largest_exceedance
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
 from dpsynth.report.formats import plain

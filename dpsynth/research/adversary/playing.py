@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary.game import Game, attempts, largest_exceedance
+from dpsynth.attacks.adversary import Game, largest_exceedance
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.audits.adversary.setting import CHOSEN, Subject
+from dpsynth.audits.adversary_critic import CriticSubject
+from dpsynth.audits.adversary_setting import CHOSEN
 from dpsynth.checks import inside, whole
-from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
+from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
 
 Floats = NDArray[np.float64]
+#: what is trained on D or on D', and attacked; sent to other processes
+Subject = CriticSubject | ClassifierSubject
 
 #: runs of a round, even, so that both tables have as many
 A_ROUND = 50
@@ -27,23 +29,12 @@ A_ROUND = 50
 
 @dataclass(frozen=True)
 class Played:
-    """Outcome of a game.
+    """Outcome of a game of N runs of T steps.
 
-    Parameters
-    ----------
-    subject : Subject
-    profile : Profile
-        Of one run.
-    worlds : ndarray (N,)
-        0 for D, 1 for D'.
-    log_odds : ndarray (N, T + 1)
-        Of D against D' before the first step and after each.
-    moved : ndarray (T,)
-        How far apart the two tables' means were in each step, as a part of the bound; mean over runs.
-    accuracy : ndarray (N,) or None
-        Of the trained classifiers, on records that are not in D.
-    belief : float
-        rho_beta.
+    ``log_odds`` (N, T + 1) are those of D against D' before the first step and after each. ``moved`` (T,) is
+    how far apart the two tables' means were in each step, as a part of the bound; mean over runs.
+    ``accuracy`` (N,) is that of the trained classifiers on records that are not in D, if any. ``belief`` is
+    rho_beta.
     """
 
     subject: Subject
@@ -76,7 +67,7 @@ class Played:
         if not self.private:
             return ()
         about = f"the record {CHOSEN[self.subject.setting.choice]}; {self.moved.mean():.0%} of the bound"
-        return attempts(self.game, self.profile, self.belief, attack=self.name, about=about, level=level)
+        return self.game.attempts(self.profile, self.belief, attack=self.name, about=about, level=level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return plain data: what was played, what was found, what is proved."""
@@ -94,7 +85,7 @@ class Played:
             "setting": self.subject.setting.to_dict(),
             "runs": game.runs,
             "level": level,
-            "found": {name: _plain(estimate) for name, estimate in found.items()},
+            "found": {name: asdict(estimate) for name, estimate in found.items()},
             "exact": {
                 "tv": self.profile.tv(),
                 "belief": self.belief,
@@ -111,26 +102,27 @@ class Played:
 
     def lines(self, level: float = 0.95) -> list[str]:
         """Return what the game says to whoever answers for the records; each line has the label, if any."""
-        game, setting = self.game, self.subject.setting
-        epsilon = epsilon_of_belief(self.belief)
-        advantage, reckoned = game.advantage(level), game.reckoned_advantage(level)
-        passed, tv = game.exceedance(self.belief, level), self.profile.tv()
-        exact, most = self.profile.exceedance(epsilon), largest_exceedance(self.profile, epsilon)
+        record, setting = self.to_dict(level), self.subject.setting
+        found, exact = record["found"], record["exact"]
+        interval = "{value:.4f} ({lower:.4f} to {upper:.4f})"
+        said = {name: interval.format(**estimate) for name, estimate in found.items()}
+        tv = exact["tv"]
         most_told = "at most" if self.private else "for these two records alone"
         other = "lacks one record" if setting.neighbour == "removed" else "has another record in one's place"
         told = [
             f"{self.subject.told()}:",
-            f"{game.runs:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
+            f"{record['runs']:,} trainings of {setting.steps} steps, half of them on a table that {other}.",
             f"The differing record is the one {CHOSEN[setting.choice]}.",
             "The adversary knows all other records, sees every noisy sum and starts undecided.",
             "",
-            f"Of 100 trainings it names the right table in {50 * (1 + advantage.value):.1f} "
+            f"Of 100 trainings it names the right table in {50 * (1 + found['advantage']['value']):.1f} "
             f"(by guessing 50; {most_told} {50 * (1 + tv):.1f}).",
-            f"advantage             {_between(advantage)}, {most_told} {tv:.4f} (exact total variation)",
-            f"  by its own beliefs  {_between(reckoned)}",
-            f"belief above {self.belief:<8g} {_between(passed)}, {most_told} {most:.4f}",
-            f"  for a record that moves every step by the whole bound exactly {exact:.4f}",
-            f"median belief         {_between(game.median_belief(level))}, in the table that was used",
+            f"advantage             {said['advantage']}, {most_told} {tv:.4f} (exact total variation)",
+            f"  by its own beliefs  {said['reckoned_advantage']}",
+            f"belief above {self.belief:<8g} {said['exceedance']}, {most_told} "
+            f"{exact['largest_exceedance']:.4f}",
+            f"  for a record that moves every step by the whole bound exactly {exact['exceedance']:.4f}",
+            f"median belief         {said['median_belief']}, in the table that was used",
             f"The record moves a step by {self.moved.mean():.0%} of the bound "
             f"(first step {self.moved[0]:.0%}, last {self.moved[-1]:.0%}).",
         ]
@@ -153,61 +145,33 @@ def play(
     folder: str | Path | None = None,
     on_round: OnRound = silent,
 ) -> Played:
-    """Carry out what is missing of a game.
+    """Carry out what is missing of a game, half of whose runs are on D'; ``belief`` is rho_beta.
 
-    Parameters
-    ----------
-    subject : Subject
-    belief : float
-        rho_beta, inside (1/2, 1).
-    runs : int
-        At least 2; half of them are on D'.
-    seed : int
-        Of the whole experiment, which releases nothing.
-    jobs : int
-        Rounds at a time.
-    folder : path, optional
-        Where rounds are kept; the same call, or one with more runs, goes on with what is there.
-    on_round : callable, optional
-        See :func:`~dpsynth.files.rounds.carry_out`.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or the folder holds another game.
+    The same call on the same folder, or one with more runs, goes on with what is there. The seed is that of
+    the whole experiment, which releases nothing.
     """
     inside("belief", belief, 0.5, 1.0)
     whole("runs", runs, 2)
     profile = subject.setting.profile()
-    starts = range(0, runs, A_ROUND)
-    tasks = {
-        f"runs-{start:06d}-{min(start + A_ROUND, runs):06d}": (
-            subject,
-            start,
-            min(start + A_ROUND, runs),
-            seed,
-        )
-        for start in starts
-    }
-    settings = {
-        "subject": subject.told(),
-        "digest": subject.digest(),
-        "seed": seed,
-        **subject.setting.to_dict(),
-    }
+    tasks = {}
+    for start in range(0, runs, A_ROUND):
+        stop = min(start + A_ROUND, runs)
+        tasks[f"runs-{start:06d}-{stop:06d}"] = (subject, start, stop, seed)
+    told = {"subject": subject.told(), "digest": subject.digest(), "seed": seed}
+    settings = told | subject.setting.to_dict()
     if subject.setting.noise != "global":
         settings["label"] = NOT_PRIVATE
     rounds = carry_out(_round, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
     parts = list(rounds.values())
     weights = [len(part["worlds"]) for part in parts]
-    accuracy = None
-    if parts[0]["accuracy"] is not None:
-        accuracy = np.concatenate([part["accuracy"] for part in parts])
+    worlds, odds = (np.concatenate([part[name] for part in parts]) for name in ("worlds", "log_odds"))
+    measured = [part["accuracy"] for part in parts]
+    accuracy = None if measured[0] is None else np.concatenate(measured)
     return Played(
         subject,
         profile,
-        np.concatenate([part["worlds"] for part in parts]),
-        np.concatenate([part["log_odds"] for part in parts]),
+        worlds,
+        odds,
         np.average([part["moved"] for part in parts], axis=0, weights=weights),
         accuracy,
         belief,
@@ -218,11 +182,3 @@ def _round(task: tuple[Subject, int, int, int]) -> dict[str, Any]:
     subject, start, stop, seed = task
     found = subject.play(start, stop, seed)
     return found if subject.setting.noise == "global" else {"label": NOT_PRIVATE, **found}
-
-
-def _plain(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
-
-
-def _between(estimate: Estimate) -> str:
-    return f"{estimate.value:.4f} ({estimate.lower:.4f} to {estimate.upper:.4f})"

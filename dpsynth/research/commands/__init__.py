@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dpsynth.research.commands import attack_adversary, attack_ltu, papers, replication
+from dpsynth.research.commands import attacks, published
 
 #: Group and name of each command, and the function that runs it.
 COMMANDS = {
-    ("account", "figures"): papers.draw_figures,
-    ("account", "verify"): papers.verify_golden,
-    ("attack", "adversary"): attack_adversary.attack_training,
-    ("attack", "ltu"): attack_ltu.attack_classifier,
-    ("replication", "list"): replication.list_protocols,
-    ("replication", "run"): replication.run_protocol,
+    ("account", "figures"): published.draw_figures,
+    ("account", "verify"): published.verify_golden,
+    ("attack", "adversary"): attacks.attack_training,
+    ("attack", "ltu"): attacks.attack_classifier,
+    ("replication", "list"): published.list_protocols,
+    ("replication", "run"): published.run_protocol,
 }

@@ -29,7 +29,5 @@ __all__ = [
     "attack_trainer",
     "classifier",
     "classifiers",
-    "enumeration",
-    "generators",
     "sides_of_table",
 ]

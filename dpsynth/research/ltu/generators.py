@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, RunError, of_records

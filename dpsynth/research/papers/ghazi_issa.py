@@ -4,7 +4,7 @@ Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (co
 (subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent) and the six analyses of
 figure 5. Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`; Remark 1, the
 largest TV, :func:`dpsynth.accounting.conversions.largest_tv`; the staircase mechanism (section VI-C, appendix
-K) :mod:`dpsynth.accounting.staircase`. Kairouz, Oh and Viswanath 2015, "The composition theorem for
+K) :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition theorem for
 differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric
 relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
 
@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.accounting.conversions import amplified, largest_tv
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError

@@ -2,7 +2,7 @@
 
 The text from which this was written lost the parameters of most figures; each caption says which were chosen
 here. The data come from :mod:`dpsynth.research.papers.ghazi_issa`,
-:mod:`~dpsynth.accounting.staircase`, :mod:`dpsynth.research.papers.ghazi_issa` and, for exact
+:mod:`~dpsynth.accounting.tv_bounds`, :mod:`dpsynth.research.papers.ghazi_issa` and, for exact
 references, :class:`~dpsynth.accounting.profile.Profile`.
 """
 
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.staircase import staircase_density, staircase_tv
-from dpsynth.accounting.tv_bounds import laplace_tv
+from dpsynth.accounting.tv_bounds import laplace_tv, staircase_density, staircase_tv
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
 from dpsynth.research.papers.ghazi_issa import Training, analyses, compose, kairouz
 from dpsynth.research.papers.trade_off import Pair, composed_laplace_fnr, fnr, laplace_fnr

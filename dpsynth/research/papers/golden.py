@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting import membership_bounds, tv_bounds
 from dpsynth.accounting.conversions import epsilon_of_belief, largest_tv
 from dpsynth.accounting.measures import from_parameters
-from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
 from dpsynth.research.papers.jia import optimal_composition
 from dpsynth.research.papers.lowy import exponential_pmp

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting import membership_bounds as bounds
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import gaussian_tv, sampled_gaussian_tv
 from dpsynth.checks import in_range, whole

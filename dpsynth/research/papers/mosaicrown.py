@@ -6,10 +6,10 @@ rho_beta, in :mod:`dpsynth.accounting.conversions`); how often it leads to the r
 (Theorem 3, rho_a). Any number of Gaussian releases is one with ``mu**2 = steps / noise_multiplier**2``, so
 the advantage ``2 Phi(mu / 2) - 1`` is exact under composition. Sections 2.1 and 4.3 bound both from the Renyi
 divergence of the releases, which is looser than the exact curve of
-:class:`~dpsynth.accounting.loss.gaussian.GaussianLoss`.
+:class:`~dpsynth.accounting.gaussian.GaussianLoss`.
 
 The noise of formula (2.1) is that of Dwork and Roth 2014, Theorem A.1: too much for small epsilon and too
-little for large ones (beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.calibration.gaussian_noise` has
+little for large ones (beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.gaussian` has
 the least noise. Arguments out of range or NaN raise InputError by name.
 
 Figures 3.2, 4.1 and 4.2 are of one number, 0 for table D and 1 for D', released with the noise of formula
@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss, analytic_sigma
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.report.drawing.style import COLOURS, Drawing, legend_below, line, panels
 
@@ -47,7 +46,7 @@ def classical_sigma(epsilon: float, delta: float) -> float:
 
     ``epsilon`` may be infinite, ``delta`` lies in [0, 1); at 0 of either no finite noise suffices. Proved for
     epsilon below 1: OutOfRangeWarning for others, where
-    :func:`~dpsynth.accounting.calibration.gaussian_noise.analytic_sigma` is right.
+    :func:`~dpsynth.accounting.gaussian.analytic_sigma` is right.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)

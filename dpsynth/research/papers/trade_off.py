@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.accounting.events.events import event_class
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.events import event_class
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError
 

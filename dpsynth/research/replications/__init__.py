@@ -1,1 +1,6 @@
 """Published studies run again: on real records, on synthetic ones, and with declared private estimates."""
+
+from dpsynth.research.replications.protocol import Finding, Protocol, find_protocol
+from dpsynth.research.replications.running import Finished, Source, run_study
+
+__all__ = ["Finding", "Finished", "Protocol", "Source", "find_protocol", "run_study"]

@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
-from dpsynth.accounting.events.events import gaussian_event
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.events import gaussian_event
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.synthesis.options import ModelOptions
@@ -26,19 +26,10 @@ HEALTHGAN = "HealthGAN"
 
 @dataclass(frozen=True)
 class Arm:
-    """One generator, fitted several times to each training part.
+    """One generator, fitted several times to each training part; its name is unique in a study.
 
-    Attributes
-    ----------
-    name : str
-        Unique in a study.
-    options : ModelOptions or None
-        Of each fit; None for the records themselves.
-    epsilon : float or None
-        Of the whole arm where its restarts share it, of each fit otherwise.
-    restarts : int
-    shared : bool
-        Whether the restarts share epsilon.
+    ``options`` are those of each fit, None for the records themselves. ``epsilon`` is that of the whole arm
+    where its restarts share it, of each fit otherwise.
     """
 
     name: str
@@ -108,11 +99,6 @@ def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     Restarts of one stage each and of the same noise, which was fixed before anything was read, are composed
     on one privacy-loss distribution. Others (where the number of records was bought, and noise
     follows from what it came out as) add up, each at its part of delta.
-
-    Raises
-    ------
-    PrivacyError
-        If a ledger has no guarantee at ``delta`` or cannot be composed with the others.
     """
     if any(ledger.not_private for ledger in ledgers):
         return math.inf

@@ -86,7 +86,6 @@ class Protocol(Section):
 
     Parameters
     ----------
-    name, title, citation : str
     question : str
         What the paper asked, in a sentence.
     dataset : str, optional
@@ -108,14 +107,10 @@ class Protocol(Section):
         Fits of each generator on one split, of which one is selected.
     sets : int
         Synthetic tables drawn from each fit.
-    baseline : Baseline, optional
     classifiers : tuple of str
         Of :data:`dpsynth.evaluation.utility.models.CLASSIFIERS`.
     studies : tuple of Study
         Regressions, declared before each private fit.
-    findings : tuple of Finding
-    aucs : tuple of ReportedAuc
-    coverage : Coverage, optional
 
     Raises
     ------
@@ -195,17 +190,8 @@ class Protocol(Section):
         return self
 
     def check(self, schema: Schema) -> None:
-        """Refuse columns, regressions and findings that do not fit the table's schema.
-
-        Parameters
-        ----------
-        schema : Schema
-            As the card or the cohort has it.
-
-        Raises
-        ------
-        ConfigError
-        """
+        """Raise ConfigError if columns, regressions or findings do not fit the table's schema, as card or
+        cohort has it."""
         from dpsynth.studies.terms import model_terms
 
         if schema.outcome is None:
@@ -238,12 +224,7 @@ class Protocol(Section):
         coverage: int | None = None,
         baseline_steps: int | None = None,
     ) -> Protocol:
-        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out.
-
-        Raises
-        ------
-        ConfigError
-        """
+        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out."""
         plain = self.to_dict()
         if seeds is not None:
             plain["seeds"] = seeds
@@ -256,13 +237,7 @@ class Protocol(Section):
         return Protocol.from_dict(plain)
 
     def wider(self, schema: Schema) -> Schema:
-        """Return the table's schema with the study's own columns at its end; those that it has stay.
-
-        Raises
-        ------
-        ConfigError
-            If a formula does not fit the schema, or a column is another one of that name.
-        """
+        """Return the table's schema with the study's own columns at its end; those that it has stay."""
         new = tuple(column for column in self.columns if column not in schema.columns)
         fields = {field: getattr(schema, field) for field in type(schema).model_fields}
         try:
@@ -271,12 +246,7 @@ class Protocol(Section):
             raise ConfigError(f"study {self.name!r}: {problem}") from None
 
     def table(self, table: Table) -> Table:
-        """Return the table with the study's own columns, computed.
-
-        Raises
-        ------
-        ConfigError, DataError
-        """
+        """Return the table with the study's own columns, computed."""
         schema = self.wider(table.schema)
         if schema is table.schema:
             return table
@@ -314,12 +284,6 @@ def find_protocol(name: str) -> Protocol:
     ------
     ConfigError
         If there is none of that name, or the file is not a protocol; the message starts with the file's name.
-
-    Examples
-    --------
-    >>> find_protocol("no-such-study")
-    Traceback (most recent call last):
-    dpsynth.errors.ConfigError: there is no study 'no-such-study' (studies: ...)
     """
     if name.endswith(".yaml"):
         return read_yaml(name, Protocol.from_dict, error=ConfigError)

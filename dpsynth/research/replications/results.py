@@ -1,4 +1,7 @@
-"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs."""
+"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs.
+
+Synthetic tables are those of one fit, or chosen among restarts, with their cost.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from dpsynth.research.replications.arms import Arm, composed
+from dpsynth.research.replications.arms import HEALTHGAN, REAL, Arm, composed
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.trial import Draw, Measured, Trial
 from dpsynth.table.schema import Schema
+
+#: beside everything that HealthGAN made
+NOT_PRIVATE = "NOT PRIVATE"
 
 
 @dataclass(frozen=True)
@@ -42,31 +48,11 @@ class OverSeeds:
 
 
 @dataclass(frozen=True)
-class Selected:
-    """The synthetic table of one training part that was kept, and its trial."""
-
-    trial: Trial
-    set: Measured
-
-
-@dataclass(frozen=True)
 class Results:
-    """A study that was run.
+    """A study that was run: all trials that are complete, of splits and of resamples.
 
-    Attributes
-    ----------
-    protocol : Protocol
-    arms : tuple of Arm
-    trials : tuple of Trial
-        All that are complete, of splits and of resamples.
-    source : str
-        Where the records are from, in words.
-    unit : str
-        What one row is.
-    schema : Schema, optional
-        Public; what the characteristics of the table are told from.
-    remarks : tuple of str
-        What was changed after the first trials, a sentence each.
+    ``source`` says where the records are from, ``unit`` what one row is, and ``remarks`` what was changed
+    after the first trials, a sentence each. The schema is public.
     """
 
     protocol: Protocol
@@ -74,7 +60,7 @@ class Results:
     trials: tuple[Trial, ...]
     source: str
     unit: str
-    schema: Schema | None = None
+    schema: Schema
     remarks: tuple[str, ...] = ()
 
     @property
@@ -90,22 +76,23 @@ class Results:
             found.setdefault(trial.task.seed, []).append(trial)
         return found
 
-    def first(self, arm: str) -> list[Selected]:
+    def first(self, arm: str) -> list[Measured]:
         """For each seed the first table of the first fit: what one fit gives."""
         found = (trials[0] for trials in self.of(arm).values())
-        return [Selected(trial, trial.sets[0]) for trial in found if trial.sets]
+        return [trial.sets[0] for trial in found if trial.sets]
 
-    def most_positive(self, arm: str) -> list[Selected]:
+    def most_positive(self, arm: str) -> list[Measured]:
         """For each seed the table with the most positive records of all fits, as the thesis selects.
 
         The selection looks at synthetic tables alone, so that it costs no more than all fits do.
         """
+        rate = "positive_rate_synthetic"
         found = []
         for trials in self.of(arm).values():
-            tables = [Selected(trial, each) for trial in trials for each in trial.sets]
-            rated = [each for each in tables if each.set.measures.get("positive_rate_synthetic") is not None]
+            tables = (each for trial in trials for each in trial.sets)
+            rated = [each for each in tables if each.measures.get(rate) is not None]
             if rated:
-                found.append(max(rated, key=lambda each: each.set.measures["positive_rate_synthetic"] or 0.0))
+                found.append(max(rated, key=lambda each: each.measures[rate] or 0.0))
         return found
 
     def cost(self, arm: str, *, restarts: bool) -> float | None:
@@ -120,11 +107,58 @@ class Results:
                 costs.append(composed([trial.read_ledger() for trial in chosen], delta))
         return max(costs, default=None)
 
-    def over_seeds(self, chosen: Iterable[Selected], measure: str) -> OverSeeds | None:
+    def over_seeds(self, chosen: Iterable[Measured], measure: str) -> OverSeeds | None:
         """A measure of the tables that were kept, over seeds."""
-        return OverSeeds.of(each.set.measures.get(measure) for each in chosen)
+        return OverSeeds.of(each.measures.get(measure) for each in chosen)
 
     def problems(self) -> list[str]:
         """Why fits were refused, each sentence once with the arm, in order."""
         told = (f"{trial.task.arm}: {trial.problem}" for trial in self.trials if trial.problem)
         return list(dict.fromkeys(told))
+
+
+@dataclass(frozen=True)
+class Way:
+    """One table a seed, and how it was come by; the label is unique in a study.
+
+    ``stated`` is the epsilon that one fit states, infinite for HealthGAN; ``spent`` that of all fits that
+    were looked at, None if none ran.
+    """
+
+    label: str
+    arm: Arm
+    chosen: tuple[Measured, ...]
+    stated: float
+    spent: float | None
+
+    def values(self, measure: str) -> list[float | None]:
+        """A measure of each table."""
+        return [each.measures.get(measure) for each in self.chosen]
+
+
+def ways(results: Results) -> tuple[Way, ...]:
+    """Return what is compared, but for the records themselves: HealthGAN first, then each epsilon.
+
+    Of each epsilon: one fit; the best of all restarts, each with the whole epsilon, as the thesis selects;
+    and the best of restarts that share epsilon.
+    """
+    return tuple(way for arm in results.arms if arm.name != REAL for way in _of(results, arm))
+
+
+def _of(results: Results, arm: Arm) -> list[Way]:
+    private = arm.name != HEALTHGAN
+    one_fit, all_fits = (
+        (results.cost(arm.name, restarts=restarts) if private else math.inf) for restarts in (False, True)
+    )
+    stated = math.inf if arm.epsilon is None else arm.epsilon
+    name = arm.name.removesuffix(" shared") if private else f"{arm.name} ({NOT_PRIVATE})"
+    tables = arm.restarts * results.protocol.sets
+    fits = f"{arm.restarts} fits" if arm.restarts > 1 else f"{results.protocol.sets} tables of one fit"
+    chosen = tuple(results.most_positive(arm.name)) if tables > 1 else ()
+    if arm.shared:
+        return [Way(f"{name}, best of {fits} that share it (paid)", arm, chosen, stated, all_fits)]
+    found = [Way(f"{name}, one fit", arm, tuple(results.first(arm.name)), stated, one_fit)]
+    if tables > 1:
+        unpaid = " (unpaid)" if private and arm.restarts > 1 else ""
+        found.append(Way(f"{name}, best of {fits}{unpaid}", arm, chosen, stated, all_fits))
+    return found

@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from dpsynth import datasets
+from dpsynth.datasets.cohorts.extraction import extract
+from dpsynth.datasets.cohorts.studies import find_study
 from dpsynth.datasets.table import Table, training_schema
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.atomic import dump_json, locked, read_json, write_text
@@ -25,11 +28,12 @@ from dpsynth.files.storage import parents_made, require_free_folder
 from dpsynth.research.replications.arms import Arm, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.source import ON_A_CARD, Source, schema_of
 from dpsynth.research.replications.trial import Task, Trial, carry_out
 from dpsynth.research.replications.writing import write_results
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import total_delta
+from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.schema import Schema
 
 #: names in the folder
 PROTOCOL, STARTED, TRIALS = "protocol.yaml", "started.json", "trials"
@@ -39,6 +43,78 @@ _CHANGED = (
 )
 #: what may be changed between two commands on one folder: a trial does not depend on it
 _FREE = ("title", "citation", "question", "seeds", "epsilons", "findings", "aucs", "coverage")
+
+
+def schema_of(protocol: Protocol) -> Schema:
+    """Return the schema of a protocol's table, without a look at its records."""
+    if protocol.dataset is not None:
+        return datasets.card(protocol.dataset).table
+    return find_study(str(protocol.cohort)).schema
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the records of a study on MIMIC-III are; nothing for a data set with a card.
+
+    Attributes
+    ----------
+    tables : Path, optional
+        The folder of MIMIC-III's files.
+    data : Path, optional
+        A cohort that was made of them before.
+    csv_format : CsvFormat, optional
+        How ``data`` is written, if it is a CSV file; what it leaves open is guessed.
+    """
+
+    tables: Path | None = None
+    data: Path | None = None
+    csv_format: CsvFormat | None = None
+
+    def check(self, protocol: Protocol) -> None:
+        """Refuse what a protocol has no use for, or lacks."""
+        if self.data is None and self.csv_format not in (None, CsvFormat()):
+            raise InputError("--sep, --decimal and --encoding say how --data is written; give --data too")
+        if protocol.dataset is not None:
+            given = "--tables" if self.tables is not None else "--data" if self.data is not None else None
+            if given:
+                raise InputError(
+                    f"{given} is for studies on MIMIC-III; {protocol.name} is on {protocol.dataset}"
+                )
+            return
+        if self.tables is not None and self.data is not None:
+            raise InputError("give --tables or --data, not both: the second is what was made of the first")
+        if self.tables is None and self.data is None:
+            raise InputError(
+                f"{protocol.name} needs records of MIMIC-III: give --tables, the folder of its files, or "
+                f"--data, the table that `dpsynth cohort mimic3 --study {protocol.cohort}` made"
+            )
+
+    def load(self, protocol: Protocol) -> Table:
+        """Return the table with a public number of records: studies print theirs."""
+        table = self._load(protocol)
+        if table.schema.n_public is not None:
+            return table
+        return replace(table, schema=table.schema.with_n_public(len(table.frame)))
+
+    def _load(self, protocol: Protocol) -> Table:
+        if protocol.dataset is not None:
+            return datasets.load(protocol.dataset)
+        if self.data is not None:
+            return datasets.open_table(
+                self.data, schema_of(protocol), protocol.cohort, csv_format=self.csv_format
+            )
+        assert self.tables is not None
+        cohort = extract(find_study(str(protocol.cohort)), self.tables)
+        return Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
+
+    def told(self, protocol: Protocol, table: Table) -> str:
+        """Return in words where the records are from."""
+        where = self.tables or self.data
+        return f"{protocol.records}: {table.card.title if table.card else where}"
+
+
+#: of a data set with a card
+ON_A_CARD = Source()
 
 
 @dataclass(frozen=True)
@@ -91,9 +167,12 @@ def run_study(
 
     Parameters
     ----------
+    protocol : Protocol
+        What is to be done.
     out : path
         Receives ``study.md``, ``study.html``, ``results.json``, ``tables/``, ``protocol.yaml``, ``trials/``.
     source : Source
+        Where the records are; nothing for a data set with a card.
     jobs : int
         Trials at a time, each in a process of its own; at least 1.
     force : bool
@@ -137,7 +216,11 @@ def run_study(
         wanted = tasks(protocol, compared)
         kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}
         missing = [task for task in wanted if task not in kept]
-        _carry_out(protocol, compared, missing, table, out, jobs, log)
+        work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
+        labelled = {task.label: task for task in missing}
+        done = side_by_side(work, labelled, rounds=out / TRIALS, jobs=jobs)
+        for number, (label, _, seconds) in enumerate(done, start=1):
+            log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
         trials = tuple(kept[task] if task in kept else _read(out, task) for task in wanted)
         unit = table.schema.unit or "one row"
         told = source.told(protocol, table)
@@ -146,22 +229,6 @@ def run_study(
         write_results(results, out)
     files = tuple(sorted(entry.name for entry in out.iterdir()))
     return Finished(out, files, results, len(kept), len(missing))
-
-
-def _carry_out(
-    protocol: Protocol,
-    compared: Sequence[Arm],
-    missing: Sequence[Task],
-    table: Table,
-    out: Path,
-    jobs: int,
-    log: Callable[[str], None],
-) -> None:
-    work = partial(_trial, protocol, {arm.name: arm for arm in compared}, table)
-    tasks = {task.label: task for task in missing}
-    done = side_by_side(work, tasks, rounds=out / TRIALS, jobs=jobs)
-    for number, (label, _, seconds) in enumerate(done, start=1):
-        log(f"{number} of {len(missing)}: {label} in {seconds:.1f} s")
 
 
 def _trial(protocol: Protocol, by_name: Mapping[str, Arm], table: Table, task: Task) -> dict[str, Any]:

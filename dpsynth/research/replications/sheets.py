@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpsynth.errors import INTERNAL
 from dpsynth.evaluation.details import Effect
 from dpsynth.files.markdown import inert
-from dpsynth.research.replications.results import OverSeeds
+from dpsynth.research.replications.results import OverSeeds, Results
+from dpsynth.research.replications.trial import Measured
 from dpsynth.studies.digits import effect_texts, interval_texts
 
 #: in place of a number that is not defined
@@ -28,19 +29,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table.
-
-    Attributes
-    ----------
-    name : str
-        The stem of its file: letters, digits, dots and hyphens.
-    title : str
-    header : tuple of str
-    rows : tuple of tuple of Entry
-        As long as the header; the first cell names the row.
-    notes : tuple of str
-        Sentences.
-    """
+    """A table."""
 
     name: str
     title: str
@@ -126,6 +115,11 @@ def over_seeds(found: OverSeeds | None, shown: Callable[[float], str], seeds: in
     if found is None:
         return Entry(NOT_KNOWN)
     return _over_seeds(found, (shown(found.median), shown(found.lowest), shown(found.highest)), seeds)
+
+
+def measured(results: Results, chosen: Sequence[Measured], names: Sequence[str]) -> tuple[Entry, ...]:
+    """Measures of the tables that were kept, over seeds."""
+    return tuple(over_seeds(results.over_seeds(chosen, name), decimals, results.seeds) for name in names)
 
 
 def effects_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:

@@ -1,79 +1,36 @@
-"""Tables 3.1 to 3.4 of Pedersen (2022) for any study.
+"""Tables 3.1 to 3.4 of Pedersen (2022) for any study, and the refined evaluation of privacy of its chapter 4.
 
-Where the study is on one of the thesis's three cohorts, what the thesis prints stands beside what was found.
-
-The refined evaluation of privacy in chapter 4 of Pedersen (2022): unbiased nearest-neighbour accuracy.
-
-Definition 4.1.1, with ties shared out as in equation 4.5, and permutation tests, which are ours.
+The latter is unbiased nearest-neighbour accuracy, definition 4.1.1, with ties shared out as in equation 4.5,
+and permutation tests, which are ours. Where the study is on one of the thesis's three cohorts, what the
+thesis prints stands beside what was found. Rates are shares here and percentages in the thesis. Its table 3.1
+calls N the number of points in the training set, and its table 3.2 gives the same numbers as data points.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
-from dpsynth.research.replications.results import OverSeeds, Results
-from dpsynth.research.replications.selected_tables import NOT_PRIVATE, Way, ways
+from dpsynth.research.replications.results import NOT_PRIVATE, Results, Way, ways
 from dpsynth.research.replications.sheets import (
     NOT_KNOWN,
     Entry,
     Sheet,
     counted,
     decimals,
-    over_seeds,
+    measured,
     percent,
     plain,
     rates_over_seeds,
 )
-from dpsynth.research.replications.thesis_numbers import CRITIC, NOISE_LEVELS, THESIS, Compared, ThesisDataset
-from dpsynth.research.replications.trial import Trial
+from dpsynth.research.replications.trial import Measured
 
 #: of one table, by the evaluator's names
 NEAREST = ("nn_accuracy_train", "nn_accuracy_test", "privacy_loss")
 #: a p-value below this is counted
 _LEVEL = 0.05
-
-
-def privacy_sheet(results: Results, compared: Sequence[Way]) -> Sheet:
-    """Return accuracies, privacy loss and p-values of each way's tables."""
-    seeds = results.seeds
-    rows = []
-    for way in compared:
-        row = [Entry(way.label), *(over_seeds(way.over_seeds(name), decimals, seeds) for name in NEAREST)]
-        for name in ("nn_copies_p", "nn_apart_p"):
-            known = [value for value in way.values(name) if value is not None and not math.isnan(value)]
-            row += [over_seeds(way.over_seeds(name), decimals, seeds)]
-            row += [counted(sum(value < _LEVEL for value in known), len(known))]
-        rows.append(tuple(row))
-    return Sheet(
-        "table-4",
-        "Table 4.x: Refined evaluation of privacy (chapter 4)",
-        (
-            "table",
-            "accuracy, training",
-            "accuracy, test",
-            "privacy loss",
-            "p, copies",
-            "copies: p < .05",
-            "p, apart",
-            "apart: p < .05",
-        ),
-        tuple(rows),
-        (
-            "Accuracy is the unbiased nearest-neighbour adversarial accuracy of definition 4.1.1, with ties "
-            "shared out: 0.5 for two samples of one distribution. Privacy loss is test minus training.",
-            "p, copies: a small value says that synthetic records lie closer to the training records than a "
-            "sample of the same distribution would. p, apart: a small value says that synthetic and test "
-            "records differ in distribution. Both are permutation tests; 'p < .05' counts seeds.",
-            "These are measurements of one table, no bounds: a privacy loss near 0 proves no privacy. What "
-            "is guaranteed is ε, and only that.",
-            "The thesis's own table 4.1 is a worked example of a theorem on attackers, no result of a study; "
-            "attacks are a part of their own.",
-        ),
-    )
-
-
 _RATE = "positive_rate_synthetic"
 _UNBIASED = (
     "TrResembLoss and TeResembLoss are nearest-neighbour adversarial accuracies to training and test records "
@@ -82,6 +39,100 @@ _UNBIASED = (
     "by definition 4.1.1 of the thesis, which is unbiased; its own table 3.4 has the older, slightly "
     "biased one."
 )
+_whole: Callable[[float], str] = "{:,.0f}".format
+
+#: widths of every critic's layers, after the dimension of the data (section 3.3)
+CRITIC = (64, 128, 256, 1)
+#: rows of table 3.3 after HealthGAN: standard deviations of the noise as the thesis writes them
+NOISE_LEVELS = ("1e-7", "1e-6", "1e-5", "1e-4")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A column of table 3.4."""
+
+    auc: float
+    positive_rate: float
+    train_resemblance: float
+    test_resemblance: float
+    privacy_loss: float
+
+
+@dataclass(frozen=True)
+class ThesisDataset:
+    """What the thesis says of one of its data sets, with this number: tables 3.1 to 3.4.
+
+    ``generator`` are nodes of each layer, ``positive_rate`` is that of the training part in table 3.2, the
+    rates after it are those of table 3.3, ``private_rates`` in the order of :data:`NOISE_LEVELS`.
+    """
+
+    number: int
+    n: int
+    batch: int
+    dimension: int
+    generator: tuple[int, ...]
+    features: str
+    label: str
+    positive_rate: float
+    train_rate: float
+    test_rate: float
+    healthgan_rate: float
+    private_rates: tuple[float, ...]
+    healthgan: Compared
+    private: Compared
+
+
+#: by the name of the cohort
+THESIS: dict[str, ThesisDataset] = {
+    "diabetes-mortality": ThesisDataset(
+        number=1,
+        n=2085,
+        batch=208,
+        dimension=12,
+        generator=(100, 24, 18, 12),
+        features="6 diagnostic scores/values, 5 demographic categorical variables",
+        label="Mortality",
+        positive_rate=0.063,
+        train_rate=0.0628,
+        test_rate=0.0604,
+        healthgan_rate=0.0446,
+        private_rates=(0.0537, 0.0523, 0.0422, 0.0489),
+        healthgan=Compared(0.723, 0.045, 0.545, 0.534, -0.011),
+        private=Compared(0.724, 0.054, 0.539, 0.550, 0.012),
+    ),
+    "aki-mortality": ThesisDataset(
+        number=2,
+        n=2119,
+        batch=211,
+        dimension=34,
+        generator=(100, 68, 51, 34),
+        features="31 diagnostic scores, 2 categorical variables",
+        label="Mortality",
+        positive_rate=0.234,
+        train_rate=0.234,
+        test_rate=0.259,
+        healthgan_rate=0.178,
+        private_rates=(0.191, 0.201, 0.196, 0.189),
+        healthgan=Compared(0.614, 0.178, 0.856, 0.868, 0.012),
+        private=Compared(0.657, 0.202, 0.860, 0.872, 0.012),
+    ),
+    "icu-readmission": ThesisDataset(
+        number=3,
+        n=1719,
+        batch=171,
+        dimension=7,
+        generator=(100, 14, 10, 7),
+        features="6 diagnostic values",
+        label="Readmission",
+        positive_rate=0.0303,
+        train_rate=0.0303,
+        test_rate=0.0297,
+        healthgan_rate=0.0260,
+        private_rates=(0.0239, 0.0268, 0.0320, 0.0297),
+        healthgan=Compared(0.713, 0.026, 0.628, 0.648, 0.022),
+        private=Compared(0.720, 0.032, 0.627, 0.649, 0.020),
+    ),
+}
 
 
 def thesis_sheets(results: Results) -> tuple[Sheet, ...]:
@@ -94,7 +145,7 @@ def thesis_sheets(results: Results) -> tuple[Sheet, ...]:
         _positive_rates(results, compared, thesis),
         _comparison(results, compared, thesis),
         _classifiers(results, compared),
-        privacy_sheet(results, compared),
+        _privacy(results, compared),
     )
 
 
@@ -102,19 +153,16 @@ def _architecture(results: Results, thesis: ThesisDataset | None) -> Sheet:
     rows = []
     for arm in results.arms:
         told = [trial for trials in results.of(arm.name).values() for trial in trials if trial.architecture]
-        if told:
-            rows.append(_networks(f"{arm.name} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else arm.name, told))
+        if (
+            told
+        ):  # all fits of an arm are planned alike; where a number of records differs, the first one's is told
+            built = told[0].architecture
+            name = f"{arm.name} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else arm.name
+            rows.append(_networks(name, told[0].records, built["batch"], built["generator"], built["critic"]))
     if thesis is not None:
         critic = (thesis.dimension, *CRITIC)
-        numbers = (thesis.n, thesis.batch, thesis.dimension)
-        rows.append(
-            (
-                Entry(f"thesis, data set {thesis.number}"),
-                *(plain(number, _whole) for number in numbers),
-                Entry(_nodes(thesis.generator)),
-                Entry(_nodes(critic)),
-            )
-        )
+        name = f"thesis, data set {thesis.number}"
+        rows.append(_networks(name, thesis.n, thesis.batch, thesis.generator, critic))
     return Sheet(
         "table-3.1",
         "Table 3.1: Characteristics of the architecture by generator",
@@ -128,31 +176,26 @@ def _architecture(results: Results, thesis: ThesisDataset | None) -> Sheet:
     )
 
 
-def _networks(name: str, trials: Sequence[Trial]) -> tuple[Entry, ...]:
-    """All fits of an arm are planned alike; where a number of records differs, the first one's is told."""
-    trial = trials[0]
-    generator, critic = trial.architecture["generator"], trial.architecture["critic"]
-    numbers = (trial.records, trial.architecture["batch"], critic[0])
-    return (
-        Entry(name),
-        *(plain(number, _whole) for number in numbers),
-        Entry(_nodes(generator)),
-        Entry(_nodes(critic)),
-    )
+def _networks(
+    name: str, n: int, batch: int, generator: Sequence[int], critic: Sequence[int]
+) -> tuple[Entry, ...]:
+    numbers = (plain(number, _whole) for number in (n, batch, critic[0]))
+    return (Entry(name), *numbers, *(Entry(", ".join(map(str, nodes))) for nodes in (generator, critic)))
 
 
 def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
     real = [trial for trials in results.of(REAL).values() for trial in trials]
-    rate = OverSeeds.of(each.set.measures.get(_RATE) for each in results.first(REAL))
-    records = real[0].records if real else None
-    row = (
-        Entry(results.source),
-        plain(records, _whole),
-        Entry(_features(results, real)),
-        Entry(NOT_KNOWN if results.schema is None else results.schema.outcome or NOT_KNOWN),
-        rates_over_seeds(rate, results.seeds),
-    )
-    rows = [row]
+    features = [column for column in results.schema.columns if column.name != results.schema.outcome]
+    numeric = sum(column.is_numeric for column in features)
+    rows = [
+        (
+            Entry(results.source),
+            plain(real[0].records if real else None, _whole),
+            Entry(f"{numeric} numeric, {len(features) - numeric} categorical"),
+            Entry(results.schema.outcome or NOT_KNOWN),
+            _rates(results, results.first(REAL)),
+        )
+    ]
     if thesis is not None:
         rows.append(
             (
@@ -172,27 +215,15 @@ def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
     )
 
 
-def _features(results: Results, real: Sequence[Trial]) -> str:
-    schema = results.schema
-    if schema is None:
-        return f"{real[0].columns - 1} columns" if real else NOT_KNOWN
-    features = [column for column in schema.columns if column.name != schema.outcome]
-    numeric = sum(column.is_numeric for column in features)
-    return f"{numeric} numeric, {len(features) - numeric} categorical"
-
-
 def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDataset | None) -> Sheet:
-    real, seeds = results.first(REAL), results.seeds
+    real = results.first(REAL)
     told: dict[str, float] = {}
     if thesis is not None:
         told = {"training set": thesis.train_rate, "test set": thesis.test_rate}
         best = [way.label for way in compared if math.isinf(way.stated)]
         told |= dict.fromkeys(best[-1:], thesis.healthgan_rate)
     records = (("training set", _RATE), ("test set", "positive_rate_test"))
-    rows = [
-        [Entry(name), rates_over_seeds(results.over_seeds(real, measure), seeds), *[Entry("")] * 3]
-        for name, measure in records
-    ]
+    rows = [[Entry(name), _rates(results, real, measure), *[Entry("")] * 3] for name, measure in records]
     for way in compared:
         above = [
             rate > known
@@ -202,7 +233,7 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         rows.append(
             [
                 Entry(way.label),
-                rates_over_seeds(way.over_seeds(_RATE), seeds),
+                _rates(results, way.chosen),
                 counted(sum(above), len(above)),
                 _epsilon(way.stated),
                 _epsilon(way.spent),
@@ -236,27 +267,13 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
 
 
 def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset | None) -> Sheet:
-    seeds = results.seeds
     first = results.first(REAL)
-    rows = [
-        (
-            Entry("real training records"),
-            Entry(""),
-            over_seeds(results.over_seeds(first, "auc_mean"), decimals, seeds),
-            rates_over_seeds(results.over_seeds(first, _RATE), seeds),
-            *[Entry("")] * 3,
-        )
-    ]
+    area, rate = measured(results, first, ("auc_mean",)), _rates(results, first)
+    rows = [(Entry("real training records"), Entry(""), *area, rate, *[Entry("")] * 3)]
     for way in compared:
-        rows.append(
-            (
-                Entry(way.label),
-                _epsilon(way.spent),
-                over_seeds(way.over_seeds("auc_mean"), decimals, seeds),
-                rates_over_seeds(way.over_seeds(_RATE), seeds),
-                *(over_seeds(way.over_seeds(name), decimals, seeds) for name in NEAREST),
-            )
-        )
+        area, rate = measured(results, way.chosen, ("auc_mean",)), _rates(results, way.chosen)
+        nearest = measured(results, way.chosen, NEAREST)
+        rows.append((Entry(way.label), _epsilon(way.spent), *area, rate, *nearest))
     if thesis is not None:
         rows.append(_printed(f"thesis, HealthGAN ({NOT_PRIVATE})", _epsilon(math.inf), thesis.healthgan))
         rows.append(_printed("thesis, with D.P.", Entry("not stated"), thesis.private))
@@ -288,22 +305,59 @@ def _printed(label: str, spent: Entry, told: Compared) -> tuple[Entry, ...]:
 
 
 def _classifiers(results: Results, compared: Sequence[Way]) -> Sheet:
-    classifiers, first, seeds = results.protocol.classifiers, results.first(REAL), results.seeds
-    rows = [
-        (
-            Entry("real training records"),
-            *(over_seeds(results.over_seeds(first, f"auc_{name}"), decimals, seeds) for name in classifiers),
-        )
-    ]
-    for way in compared:
-        found = (over_seeds(way.over_seeds(f"auc_{name}"), decimals, seeds) for name in classifiers)
-        rows.append((Entry(way.label), *found))
+    classifiers = results.protocol.classifiers
+    names = [f"auc_{name}" for name in classifiers]
+    rows = [(Entry("real training records"), *measured(results, results.first(REAL), names))]
+    rows += [(Entry(way.label), *measured(results, way.chosen, names)) for way in compared]
     return Sheet(
         "table-3.4-classifiers",
         "Table 3.4, by classifier: area under the ROC curve on the test records",
         ("trained on", *(name.replace("_", " ") for name in classifiers)),
         tuple(rows),
     )
+
+
+def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
+    """Return accuracies, privacy loss and p-values of each way's tables."""
+    rows = []
+    for way in compared:
+        row = [Entry(way.label), *measured(results, way.chosen, NEAREST)]
+        for name in ("nn_copies_p", "nn_apart_p"):
+            known = [value for value in way.values(name) if value is not None and not math.isnan(value)]
+            row += measured(results, way.chosen, (name,))
+            row.append(counted(sum(value < _LEVEL for value in known), len(known)))
+        rows.append(tuple(row))
+    return Sheet(
+        "table-4",
+        "Table 4.x: Refined evaluation of privacy (chapter 4)",
+        (
+            "table",
+            "accuracy, training",
+            "accuracy, test",
+            "privacy loss",
+            "p, copies",
+            "copies: p < .05",
+            "p, apart",
+            "apart: p < .05",
+        ),
+        tuple(rows),
+        (
+            "Accuracy is the unbiased nearest-neighbour adversarial accuracy of definition 4.1.1, with ties "
+            "shared out: 0.5 for two samples of one distribution. Privacy loss is test minus training.",
+            "p, copies: a small value says that synthetic records lie closer to the training records than a "
+            "sample of the same distribution would. p, apart: a small value says that synthetic and test "
+            "records differ in distribution. Both are permutation tests; 'p < .05' counts seeds.",
+            "These are measurements of one table, no bounds: a privacy loss near 0 proves no privacy. What "
+            "is guaranteed is ε, and only that.",
+            "The thesis's own table 4.1 is a worked example of a theorem on attackers, no result of a study; "
+            "attacks are a part of their own.",
+        ),
+    )
+
+
+def _rates(results: Results, chosen: Sequence[Measured], measure: str = _RATE) -> Entry:
+    """A share of the tables that were kept, over seeds, in per cent."""
+    return rates_over_seeds(results.over_seeds(chosen, measure), results.seeds)
 
 
 def _epsilon(value: float | None) -> Entry:
@@ -318,10 +372,3 @@ def _epsilon(value: float | None) -> Entry:
 
 def _rate(share: float) -> Entry:
     return plain(round(100 * share, 6), percent)
-
-
-def _nodes(widths: Sequence[int]) -> str:
-    return ", ".join(map(str, widths))
-
-
-_whole: Callable[[float], str] = "{:,.0f}".format

@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
 from dpsynth.evaluation.details import Effects
@@ -28,7 +27,6 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.protocol import Protocol
-from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.model_text import ModelText
 from dpsynth.synthesis.default_rules import batch_size, healthgan, training
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -78,15 +76,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one synthetic table.
-
-    Attributes
-    ----------
-    measures : dict
-        By the evaluators' names; None where one is not defined.
-    effects : tuple of Effects
-        One for each regression: real records, synthetic ones, and the private estimates.
-    """
+    """What was measured of one synthetic table."""
 
     measures: Mapping[str, float | None] = field(default_factory=dict)
     effects: tuple[Effects, ...] = ()
@@ -94,24 +84,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial that was carried out.
+    """A trial that was carried out, with one entry of ``sets`` for each synthetic table.
 
-    Attributes
-    ----------
-    task : Task
-    sets : tuple of Measured
-        One for each synthetic table.
-    records, columns : int
-        Of the training part.
-    ledger : dict or None
-        None for the records themselves.
-    delta : float or None
-        At which the fit's epsilon is told.
-    architecture : dict
-        Widths of the networks' layers, the batch, and the critic's steps; empty where none was trained.
-    seconds : dict
-    problem : str
-        Why there are no tables, in one sentence; empty otherwise.
+    ``records`` and ``columns`` are those of the training part. ``ledger`` is None for the records themselves;
+    at ``delta`` the fit's epsilon is told. ``architecture`` has the widths of the networks' layers, the batch
+    and the critic's steps; it is empty where none was trained. ``problem`` says in one sentence why there are
+    no tables.
     """
 
     task: Task
@@ -155,16 +133,6 @@ class Trial:
 def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     """Fit a generator, draw its tables and measure them.
 
-    Parameters
-    ----------
-    table : Table
-        All records.
-
-    Returns
-    -------
-    Trial
-        With a ``problem`` where the fit was refused.
-
     Notes
     -----
     Privacy: the fit posts every reading to the trial's ledger (add/remove one record of the training part as
@@ -172,9 +140,9 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     is that of the split or resample, which protects nobody.
     """
     train, test = _drawn(protocol, task, table)
+    held_out = None if test is None else test.frame
     start = time.perf_counter()
     if arm.options is None:
-        held_out = None if test is None else test.frame
         tables = (Tables.of(train.frame, train=table.frame, test=held_out, schema=table.schema),)
         (whole,) = _measure(protocol, tables, task, neighbours_too=False)
         # of all records, where everybody else's is of the training part
@@ -198,7 +166,11 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
         drawn = [model.sample(len(train.frame)) for _ in range(protocol.sets if test else 1)]
     seconds["sample"] = time.perf_counter() - start
     start = time.perf_counter()
-    sets = _measure(protocol, _tables(drawn, train, test, model.estimates_), task, neighbours_too=True)
+    made = [
+        Tables.of(frame, train=train.frame, test=held_out, schema=train.schema, declared=model.estimates_)
+        for frame in drawn
+    ]
+    sets = _measure(protocol, made, task, neighbours_too=True)
     seconds["evaluate"] = time.perf_counter() - start
     return Trial(
         task,
@@ -219,16 +191,6 @@ def _drawn(protocol: Protocol, task: Task, table: Table) -> tuple[Table, Table |
     rows = np.random.default_rng((task.seed, 1)).integers(0, len(table.frame), n)
     frame = table.frame.iloc[rows].reset_index(drop=True)
     return Table(frame, table.schema.with_n_public(n), table.name, table.card), None
-
-
-def _tables(
-    drawn: Sequence[pd.DataFrame], train: Table, test: Table | None, declared: tuple[Estimates, ...]
-) -> tuple[Tables, ...]:
-    held_out = None if test is None else test.frame
-    return tuple(
-        Tables.of(frame, train=train.frame, test=held_out, schema=train.schema, declared=declared)
-        for frame in drawn
-    )
 
 
 def _measure(

@@ -30,11 +30,14 @@ from dpsynth.report.page.blocks import (
 )
 from dpsynth.report.page.html import Banner, render_sections
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
-from dpsynth.research.replications.effects import Regression, effect_of, regressions
-from dpsynth.research.replications.findings_tables import paper_sheets
-from dpsynth.research.replications.replication_tables import regression_sheets
-from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.selected_tables import NOT_PRIVATE
+from dpsynth.research.replications.regression_tables import (
+    Regression,
+    effect_of,
+    paper_sheets,
+    regression_sheets,
+    regressions,
+)
+from dpsynth.research.replications.results import NOT_PRIVATE, Results
 from dpsynth.research.replications.sheets import Entry, Sheet
 from dpsynth.research.replications.thesis_tables import thesis_sheets
 from dpsynth.research.replications.trial import Trial
@@ -110,11 +113,6 @@ def write_results(results: Results, folder: Path) -> tuple[str, ...]:
 
     Each file is written wholly or not at all. Tables that an earlier call wrote, and this one does not, are
     removed.
-
-    Returns
-    -------
-    tuple of str
-        The files' names, relative to the folder.
 
     Notes
     -----

@@ -28,8 +28,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events.events import training_event
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import in_range, positive, tf_privacy_module, whole
 from dpsynth.errors import RunError, of_records
 

@@ -15,7 +15,7 @@ from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.ledger import Ledger
 
 
 DELTA = 1e-5
@@ -160,7 +160,7 @@ def print_noise(
     The multiplier lies on the private side and exceeds the smallest by at most 1e-3 of it. A belief target is
     exceeded with probability at most delta. With --ledger, the target is for everything together.
     """
-    from dpsynth.accounting.calibration.target import parse_target
+    from dpsynth.accounting.calibration import parse_target
     from dpsynth.runs.commands import costs
 
     aim = parse_target(target, delta=delta, prior=prior)

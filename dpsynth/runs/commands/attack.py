@@ -20,9 +20,9 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.audit.black_box import BlackBox
-    from dpsynth.attacks.audit.verdict import Audited
+    from dpsynth.attacks.synthetic.black_box import BlackBox
     from dpsynth.attacks.synthetic.shadow import Shadow
+    from dpsynth.attacks.trials import Audited
     from dpsynth.evaluation.tables import Tables
     from dpsynth.runs.attack_inputs import Attacked, ToAudit
 
@@ -71,7 +71,7 @@ def attack_table(
     """
     import numpy as np
 
-    from dpsynth.attacks.synthetic.proved import Proved
+    from dpsynth.attacks.synthetic.risk import Proved
     from dpsynth.attacks.synthetic.suite import attack_tables, attempts, check_request
     from dpsynth.attacks.synthetic.words import in_words, verdict
     from dpsynth.checks import inside
@@ -320,7 +320,7 @@ def _kept(out: Path | None) -> Iterator[None]:
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:
-    from dpsynth.attacks.audit.verdict import MEANING
+    from dpsynth.attacks.trials import MEANING
 
     lines: list[str] = []
     if audited:

@@ -23,7 +23,7 @@ from dpsynth.table.csv_format import CsvFormat
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.ledger import Ledger
     from dpsynth.studies.estimates import Estimates
     from dpsynth.synthesis.fit import Progress
     from dpsynth.table.schema import Schema
@@ -126,7 +126,7 @@ def read_ledger(path: Path) -> Ledger:
         from dpsynth.runs.run_folder import RunFolder
 
         return RunFolder(path).read_ledger()
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.ledger import Ledger
 
     return Ledger.load(path)
 

@@ -11,9 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from dpsynth.accounting import membership_bounds, tv_bounds
-from dpsynth.accounting.calibration.search import calibrate_training
-from dpsynth.accounting.calibration.target import TargetAfter
-from dpsynth.accounting.events.events import (
+from dpsynth.accounting.calibration import TargetAfter, calibrate_training
+from dpsynth.accounting.events import (
     approx_tv_event,
     describe_event,
     epsilon_delta_event,
@@ -21,20 +20,19 @@ from dpsynth.accounting.events.events import (
     laplace_event,
     training_event,
 )
-from dpsynth.accounting.events.normal_form import ADD_REMOVE
-from dpsynth.accounting.explain import meanings
-from dpsynth.accounting.ledger.guarantee import round_up
-from dpsynth.accounting.measures import Measures, from_parameters, measures_of
+from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.measures import Measures, from_parameters, meanings, measures_of
+from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.staircase import staircase_tv
+from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.checks import inside, one_of
 from dpsynth.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
-    from dpsynth.accounting.calibration.target import Target
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.calibration import Target
+    from dpsynth.accounting.ledger import Ledger
 
 
 _NEEDS = {

@@ -56,8 +56,8 @@ def fit(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
-    from dpsynth.accounting.ledger.journal import journalled
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.journal import journalled
+    from dpsynth.accounting.ledger import Ledger
     from dpsynth.runs.preflight import require_table
     from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -245,8 +245,8 @@ def fit_studies(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
-    from dpsynth.accounting.ledger.journal import journalled
-    from dpsynth.accounting.ledger.ledger import Ledger
+    from dpsynth.accounting.journal import journalled
+    from dpsynth.accounting.ledger import Ledger
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.preflight import require_table

@@ -53,7 +53,7 @@ def run_configuration(
     report.html. Ctrl-C during the evaluation keeps the table; `dpsynth evaluate` goes on. Half of the records
     train and half test; a YAML file can change that and everything else.
     """
-    from dpsynth.accounting.ledger.journal import journal_file
+    from dpsynth.accounting.journal import journal_file
     from dpsynth.runs import pipeline
     from dpsynth.runs.config import RunConfig
     from dpsynth.runs.run_folder import RunFolder

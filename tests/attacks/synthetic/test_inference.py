@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED, fresh
 
-from dpsynth.attacks.synthetic.guessing import guess, known_columns
-from dpsynth.attacks.synthetic.inference import infer_columns
+from dpsynth.attacks.synthetic.inference import guess, infer_columns, known_columns
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours.search import gower_points
 from dpsynth.evaluation.tables import Tables

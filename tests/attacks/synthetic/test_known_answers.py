@@ -14,10 +14,9 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.guessing import guess
+from dpsynth.attacks.synthetic.inference import guess
 from dpsynth.attacks.synthetic.linkability import link_people
-from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.risk import RISKS
+from dpsynth.attacks.synthetic.risk import RISKS, Proved
 from dpsynth.attacks.synthetic.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.synthetic.suite import QUICK, Effort, affordable, attack_tables, attempts, quick
 from dpsynth.attacks.synthetic.words import in_words, verdict

@@ -12,7 +12,7 @@ from attacked_tables import MIXED, patients
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic import shadow
-from dpsynth.attacks.synthetic.proved import Proved
+from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.attacks.synthetic.shadow import plant, shadow_attack, shared_values
 from dpsynth.errors import InputError, RunError
 from dpsynth.evaluation.estimates import share

@@ -9,12 +9,11 @@ import pytest
 from attacked_tables import copying, fresh
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.synthetic.proved import Proved
-from dpsynth.attacks.synthetic.risk import Risk, compared
+from dpsynth.attacks.synthetic.risk import Proved, Risk
 from dpsynth.attacks.synthetic.shadow import Shadow
 from dpsynth.attacks.synthetic.suite import Effort, attack_tables
 from dpsynth.attacks.synthetic.words import in_words, verdict
-from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.estimates import Estimate, share, share_difference
 
 SMALL = Effort(descriptions=60, work=1e8)
 
@@ -77,11 +76,12 @@ def test_one_attack_of_many_is_not_enough(attacked):
 
 def test_an_interval_for_many_is_that_of_bonferroni():
     """Another correction than the one that is named: for shares far from 0 and 1 intervals are normal."""
-    found = compared(np.arange(4000) < 2100, np.arange(4000) < 2000)
-    wide = compared(np.arange(4000) < 2100, np.arange(4000) < 2000, 1 - 0.05 / 8)
+    found, wide = (
+        share_difference(share(2100, 4000, level), share(2000, 4000, level)) for level in (0.95, 1 - 0.05 / 8)
+    )
     half = Estimate(0.5, 0.5, 0.5)
     for shift in np.linspace(-0.03, 0.01, 41):
-        moved = Estimate(*(end + shift for end in astuple(found.excess)))
-        if abs(wide.excess.lower + shift) > 5e-4:
+        moved = Estimate(*(end + shift for end in astuple(found)))
+        if abs(wide.lower + shift) > 5e-4:
             risk = Risk("inference", "x", "y", half, half, half, moved, half, (1, 1))
-            assert risk.found_among(8) == (wide.excess.lower + shift > 0)
+            assert risk.found_among(8) == (wide.lower + shift > 0)

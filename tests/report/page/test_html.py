@@ -14,7 +14,7 @@ import report_sources as sources
 from page_outline import Outline, check_self_contained
 
 from dpsynth.accounting import Ledger
-from dpsynth.accounting.events.events import gaussian_event, non_private_event
+from dpsynth.accounting.events import gaussian_event, non_private_event
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page.html import MODES, render, write_page

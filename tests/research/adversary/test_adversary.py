@@ -9,13 +9,13 @@ import pytest
 
 from dpsynth import datasets
 from dpsynth.accounting.profile import Profile
-from dpsynth.audits.adversary import critic
-from dpsynth.audits.adversary.quick import quick_attempts
-from dpsynth.audits.adversary.setting import Setting
+from dpsynth.audits import adversary_critic as critic
+from dpsynth.audits.adversary_critic import quick_attempts
+from dpsynth.audits.adversary_setting import Setting
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.research.adversary import classifier
+from dpsynth.research.adversary import dp_sgd
 from dpsynth.research.adversary.dp_sgd import DpSgd, Records
 from dpsynth.research.adversary.playing import play
 from dpsynth.table.layout import Layout
@@ -29,7 +29,7 @@ LAYOUT = Layout(3, ((3, 5),))
 def of_classifier(**change):
     told = Setting(**({"steps": 10, "noise_multiplier": 4.0} | change))
     training = DpSgd(told.steps, told.noise_multiplier, sampling_prob=told.sampling_prob, noise=told.noise)
-    return classifier.classifier_subject("toy", TRAIN, POOL, 2, training, told)
+    return dp_sgd.classifier_subject("toy", TRAIN, POOL, 2, training, told)
 
 
 def of_critic(**change):
@@ -110,7 +110,7 @@ def test_the_accounting_is_of_the_setting():
 def test_tables_of_the_registry_are_encoded():
     """Catches points outside the unit cube, on which the made-up records' bounds rest."""
     train, test = datasets.train_test(datasets.load("breast_cancer"))
-    for records in classifier.encoded(train, test)[:2]:
+    for records in dp_sgd.encoded(train, test)[:2]:
         assert records.points.min() >= 0.0 and records.points.max() <= 1.0
     points, _, layout = critic.encoded(train, test)
     assert points.shape == (285, layout.dim) and points.min() >= 0.0 and points.max() <= 1.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.attacks.adversary.belief import shifts
+from dpsynth.attacks.adversary import shifts
 from dpsynth.errors import InputError
 from dpsynth.research.adversary.dp_sgd import DpSgd, Network, Records, gradients, watch
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.accounting.events.events import training_event
+from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary.game import Game
+from dpsynth.attacks.adversary import Game
 from dpsynth.report.drawing.style import styled
 from dpsynth.research.adversary import figures as drawing
 

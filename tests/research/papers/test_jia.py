@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpsynth.accounting.events.events import gaussian_event
+from dpsynth.accounting.events import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import gaussian_tv, laplace_tv, naive_composition
 from dpsynth.errors import InputError

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.errors import InputError
 from dpsynth.research.papers import lowy
 from dpsynth.research.papers.lowy import (

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.calibration.gaussian_noise import analytic_sigma
 from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss, analytic_sigma
 from dpsynth.errors import InputError
 from dpsynth.research.papers.mosaicrown import (
     DELTAS,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.accounting.loss.gaussian import GaussianLoss
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.tv_bounds import laplace_tv
 from dpsynth.research.papers.trade_off import composed_laplace_fnr, fnr, gaussian_fnr, laplace_fnr
 

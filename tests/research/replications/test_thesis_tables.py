@@ -12,8 +12,7 @@ from dpsynth.accounting import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.sheets import Sheet
-from dpsynth.research.replications.thesis_numbers import THESIS
-from dpsynth.research.replications.thesis_tables import thesis_sheets
+from dpsynth.research.replications.thesis_tables import THESIS, thesis_sheets
 from dpsynth.research.replications.trial import Task, Trial
 
 

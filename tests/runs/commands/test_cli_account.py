@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting import Ledger, gaussian_event, training_event
-from dpsynth.accounting.calibration.target import TvTarget
+from dpsynth.accounting.calibration import TvTarget
 from dpsynth.cli import main
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import costs

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.accounting import Ledger
-from dpsynth.accounting.ledger.journal import journal_file
+from dpsynth.accounting.journal import journal_file
 from dpsynth.cli import main
 from dpsynth.files import storage
 from dpsynth.runs.private_estimates import study_schema

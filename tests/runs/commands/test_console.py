@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from dpsynth.accounting.ledger.ledger import Ledger
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.runs.commands import console
 from dpsynth.synthesis.check_inputs import record_provenance

@@ -1,1 +1,0 @@
-"""The smallest noise that keeps a list of events within a target."""

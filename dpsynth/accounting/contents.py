@@ -1,0 +1,323 @@
+"""What stands in a ledger: readings of the private table, their stages, and what all of it costs.
+
+Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Several
+stages, each with its own (epsilon, delta) and total variation, add up: that holds whatever a later stage's
+noise owes to the outputs of an earlier one (:mod:`dpsynth.accounting.promise` has the proofs), and nothing
+else is claimed. Two ledgers of one table can be joined: what is in both, because one went on from the other,
+counts once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import secrets
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+
+from dpsynth.accounting.events import event_from_dict, event_to_dict
+from dpsynth.accounting.guarantee import UNIT, Guarantee
+from dpsynth.accounting.normal_form import ADD_REMOVE, normalised
+from dpsynth.accounting.profile import Profile
+from dpsynth.checks import in_range, text
+from dpsynth.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+
+class Lockable(Protocol):
+    """Private records that can be read while they are opened, and at no other time."""
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Let them be read."""
+
+
+Records = TypeVar("Records", bound=Lockable, contravariant=True)
+Released = TypeVar("Released", covariant=True)
+
+
+class Release(Protocol[Records, Released]):
+    """A reading of private records: its cost, and how it is done, in one object."""
+
+    @property
+    def name(self) -> str:
+        """What is read."""
+
+    @property
+    def sensitivity(self) -> str:
+        """How far one record can move the query, in words."""
+
+    @property
+    def adjacency(self) -> str:
+        """Neighbouring tables."""
+
+    @property
+    def detail(self) -> str:
+        """Anything a reader of the ledger needs besides."""
+
+    @property
+    def stage(self) -> Stage | None:
+        """Releases of one stage have had their noise fixed together; None: the ledger's last one."""
+
+    @property
+    def event(self) -> DpEvent:
+        """What it costs."""
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
+        """Read the records and add the noise."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One reading of the private table.
+
+    Parameters
+    ----------
+    name : str
+        What was read, such as ``"histograms"``.
+    event : DpEvent
+        What it costs, its numbers being those under add/remove one record.
+    sensitivity : str
+        How far one record can move the query, in words.
+    adjacency : {"add/remove", "replace-one"}
+        The neighbouring tables for which the guarantee is given.
+    detail : str
+        Anything a reader needs besides.
+    stage : int
+        Number of its stage, from 1.
+    keys : tuple of str
+        Made at random, one when it is posted and one whenever it is resumed. Two copies of a ledger may post
+        the same words, or resume the same entry: their keys show that these are two readings.
+    """
+
+    name: str
+    event: DpEvent
+    sensitivity: str
+    adjacency: str = ADD_REMOVE
+    detail: str = ""
+    stage: int = 1
+    keys: tuple[str, ...] = field(default=(), repr=False)
+
+    def with_key(self) -> Entry:
+        """The entry with one more random key."""
+        return replace(self, keys=(*self.keys, secrets.token_hex(8)))
+
+    def together(self, other: Entry) -> Entry | None:
+        """The one entry that covers both, if one is the other or went on from it; None for two readings."""
+        first, last = sorted((self, other), key=lambda entry: len(entry.keys))
+        same = replace(first, keys=()) == replace(last, keys=())
+        return last if same and last.keys[: len(first.keys)] == first.keys else None
+
+    def checked(self) -> Entry:
+        """The entry with an event of its own, which nobody else can change, if it can be accounted for."""
+        text("name", self.name)
+        text("sensitivity", self.sensitivity)
+        text("detail", self.detail, may_be_empty=True)
+        event = event_from_dict(event_to_dict(self.event))  # a copy: an event can hold a list
+        normalised([event], self.adjacency)
+        keys = tuple(text("key", key) for key in self.keys)
+        return replace(self, event=event, keys=keys)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Readings whose noise was fixed together, and what was fixed about all of them before the first.
+
+    Within a stage noise depends on nothing that was released in it, so its entries compose on one
+    privacy-loss distribution. A later stage's noise may depend on the outputs of an earlier one.
+
+    ``key`` is made at random when the stage begins: a stage that came into two ledgers is counted once.
+    ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` are what the stage costs at
+    most, whatever was released before; where None, what its entries cost.
+    """
+
+    key: str
+    delta: float | None = None
+    epsilon: float | None = None
+    tv: float | None = None
+
+    @classmethod
+    def begin(
+        cls, delta: float | None = None, *, epsilon: float | None = None, tv: float | None = None
+    ) -> Stage:
+        """A new stage; see :meth:`Ledger.begin_stage`."""
+        return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
+
+    def checked(self) -> Stage:
+        """The stage, its numbers as floats; raise InputError if one is out of range or NaN."""
+        numbers = (
+            ("delta", self.delta, 1.0, True),
+            ("epsilon", self.epsilon, math.inf, True),
+            ("tv", self.tv, 1.0, False),
+        )
+        return Stage(
+            text("key", self.key),
+            *(
+                None if value is None else in_range(name, value, 0.0, high, high_open=high_open)
+                for name, value, high, high_open in numbers
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A ledger as it is at one moment.
+
+    An entry's ``stage`` is the place in ``stages``, from 1, and entries are in the order of their stages.
+    ``excluded`` is what the guarantee does not cover, ``generators`` what drew the noise, ``seeded`` whether
+    noise was drawn from a caller's seed, and ``unit`` what neighbouring tables differ in.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    excluded: tuple[str, ...] = ()
+    generators: tuple[str, ...] = ()
+    seeded: bool = False
+    unit: str = UNIT
+
+    @property
+    def adjacency(self) -> str:
+        """Adjacency of the entries (add/remove while there are none)."""
+        return self.entries[0].adjacency if self.entries else ADD_REMOVE
+
+    @property
+    def delta(self) -> float | None:
+        """Sum of the stages' deltas, at which the ledger is to be read; None if a stage names none."""
+        parts = [stage.delta for stage in self.stages if stage.delta is not None]
+        return math.fsum(parts) if parts and len(parts) == len(self.stages) else None
+
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """Names of the entries that have no guarantee at all, so that every epsilon is infinite."""
+        return tuple(e.name for e in self.entries if not normalised([e.event], self.adjacency).private)
+
+    def shared_unit(self, unit: str) -> str:
+        """The unit of these entries together with others of ``unit``: what both say, or else a row."""
+        return unit if not self.entries or unit == self.unit else UNIT
+
+    def of_stage(self, number: int) -> list[Entry]:
+        """Entries of one stage, counted from 1."""
+        return [entry for entry in self.entries if entry.stage == number]
+
+    def adding(self, entry: Entry, stage: Stage) -> Contents:
+        """With one more entry, in a stage that is the last or a new one; adjacencies may not differ."""
+        if self.entries and entry.adjacency != self.adjacency:
+            raise PrivacyError(
+                f"{entry.name!r} is posted under {entry.adjacency} adjacency, but this ledger is "
+                f"{self.adjacency}"
+            )
+        stages = self.stages if stage in self.stages else (*self.stages, stage)
+        return replace(self, stages=stages, entries=(*self.entries, replace(entry, stage=len(stages))))
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The composed cost of all entries."""
+        if len(self.stages) <= 1:
+            return self._alone(1)
+        # basic composition and its like for total variation; see dpsynth.accounting.promise
+        epsilon, delta, tv = (math.fsum(part) for part in zip(*self.costs(), strict=True))
+        return Profile.promised(epsilon, delta, tv, adjacency=self.adjacency)
+
+    def costs(self) -> list[tuple[float, float, float]]:
+        """Epsilon, delta and total variation of each stage, as they are summed; see :meth:`cost`."""
+        return [self.cost(number) for number in range(1, len(self.stages) + 1)]
+
+    def cost(self, number: int) -> tuple[float, float, float]:
+        """Epsilon, delta and total variation of one stage, counted from 1; refused if it names no delta."""
+        stage, profile = self.stages[number - 1], self._alone(number)
+        if stage.delta is None:
+            raise PrivacyError(
+                f"stage {number} of the ledger names no delta, so it cannot be summed: call "
+                "begin_stage(delta), which tells it at that"
+            )
+        epsilon, tv = stage.epsilon or 0.0, stage.tv or 0.0
+        return max(epsilon, profile.epsilon(stage.delta)), stage.delta, max(tv, profile.tv())
+
+    def prefix(self, length: int) -> Contents:
+        """The ledger as it was when ``length`` entries were posted.
+
+        Of a stage that was not complete then, its entries count and not what it promises as a whole.
+        """
+        entries = self.entries[:length]
+        last = entries[-1].stage if entries else 0
+        stages = list(self.stages[:last])
+        if entries and length < len(self.entries) and self.entries[length].stage == last:
+            stages[-1] = replace(stages[-1], epsilon=None, tv=None)
+        return replace(self, stages=tuple(stages), entries=entries)
+
+    def guarantee(self, delta: float) -> Guarantee:
+        """What is promised at ``delta``; see :meth:`Ledger.guarantee`."""
+        profile = self.profile
+        return Guarantee(
+            epsilon=profile.epsilon(delta),
+            delta=delta,
+            tv=profile.tv(),
+            adjacency=self.adjacency,
+            unit=self.unit,
+            entries=len(self.entries),
+            stages=len(self.stages),
+            bare=self.bare,
+            seeded=self.seeded,
+            excluded=self.excluded,
+        )
+
+    def _alone(self, number: int) -> Profile:
+        """The entries of one stage on one privacy-loss distribution."""
+        return Profile([entry.event for entry in self.of_stage(number)], adjacency=self.adjacency)
+
+
+def join(ours: Contents, others: Contents) -> Contents:
+    """Everything that two ledgers hold; see :meth:`Ledger.join`."""
+    if ours.entries and others.entries and ours.adjacency != others.adjacency:
+        raise PrivacyError(
+            f"one ledger is {ours.adjacency}, the other {others.adjacency}: they cannot be summed"
+        )
+    joined = ours
+    for number, stage in enumerate(others.stages, 1):
+        joined = _take(joined, stage, others.of_stage(number))
+    return replace(
+        joined,
+        entries=tuple(sorted(joined.entries, key=lambda entry: entry.stage)),
+        excluded=tuple(dict.fromkeys((*ours.excluded, *others.excluded))),
+        generators=tuple(dict.fromkeys((*ours.generators, *others.generators))),
+        seeded=ours.seeded or others.seeded,
+        unit=ours.shared_unit(others.unit) if others.entries else ours.unit,
+    )
+
+
+def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
+    """With what is new in another ledger's stage."""
+    keys = [ours.key for ours in joined.stages]
+    stages = list(joined.stages)
+    if stage.key not in keys:
+        stages.append(stage)
+    place = [ours.key for ours in stages].index(stage.key)
+    if stages[place].delta is None:  # it may have been told since
+        stages[place] = stage
+    joined = replace(joined, stages=tuple(stages))
+    ours = joined.of_stage(place + 1)
+    entries = [replace(entry, stage=place + 1) for entry in entries]
+    covered: dict[int, Entry] = {}
+    for entry, other in zip(ours, entries, strict=False):
+        both = entry.together(other)
+        if both is None:
+            break
+        covered[id(entry)] = both
+    joined = replace(joined, entries=tuple(covered.get(id(entry), entry) for entry in joined.entries))
+    rest = entries[len(covered) :]
+    if rest and len(covered) < len(ours):
+        # Both went on, each under the stage's promise: that of one does not cover both.
+        return _take(joined, replace(stage, key=_key_of(stage, rest)), rest)
+    return replace(joined, entries=(*joined.entries, *rest))
+
+
+def _key_of(stage: Stage, rest: list[Entry]) -> str:
+    """The key of what a second ledger posted into a stage: the same whenever the two are joined."""
+    said = [[e.name, event_to_dict(e.event), e.sensitivity, e.detail, *e.keys[:1]] for e in rest]
+    return hashlib.sha256(json.dumps([stage.key, said]).encode()).hexdigest()[:16]

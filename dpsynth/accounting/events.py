@@ -1,0 +1,283 @@
+"""Events: frozen descriptions of what read private records.
+
+An event is one of dp_accounting's ``DpEvent`` classes or of :mod:`dpsynth.accounting.epsilon_delta`. The
+table ``_FIELDS`` lists all events that this package accounts for. Any other is refused by name, never
+guessed. Noise multipliers, epsilons and deltas of an event are always those **under add/remove one record**.
+
+dp_accounting is imported inside the functions, because it takes most of a second to load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpsynth.checks import in_range, positive, whole
+from dpsynth.errors import DataError, InputError, PrivacyError
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "NoOpDpEvent": (),
+    "NonPrivateDpEvent": (),
+    "GaussianDpEvent": ("noise_multiplier",),
+    "LaplaceDpEvent": ("noise_multiplier",),
+    "EpsilonDeltaDpEvent": ("epsilon", "delta"),
+    "ApproxTvDpEvent": ("epsilon", "delta", "tv"),
+    "BoundedRangeDpEvent": ("epsilon",),
+    "PoissonSampledDpEvent": ("sampling_probability", "event"),
+    "SelfComposedDpEvent": ("event", "count"),
+    "ComposedDpEvent": ("events",),
+}
+
+
+def event_class(name: str) -> type[DpEvent]:
+    """Return the event class called ``name``; raise PrivacyError if it cannot be accounted for."""
+    if name not in _FIELDS:
+        raise PrivacyError(f"cannot account for {name}: this package knows {', '.join(_FIELDS)}")
+    if name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent", "BoundedRangeDpEvent"):
+        from dpsynth.accounting import epsilon_delta
+
+        return getattr(epsilon_delta, name)
+    from dp_accounting import dp_event
+
+    return getattr(dp_event, name)
+
+
+def kind_of(event: DpEvent) -> str:
+    """Return the class name of an event that can be accounted for; a subclass of a known event is unknown."""
+    name = type(event).__name__
+    if type(event) is not event_class(name):
+        raise PrivacyError(f"cannot account for {type(event).__module__}.{name}: only its namesake is known")
+    return name
+
+
+def gaussian_event(noise_multiplier: float, count: int = 1) -> DpEvent:
+    """Event of ``count`` Gaussian releases whose noise std is ``noise_multiplier`` times the sensitivity.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Greater than 0, in units of the add/remove L2 sensitivity; infinity means noise without end.
+    count : int
+        How many times the release is made, at least 1.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN.
+    """
+    event = event_class("GaussianDpEvent")(positive("noise_multiplier", noise_multiplier))
+    return _repeated(event, whole("count", count))
+
+
+def epsilon_delta_event(epsilon: float, delta: float = 0.0, count: int = 1) -> DpEvent:
+    """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP under add/remove one record.
+
+    An exponential mechanism is one with ``delta=0``, but costs less: see :func:`exponential_mechanism_event`.
+
+    Raises
+    ------
+    InputError
+        If epsilon is negative or infinite, delta is outside [0, 1], count is below 1, or one is NaN.
+
+    Examples
+    --------
+    >>> epsilon_delta_event(0.25, count=3)
+    SelfComposedDpEvent(event=EpsilonDeltaDpEvent(epsilon=0.25, delta=0.0), count=3)
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    delta = in_range("delta", delta, 0.0, 1.0)
+    return _repeated(event_class("EpsilonDeltaDpEvent")(epsilon, delta), whole("count", count))
+
+
+def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 1) -> DpEvent:
+    """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP with total variation at most ``tv``.
+
+    It describes the staircase mechanism exactly (Ghazi and Issa 2024, appendix K-2).
+
+    Raises
+    ------
+    InputError
+        If epsilon is negative or infinite, delta or tv is outside [0, 1], count is below 1, or one is NaN.
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    delta = in_range("delta", delta, 0.0, 1.0)
+    tv = in_range("tv", tv, 0.0, 1.0)
+    return _repeated(event_class("ApproxTvDpEvent")(epsilon, delta, tv), whole("count", count))
+
+
+def exponential_mechanism_event(epsilon: float, count: int = 1) -> DpEvent:
+    """Event of ``count`` exponential mechanisms, each choosing by weights ``exp(epsilon score / 2)``.
+
+    The scores have sensitivity 1 under add/remove one record. Each mechanism is (epsilon, 0)-DP, and its
+    losses lie within an interval of length epsilon wherever that lies (Durfee and Rogers 2019),
+    which costs about a third of what any (epsilon, 0)-DP mechanism may, in squares, when many are composed.
+
+    Raises
+    ------
+    InputError
+        If epsilon is negative or infinite, count is below 1, or one is NaN.
+
+    Examples
+    --------
+    >>> exponential_mechanism_event(0.25, count=3)
+    SelfComposedDpEvent(event=BoundedRangeDpEvent(epsilon=0.25), count=3)
+    """
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    return _repeated(event_class("BoundedRangeDpEvent")(epsilon), whole("count", count))
+
+
+def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
+    """Event of ``count`` Laplace releases whose scale is ``noise_multiplier`` times the L1 sensitivity.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN.
+    """
+    event = event_class("LaplaceDpEvent")(positive("noise_multiplier", noise_multiplier))
+    return _repeated(event, whole("count", count))
+
+
+def training_event(noise_multiplier: float, sampling_prob: float, steps: int) -> DpEvent:
+    """Event of a training run: ``steps`` noisy sums over Poisson batches.
+
+    The noise std of every step is ``noise_multiplier`` times that step's add/remove sensitivity, so the
+    multiplier is constant and sensitivities may depend on earlier outputs.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Greater than 0; infinity means noise without end.
+    sampling_prob : float
+        Probability with which each record joins a batch, in (0, 1].
+    steps : int
+        Number of noisy sums, at least 1.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or NaN.
+
+    Examples
+    --------
+    >>> training_event(1.0, 0.01, 1000).count
+    1000
+    """
+    sampling_prob = in_range("sampling_prob", sampling_prob, 0.0, 1.0, low_open=True)
+    step = gaussian_event(noise_multiplier)
+    if sampling_prob < 1.0:
+        step = event_class("PoissonSampledDpEvent")(sampling_prob, step)
+    return _repeated(step, whole("steps", steps))
+
+
+def non_private_event() -> DpEvent:
+    """Event of a release without any guarantee: it makes every epsilon infinite."""
+    return event_class("NonPrivateDpEvent")()
+
+
+def _repeated(event: DpEvent, count: int) -> DpEvent:
+    return event if count == 1 else event_class("SelfComposedDpEvent")(event, count)
+
+
+def check_event(event: DpEvent) -> None:
+    """Refuse an event that is unknown (PrivacyError) or has a number out of range or NaN (InputError).
+
+    Noise multipliers may be 0 (no privacy) or infinite (no cost).
+    """
+    name = kind_of(event)
+    for field in _FIELDS[name]:
+        value, label = getattr(event, field), f"{field} of {name}"
+        if field in ("event", "events"):
+            for inner in value if field == "events" else [value]:
+                check_event(inner)
+        elif field == "count":
+            whole(label, value)
+        elif field == "noise_multiplier":
+            in_range(label, value, 0.0, math.inf)
+        elif field == "epsilon":
+            in_range(label, value, 0.0, math.inf, high_open=True)
+        else:
+            in_range(label, value, 0.0, 1.0)
+
+
+def event_to_dict(event: DpEvent) -> dict[str, Any]:
+    """Return an event as a dictionary that JSON can hold; infinite noise is refused with InputError."""
+    check_event(event)
+    name = kind_of(event)
+    record: dict[str, Any] = {"type": name}
+    for field in _FIELDS[name]:
+        value = getattr(event, field)
+        if field == "event":
+            record[field] = event_to_dict(value)
+        elif field == "events":
+            record[field] = [event_to_dict(inner) for inner in value]
+        elif field == "count":
+            record[field] = int(value)
+        elif math.isfinite(value):
+            record[field] = float(value)
+        else:
+            raise InputError(f"{field} of {name} must be finite to be recorded, not {value}")
+    return record
+
+
+def event_from_dict(record: Mapping[str, Any]) -> DpEvent:
+    """Inverse of :func:`event_to_dict`; raise DataError for a record that is no event."""
+    if not isinstance(record, Mapping) or not isinstance(record.get("type"), str):
+        raise DataError(f"an event must be a mapping with a text 'type', not {record!r}")
+    name = record["type"]
+    cls = event_class(name)
+    if set(record) != {"type", *_FIELDS[name]}:
+        raise DataError(
+            f"{name} must have the fields {['type', *_FIELDS[name]]}, not {sorted(map(str, record))}"
+        )
+    values = dict(record)
+    del values["type"]
+    if "event" in values:
+        values["event"] = event_from_dict(values["event"])
+    if "events" in values:
+        if not isinstance(values["events"], list):
+            raise DataError(f"events of {name} must be a list, not {values['events']!r}")
+        values["events"] = [event_from_dict(inner) for inner in values["events"]]
+    event = cls(**values)
+    try:
+        check_event(event)
+    except InputError as error:
+        raise DataError(f"cannot read an event: {error}") from None
+    return event
+
+
+def describe_event(event: DpEvent) -> str:
+    """Tell an event in one short line.
+
+    Examples
+    --------
+    >>> describe_event(training_event(1.1, 0.01, 1000))
+    '1000 x [Gaussian noise, multiplier 1.1, on Poisson batches with probability 0.01]'
+    """
+    name = kind_of(event)
+    match name:
+        case "GaussianDpEvent":
+            return f"Gaussian noise, multiplier {event.noise_multiplier:.6g}"
+        case "LaplaceDpEvent":
+            return f"Laplace noise, multiplier {event.noise_multiplier:.6g}"
+        case "EpsilonDeltaDpEvent":
+            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism"
+        case "ApproxTvDpEvent":
+            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism of total variation {event.tv:.6g}"
+        case "BoundedRangeDpEvent":
+            return f"exponential mechanism, epsilon {event.epsilon:.6g}"
+        case "PoissonSampledDpEvent":
+            inner = describe_event(event.event)
+            return f"{inner}, on Poisson batches with probability {event.sampling_probability:.6g}"
+        case "SelfComposedDpEvent":
+            return f"{event.count} x [{describe_event(event.event)}]"
+        case "ComposedDpEvent":
+            return " + ".join(describe_event(inner) for inner in event.events) or "nothing"
+        case "NonPrivateDpEvent":
+            return "not private"
+        case _:
+            return "no cost"

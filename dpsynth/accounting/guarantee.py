@@ -1,0 +1,162 @@
+"""What a ledger promises, as a record that prints itself as a sentence.
+
+The true and false positive rates of the sentence are those of Jia 2023, "Total variation distance privacy":
+their difference is at most the total variation of the outputs on neighbouring tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.errors import DataError
+from dpsynth.files.atomic import write_text
+
+#: file that stands beside, or in, an output without a guarantee
+WARNING = "NOT_PRIVATE.txt"
+#: first words of every output of a run whose guarantee is void
+NOT_PRIVATE = "NOT PRIVATE"
+#: what neighbouring tables differ in, where nobody says what a row is
+UNIT = "one row"
+
+#: ``private``: for everything; ``excludes``: but for what :attr:`Guarantee.excluded` names; ``void``: none.
+Status = Literal["private", "excludes", "void"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What everything in a ledger guarantees together; make it with :meth:`Ledger.guarantee`.
+
+    Parameters
+    ----------
+    epsilon, delta, tv : float
+        The cost of all entries at ``delta``; ``tv`` is their total variation. Epsilon may be infinite.
+    adjacency : {"add/remove", "replace-one"}
+        Which tables are neighbours.
+    unit : str
+        What neighbouring tables differ in: one row, and what a row is where that is known.
+    entries, stages : int
+        How many readings there are, in how many stages.
+    bare : tuple of str
+        Readings without any guarantee.
+    seeded : bool
+        Whether noise was drawn from a caller's seed.
+    excluded : tuple of str
+        What the guarantee does not cover.
+
+    Examples
+    --------
+    >>> kept = Guarantee(epsilon=3.0, delta=1e-5, tv=0.5, entries=2)
+    >>> kept.status, kept.private, str(kept)[:60]
+    ('private', True, '(3, 1e-05)-differentially private for adding or removing one')
+    """
+
+    epsilon: float
+    delta: float
+    tv: float
+    adjacency: str = ADD_REMOVE
+    unit: str = UNIT
+    entries: int = 1
+    stages: int = 1
+    bare: tuple[str, ...] = ()
+    seeded: bool = False
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """Whether there is a guarantee, and for everything."""
+        if not self.entries or self.bare or self.seeded:
+            return "void"
+        if not math.isfinite(self.epsilon) or not self.delta < 1:
+            return "void"
+        return "excludes" if self.excluded else "private"
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is guaranteed."""
+        return self.status != "void"
+
+    def __str__(self) -> str:
+        if not self.entries:
+            return f"{NOT_PRIVATE}: nothing is posted in this ledger, so it promises nothing about any table."
+        text = self._promise()
+        if self.excluded:
+            text += f" The guarantee does not cover: {'; '.join(self.excluded)}."
+        return text
+
+    def _promise(self) -> str:
+        if self.bare:
+            verb = "was" if len(self.bare) == 1 else "were"
+            return f"{NOT_PRIVATE}: {', '.join(self.bare)} {verb} released without any guarantee."
+        if self.seeded:
+            # No claim about "all others": a seed used twice lets anybody subtract one release from another.
+            return (
+                f"{NOT_PRIVATE}: the noise was drawn from a caller's seed, and whoever knows it can take it "
+                "away."
+            )
+        if not math.isfinite(self.epsilon) or not self.delta < 1:
+            return f"{NOT_PRIVATE} at delta {self.delta:.3g}: no finite epsilon holds there."
+        change = "adding or removing" if self.adjacency == ADD_REMOVE else "replacing"
+        unit = "" if self.unit == UNIT else f" ({self.unit})"
+        summed = f", the sum of {self.stages} stages" if self.stages > 1 else ""
+        return (
+            f"({round_up(self.epsilon)}, {round_up(self.delta)})-differentially private for {change} one "
+            f"record{unit}{summed}: no test of whether one person's record is in the table has a true "
+            f"positive rate that exceeds its false positive rate by more than {round_up(self.tv)}."
+        )
+
+    def write_warning(self, path: Path) -> None:
+        """Write a void guarantee beside an output: tables and arrays cannot say it themselves."""
+        if not self.private:
+            write_text(path, f"{self}\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary that JSON can hold (an infinite epsilon is null), with status and sentence."""
+        record = asdict(self) | {"status": self.status, "sentence": str(self)}
+        return record | {
+            "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
+            "bare": list(self.bare),
+            "excluded": list(self.excluded),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
+        """Inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        DataError
+            If a field is missing or unknown, or status or sentence are not those of the other fields.
+        """
+        try:
+            fields = {key: value for key, value in record.items() if key not in ("status", "sentence")}
+            fields["epsilon"] = math.inf if fields["epsilon"] is None else float(fields["epsilon"])
+            fields |= {name: tuple(fields[name]) for name in ("bare", "excluded")}
+            guarantee = cls(**fields)
+            same = (record["status"], record["sentence"]) == (guarantee.status, str(guarantee))
+        except (KeyError, TypeError, ValueError) as problem:
+            raise DataError(f"not the record of a guarantee: {problem}") from None
+        if not same:
+            raise DataError(f"the guarantee says {record['sentence']!r}, but its numbers say {guarantee}")
+        return guarantee
+
+
+def round_up(value: float, figures: int = 4) -> str:
+    """So many significant figures, never below the value: a guarantee is not rounded in its own favour.
+
+    Examples
+    --------
+    >>> round_up(1.00041), round_up(1.0049e-05), round_up(-0.0)
+    ('1.001', '1.005e-05', '0')
+    """
+    if value == 0.0 or math.isinf(value):
+        return f"{abs(value):.4g}"
+    places = figures - 1 - math.floor(math.log10(value))
+    text = f"{value:.{figures}g}"
+    if float(text) < value * (1 - 1e-13):  # a sum of floats may be off in its last digit
+        text = f"{round(value, places) + 10.0**-places:.{figures}g}"
+    return text

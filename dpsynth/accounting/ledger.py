@@ -1,0 +1,394 @@
+"""The ledger: every reading of the private table, by name, and what all of them cost together.
+
+Nothing that reads private records stays outside it: histograms, counts, selections, the training run, and
+the readings of every later fit on the same table. It is a plain JSON file, so that the guarantee can be
+recomputed by others without this package's model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpsynth.accounting.contents import Contents, Entry, Records, Release, Released, Stage, join
+from dpsynth.accounting.guarantee import UNIT, Guarantee
+from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
+from dpsynth.checks import text
+from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.files.atomic import read_json, write_text
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+
+class Ledger:
+    """Named readings of one private table, and their composed cost.
+
+    Attributes
+    ----------
+    journal : path, optional
+        A file to which the ledger is written at every post, before :meth:`post` returns and so before the
+        records are read: what was posted outlives whatever happens to the process.
+
+    Examples
+    --------
+    >>> from dpsynth.accounting import gaussian_event, training_event
+    >>> ledger = Ledger()
+    >>> ledger.post("histograms", gaussian_event(10.0), sensitivity="sqrt(number of columns)")
+    >>> ledger.post("critic", training_event(1.0, 0.01, 1000), sensitivity="proved each step")
+    >>> round(ledger.epsilon(1e-5), 2)
+    1.87
+    >>> Ledger.from_dict(ledger.to_dict()).entries == ledger.entries
+    True
+    """
+
+    def __init__(self) -> None:
+        self._contents = Contents()
+        self._begun: Stage | None = None  # a stage in which nothing stands yet
+        self._closed = True  # whether the last stage is complete: nothing more is posted into it
+        self.journal: str | os.PathLike[str] | None = None
+        self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
+    def __repr__(self) -> str:
+        return f"Ledger({', '.join(entry.name for entry in self.entries)})"
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Readings in the order in which they were posted, stage by stage."""
+        return self._contents.entries
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages in which something was read; an entry's ``stage`` is the place here, from 1."""
+        return self._contents.stages
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What the guarantee does not cover, such as column bounds that were read off the data."""
+        return self._contents.excluded
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        """What drew the noise, in words."""
+        return self._contents.generators
+
+    @property
+    def adjacency(self) -> str:
+        """Adjacency of the entries (add/remove while there are none)."""
+        return self._contents.adjacency
+
+    @property
+    def delta(self) -> float | None:
+        """Sum of the stages' deltas, at which the ledger is to be read; None if a stage names none."""
+        return self._contents.delta
+
+    @property
+    def not_private(self) -> bool:
+        """Whether some entry has no guarantee at all, so that every epsilon is infinite."""
+        return bool(self._contents.bare)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether noise was drawn from a caller's seed: whoever knows the seed can take the noise away."""
+        return self._contents.seeded
+
+    @seeded.setter
+    def seeded(self, seeded: bool) -> None:
+        with self._lock:
+            self._contents = replace(self._contents, seeded=seeded)
+
+    @property
+    def unit(self) -> str:
+        """What neighbouring tables differ in: one row, and what a row is where that is known."""
+        return self._contents.unit
+
+    def about(self, row: str | None) -> None:
+        """Record what one row of the table is, in words, before anything is posted.
+
+        Where entries stand that another unit was said of, or none, what is left is one row.
+        """
+        with self._lock:
+            self._contents = replace(
+                self._contents, unit=self._contents.shared_unit(UNIT if row is None else f"{UNIT} = {row}")
+            )
+
+    def drawn_by(self, generator: str) -> None:
+        """Record what draws the noise, in words; given twice it is kept once."""
+        with self._lock:
+            known = (*self.generators, text("generator", generator))
+            self._contents = replace(self._contents, generators=tuple(dict.fromkeys(known)))
+
+    def exclude(self, reason: str) -> None:
+        """Record something that the guarantee does not cover; a reason given twice is kept once."""
+        with self._lock:
+            known = (*self.excluded, text("reason", reason))
+            self._contents = replace(self._contents, excluded=tuple(dict.fromkeys(known)))
+
+    def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
+        """Begin a stage: what is posted from now on may depend on the outputs of what was posted before.
+
+        Parameters
+        ----------
+        delta : float
+            The stage's part of the whole delta, in [0, 1), fixed before the stage. Stages before it that
+            name none get the same.
+        epsilon, tv : float, optional
+            What the stage costs at most, fixed before it. Name them where an earlier output decides about
+            noise: the entries then show one of the costs that were possible. Where None, and where they cost
+            more than was named, the entries count.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range or NaN.
+
+        Examples
+        --------
+        >>> from dpsynth.accounting import gaussian_event
+        >>> ledger = Ledger()
+        >>> for _ in range(2):
+        ...     ledger.begin_stage(1e-6, epsilon=0.5)
+        ...     ledger.post("count", gaussian_event(20.0), sensitivity="1")
+        >>> ledger.delta, ledger.epsilon(2e-6), ledger.epsilon(1e-6)
+        (2e-06, 1.0, inf)
+        """
+        self._begin(Stage.begin(delta, epsilon=epsilon, tv=tv))
+
+    def end_stage(self) -> None:
+        """Close the stages that are there: what is posted next begins a new one, of the last one's delta."""
+        with self._lock:
+            self._begun, self._closed = None, True
+
+    def run(
+        self, release: Release[Records, Released], records: Records, rng: np.random.Generator
+    ) -> Released:
+        """Post a release, then run it: the only way in which private records are read.
+
+        ``records`` are opened for this release alone; ``rng``, the source of the noise, is secret.
+
+        Raises
+        ------
+        PrivacyError
+            As :meth:`post` does; or if the release's stage is complete. Nothing has been read then.
+        """
+        with self._lock:
+            if release.stage is not None:
+                self._enter(release.stage, release.name)
+            self.post(
+                release.name,
+                release.event,
+                sensitivity=release.sensitivity,
+                adjacency=release.adjacency,
+                detail=release.detail,
+            )
+        with records.opened():
+            return release(records, rng)
+
+    def resume(
+        self, release: Release[Records, Released], records: Records, rng: np.random.Generator
+    ) -> Released:
+        """Go on with an interrupted release; raise PrivacyError if it was not posted as a whole.
+
+        Its entry gets one more random key: if a copy of the interrupted run is resumed as well, both count in
+        a join.
+        """
+        with self._lock:
+            entries = list(self.entries)
+            posted = [n for n, e in enumerate(entries) if (e.name, e.event) == (release.name, release.event)]
+            if not posted:
+                raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
+            entries[posted[-1]] = entries[posted[-1]].with_key()
+            self._contents = replace(self._contents, entries=tuple(entries))
+            self._note()
+        with records.opened():
+            return release(records, rng)
+
+    def post(
+        self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
+    ) -> None:
+        """Enter a reading of the private table; do so before the reading, never after seeing its result.
+
+        The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does.
+
+        Raises
+        ------
+        PrivacyError
+            If the event is unknown, cannot be accounted for under this adjacency, the adjacency differs
+            from that of the entries before, or the stages are closed and the last one names no delta that a
+            new one could have.
+        InputError
+            If a text is missing, or a number in the event is out of range or infinite.
+        """
+        entry = Entry(name, event, sensitivity, adjacency, detail).checked().with_key()
+        with self._lock:
+            self._contents = self._contents.adding(entry, self._stage_now())
+            self._begun, self._closed = None, False
+            self._note()
+
+    def join(self, other: Ledger) -> int:
+        """Take over what another ledger of the same table holds, and return the number of new entries.
+
+        A stage that is in both, because one ledger went on from the other, counts once. Where both went on,
+        what they share counts once, and the rest of the other's entries becomes a stage of its own. All
+        stages are closed then: what is posted next begins a new one.
+
+        Raises
+        ------
+        PrivacyError
+            If the two ledgers are about different neighbouring tables.
+        """
+        with self._lock:
+            before = len(self.entries)
+            self._contents = join(self._contents, other._contents)
+            self.end_stage()
+            return len(self.entries) - before
+
+    def holds(self, other: Ledger) -> bool:
+        """Whether everything that another ledger says is in this one."""
+        both = join(self._contents, other._contents)
+        return (both.entries, both.seeded, both.excluded, both.unit) == (
+            self.entries,
+            self.seeded,
+            self.excluded,
+            self.unit,
+        )
+
+    def profile(self) -> Profile:
+        """Return the composed cost; raise PrivacyError if one of several stages names no delta."""
+        return self._contents.profile
+
+    def epsilon(self, delta: float) -> float:
+        """Return epsilon of all entries at ``delta``."""
+        return self.profile().epsilon(delta)
+
+    def summary(self, delta: float | None = None) -> Summary:
+        """Cost of the whole and of each entry at ``delta`` in [0, 1], by default the ledger's own.
+
+        Returns
+        -------
+        dict
+            ``epsilon``, ``delta``, ``tv``, ``advantage``, ``attack_accuracy_bound``, ``adjacency``, ``unit``,
+            ``not_private``, ``seeded``, ``excluded``, ``guarantee`` (a sentence), ``stages`` (each stage's
+            ``epsilon``, ``delta`` and ``tv``; empty for a single stage), and ``entries`` in the order of
+            posting, each with ``name``, ``stage``, ``event`` (words), ``sensitivity``, ``detail``,
+            ``epsilon_alone`` and ``epsilon_cumulative`` (with all entries before it). Epsilons may be
+            infinite.
+
+        Raises
+        ------
+        InputError
+            If delta lies outside [0, 1] or is NaN, or neither it nor the ledger names one.
+        """
+        return summary_of(self._contents, self._read_at(delta))
+
+    def guarantee(self, delta: float | None = None) -> Guarantee:
+        """What is promised at ``delta`` (by default the ledger's own); printed, it is a sentence.
+
+        Examples
+        --------
+        >>> from dpsynth.accounting import non_private_event
+        >>> ledger = Ledger()
+        >>> ledger.post("raw means", non_private_event(), sensitivity="unbounded")
+        >>> print(ledger.guarantee(1e-5))
+        NOT PRIVATE: raw means was released without any guarantee.
+        """
+        return self._contents.guarantee(self._read_at(delta))
+
+    def to_dict(self, *, total: bool = True) -> dict[str, Any]:
+        """Return the ledger as a dictionary that JSON can hold; :meth:`from_dict` is its inverse.
+
+        With ``total``, the composed ``epsilon`` (null where it is infinite, or without a delta) and ``tv`` as
+        well.
+        """
+        return to_record(self._contents, total=total)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Ledger:
+        """Rebuild a ledger from :meth:`to_dict`; its stages are closed.
+
+        Raises
+        ------
+        DataError
+            If the record is not a ledger, a field is missing or wrong, or its totals are not those of its
+            entries.
+        PrivacyError
+            If it holds an event that cannot be accounted for.
+        """
+        ledger = cls()
+        ledger._contents = from_record(record)
+        return ledger
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part."""
+        self._write(path, total=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Read a ledger written by :meth:`save`; raise DataError, naming the file, if it has no entry."""
+        record = read_json(path, "the ledger")
+        try:
+            ledger = cls.from_dict(record)
+            if not ledger.entries:
+                raise DataError("it is empty: no reading of a table stands in it, so it promises nothing")
+        except DataError as error:
+            raise DataError(f"cannot read the ledger {path}: {error}") from None
+        return ledger
+
+    def _note(self) -> None:
+        """Write the journal, if there is one."""
+        if self.journal is not None:
+            self._write(self.journal, total=False)
+
+    def _write(self, path: str | os.PathLike[str], *, total: bool) -> None:
+        write_text(path, json.dumps(self.to_dict(total=total), indent=2, allow_nan=False) + "\n")
+
+    def _enter(self, stage: Stage, name: str) -> None:
+        """Begin a release's stage, or see that it is still open."""
+        open_stage = self._begun or (None if self._closed else self.stages[-1])
+        if open_stage is not None and open_stage.key == stage.key:
+            return
+        if stage.key in {old.key for old in self.stages}:
+            raise PrivacyError(f"{name!r} belongs to a stage of this ledger that is complete")
+        self._begin(stage)
+
+    def _begin(self, stage: Stage) -> None:
+        with self._lock:
+            told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
+            self._contents = replace(self._contents, stages=tuple(told))
+            self._begun = stage
+
+    def _stage_now(self) -> Stage:
+        """The stage that is posted into; where all are closed, a new one of the last one's delta."""
+        if self._begun is not None:
+            return self._begun
+        if not self.stages:
+            return Stage.begin()
+        last = self.stages[-1]
+        if not self._closed:
+            return last
+        if last.delta is None:
+            raise PrivacyError(
+                "the last stage of this ledger is complete and names no delta: call begin_stage(delta) "
+                "before anything more is posted"
+            )
+        return Stage.begin(last.delta)
+
+    def _read_at(self, delta: float | None) -> float:
+        read_at = self.delta if delta is None else delta
+        if read_at is None:
+            raise InputError("the ledger names no delta of its own; say at which one to read it")
+        return float(read_at)

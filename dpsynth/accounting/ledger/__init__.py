@@ -1,1 +1,0 @@
-"""The ledger: what was read from one private table, in stages, and what all of it guarantees."""

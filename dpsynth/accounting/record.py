@@ -1,0 +1,214 @@
+"""A ledger as a dictionary that JSON can hold, and its costs as plain numbers and words.
+
+The record has what neighbouring tables differ in, the ledger's own delta and the composed totals at it. Who
+reads it back computes them again and refuses a record whose totals are not those of its entries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypedDict
+
+from dpsynth.accounting.contents import Contents, Entry, Stage
+from dpsynth.accounting.events import describe_event, event_from_dict, event_to_dict
+from dpsynth.accounting.guarantee import UNIT
+from dpsynth.accounting.profile import Profile
+from dpsynth.checks import text
+from dpsynth.errors import DataError, InputError
+
+FORMAT, VERSION = "dpsynth ledger", 3
+# Versions of the accounting may differ in the last digits of a total.
+_AGREE = 1e-3
+
+
+def to_record(contents: Contents, *, total: bool) -> dict[str, Any]:
+    """See :meth:`Ledger.to_dict`."""
+    untold = {"delta": contents.delta, "epsilon": None, "tv": None}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "unit": contents.unit,
+        "adjacency": contents.adjacency,
+        **(_totals(contents) if total else untold),
+        "seeded": contents.seeded,
+        "generators": list(contents.generators),
+        "excluded": list(contents.excluded),
+        "stages": [asdict(stage) for stage in contents.stages],
+        "entries": [
+            {
+                "name": entry.name,
+                "stage": entry.stage,
+                "event": event_to_dict(entry.event),
+                "sensitivity": entry.sensitivity,
+                "adjacency": entry.adjacency,
+                "detail": entry.detail,
+                "keys": list(entry.keys),
+            }
+            for entry in contents.entries
+        ],
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Contents:
+    """See :meth:`Ledger.from_dict`."""
+    _check_fields(record)
+    try:
+        stages = [Stage(**_of(s, Stage)).checked() for s in record["stages"]]
+        if len({stage.key for stage in stages}) < len(stages):
+            raise InputError("two of its stages have one key")
+        contents, last = Contents(), 1
+        for line in record["entries"]:
+            last = _in_order(_of(line, Entry)["stage"], last, len(stages))
+            event, keys = event_from_dict(line["event"]), tuple(line["keys"])
+            entry = Entry(**{**line, "event": event, "keys": keys}).checked()
+            contents = contents.adding(entry, stages[last - 1])
+        contents = Contents(
+            contents.stages,
+            contents.entries,
+            excluded=tuple(dict.fromkeys(text("reason", reason) for reason in record["excluded"])),
+            generators=tuple(text("generator", name) for name in record["generators"]),
+            seeded=record["seeded"],
+            unit=record["unit"],
+        )
+        if contents.stages != tuple(stages) or contents.adjacency != record["adjacency"]:
+            raise InputError("its stages or its adjacency are not those of its entries")
+        if record["tv"] is not None or record["epsilon"] is not None:
+            real = _totals(contents)
+            told = {name: record[name] for name in real}
+            if not all(_agree(told[name], real[name]) for name in real):
+                raise InputError(f"its entries cost {real}, and it tells {told}")
+    except (KeyError, TypeError, AttributeError, InputError) as error:
+        raise DataError(f"the ledger has a faulty entry: {error}") from None
+    return contents
+
+
+def _totals(contents: Contents) -> dict[str, float | None]:
+    """Delta, epsilon and total variation; null where infinite or where stages cannot be summed."""
+    delta = contents.delta
+    if len(contents.stages) > 1 and delta is None:
+        return {"delta": None, "epsilon": None, "tv": None}
+    epsilon = math.inf if delta is None else contents.profile.epsilon(delta)
+    return {
+        "delta": delta,
+        "epsilon": epsilon if math.isfinite(epsilon) else None,
+        "tv": contents.profile.tv(),
+    }
+
+
+def _of(line: dict[str, Any], kind: type[Entry] | type[Stage]) -> dict[str, Any]:
+    """The fields of a line: all of them, and no other."""
+    names = {field.name for field in fields(kind)}
+    if set(line) != names:
+        raise InputError(f"a line must have the fields {sorted(names)}, not {sorted(line)}")
+    return line
+
+
+def _in_order(number: object, earliest: int, stages: int) -> int:
+    """Refuse a stage's number that there is none of, or one that goes back."""
+    if isinstance(number, bool) or not isinstance(number, int) or not earliest <= number <= stages:
+        raise InputError(f"stage {number!r} is not one of {earliest} to {stages}")
+    return number
+
+
+def _agree(told: float | None, real: float | None) -> bool:
+    if told is None or real is None:
+        return told is real
+    return abs(float(told) - real) <= _AGREE * max(abs(float(told)), real)
+
+
+def _check_fields(record: Mapping[str, Any]) -> None:
+    """Refuse what is no ledger, or one of another format, as a DataError."""
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        raise DataError(f"not a ledger: the field 'format' must be {FORMAT!r}")
+    version = record.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        advice = "written by a newer dpsynth: install that" if newer else "which this dpsynth does not read"
+        raise DataError(f"the ledger has version {version!r}, not {VERSION}, {advice}")
+    lists = ("generators", "excluded", "stages", "entries")
+    number = int | float | None
+    kinds: dict[str, Any] = {"unit": str, "adjacency": str, "seeded": bool}
+    kinds |= {"delta": number, "epsilon": number, "tv": number} | dict.fromkeys(lists, list)
+    keys = {"format", "version", *kinds}
+    if set(record) != keys:
+        raise DataError(f"a ledger must have the fields {sorted(keys)}, not {sorted(map(str, record))}")
+    for key, kind in kinds.items():
+        if not isinstance(record[key], kind):
+            words = getattr(kind, "__name__", "number or null")
+            raise DataError(f"the field {key!r} of a ledger must be a {words}, not {record[key]!r}")
+    if record["unit"] != UNIT and not record["unit"].startswith(f"{UNIT} = "):
+        raise DataError(f"the ledger is about {record['unit']!r}; this package accounts for {UNIT!r}")
+
+
+class StageCost(TypedDict):
+    """What one stage adds to the sum."""
+
+    epsilon: float
+    delta: float
+    tv: float
+
+
+class EntryCost(TypedDict):
+    """One reading: its words, what it costs alone, and what all up to it cost."""
+
+    name: str
+    stage: int
+    event: str
+    sensitivity: str
+    detail: str
+    epsilon_alone: float
+    epsilon_cumulative: float
+
+
+class Summary(TypedDict):
+    """See :meth:`Ledger.summary`."""
+
+    epsilon: float
+    delta: float
+    tv: float
+    advantage: float
+    attack_accuracy_bound: float
+    adjacency: str
+    unit: str
+    not_private: bool
+    seeded: bool
+    excluded: list[str]
+    guarantee: str
+    stages: list[StageCost]
+    entries: list[EntryCost]
+
+
+def summary_of(contents: Contents, delta: float) -> Summary:
+    """The costs of a ledger at ``delta``; see :meth:`Ledger.summary`."""
+    profile = contents.profile
+    stages = contents.costs() if len(contents.stages) > 1 else []  # a single stage has a whole curve
+    return {
+        "epsilon": profile.epsilon(delta),
+        "delta": float(delta),
+        "tv": profile.tv(),
+        "advantage": profile.advantage(),
+        "attack_accuracy_bound": profile.attack_accuracy(),
+        "adjacency": contents.adjacency,
+        "unit": contents.unit,
+        "not_private": bool(contents.bare),
+        "seeded": contents.seeded,
+        "excluded": list(contents.excluded),
+        "guarantee": str(contents.guarantee(delta)),
+        "stages": [{"epsilon": epsilon, "delta": part, "tv": tv} for epsilon, part, tv in stages],
+        "entries": [_entry(contents, place, delta) for place in range(len(contents.entries))],
+    }
+
+
+def _entry(contents: Contents, place: int, delta: float) -> EntryCost:
+    entry = contents.entries[place]
+    return {
+        "name": entry.name,
+        "stage": entry.stage,
+        "event": describe_event(entry.event),
+        "sensitivity": entry.sensitivity,
+        "detail": entry.detail,
+        "epsilon_alone": Profile([entry.event], adjacency=contents.adjacency).epsilon(delta),
+        "epsilon_cumulative": contents.prefix(place + 1).profile.epsilon(delta),
+    }

@@ -1,0 +1,328 @@
+"""The adversary A_DI against our own critic: the production step's noisy sums, and which record differs.
+
+:func:`quick_attempts` takes a few seconds, for the report of a run and its own plan. It simulates runs whose
+differing record moves every step by all that the accounting allows: the worst case itself. What such a run
+releases is one number a step. A Gaussian mechanism in any number of dimensions gives an adversary who knows
+both means the same log-odds as this one number does (the part along the difference of the means), so that the
+exact total variation and the exact exceedance are reached here, and nowhere passed.
+
+Everything else here reads real records without payment, so that its results are internal.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.normal_form import REPLACE_ONE, check_adjacency
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.adversary import Game, log_odds, shifts
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.trials import SURE
+from dpsynth.audits.adversary_setting import Setting, differing, largest, replacements
+from dpsynth.checks import inside, whole
+from dpsynth.datasets.table import Table
+from dpsynth.errors import InputError
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.releases.critic import Transcript
+from dpsynth.table.layout import Layout
+
+Floats = NDArray[np.float64]
+
+#: initial weights over which moves of the first step are averaged, and corners that are tried
+_INITIAL, _CORNERS = 4, 200
+#: simulated runs of the whole plan; watched trainings of its first steps
+SIMULATED, WATCHED, WATCHED_STEPS = 1000, 8, 20
+#: the belief told is one that a record at the bound passes with this probability
+PASSED = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class CriticSubject:
+    """A critic's training and the two tables, encoded in the unit cube.
+
+    ``others`` (n - 1, dim) are the records of both, ``first`` (dim,) that of D, ``second`` the one that D'
+    has in its place, if any; ``distance`` is that of the tables, as the choice of the record measures it.
+    """
+
+    name: str
+    others: Floats
+    first: Floats
+    second: Floats | None
+    layout: Layout
+    training: TrainingSettings
+    plan: Plan
+    setting: Setting
+    distance: float
+
+    def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
+        """Carry out the runs with these numbers; even ones are on D, odd ones on D'.
+
+        Returns ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,): the mean over runs of how far
+        the two tables' means are apart, as a part of the bound; and ``accuracy``, (runs,) or None.
+        """
+        watched = _watched(self)
+        numbers = range(start, stop)
+        worlds, odds, moved = [number % 2 for number in numbers], [], []
+        for number, world in zip(numbers, worlds, strict=True):
+            noise, initial = (np.random.default_rng([seed, number, part]) for part in (0, 1))
+            seen = watched.run(world, noise, initial)
+            odds.append(log_odds(seen).tolist())
+            moved.append(shifts(seen))
+        assert self.plan.noise_multiplier is not None  # Watched refuses it
+        reach = self.plan.noise_multiplier / (1 if self.second is None else 2)
+        moves = (np.mean(moved, axis=0) * reach).tolist()
+        return {"worlds": worlds, "log_odds": odds, "moved": moves, "accuracy": None}
+
+    def told(self) -> str:
+        """What is trained on what, in one sentence."""
+        return f"the critic's training on {len(self.others) + 1} records of {self.name}"
+
+    def digest(self) -> str:
+        """Changes with the records and with how they are trained on."""
+        settings = (self.layout, self.training, self.plan, self.setting)
+        digest = hashlib.sha256(repr(settings).encode())
+        for records in (self.others, self.first, self.second):
+            if records is not None:
+                digest.update(np.ascontiguousarray(records).tobytes())
+        return digest.hexdigest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CriticSubject) and self.digest() == other.digest()
+
+
+@functools.lru_cache(maxsize=2)  # by the subject's digest, so that its program is compiled once in a process
+def _watched(it: CriticSubject) -> Any:
+    from dpsynth.model.wgan.recorded_training import Watched
+
+    return Watched(it.others, it.first, it.second, it.layout, it.training, it.plan)
+
+
+def encoded(train: Table, test: Table) -> tuple[Floats, Floats, Layout]:
+    """Both parts as points of the unit cube, scaled by public bounds, and their layout."""
+    from dpsynth.table.encoder import Encoder
+
+    schema = train.schema
+    encoder = Encoder(schema, None, numeric="minmax")
+    found = [
+        np.asarray(encoder.transform(schema.conform(part.frame).frame, np.random.default_rng(0)), np.float64)
+        for part in (train, test)
+    ]
+    return found[0], found[1], encoder.layout
+
+
+def critic_subject(
+    name: str,
+    train: Floats,
+    pool: Floats,
+    layout: Layout,
+    training: TrainingSettings,
+    setting: Setting,
+    plan: Plan | None = None,
+) -> CriticSubject:
+    """Choose the record of D, ``train`` (n, dim), that differs; a replacement comes from ``pool`` (m, dim).
+
+    Of the plan the noise's shape and centring are taken; the rest is the setting's.
+    """
+    if setting.noise != "global":
+        raise InputError("noise must be 'global' for the critic, whose noise follows its proved bounds")
+    if setting.steps % training.critic_steps:
+        raise InputError(
+            f"steps must be a multiple of critic_steps, {training.critic_steps}, got {setting.steps}"
+        )
+    played: dict[str, Any] = {
+        "sampling_prob": setting.sampling_prob,
+        "expected_batch": setting.sampling_prob * len(train),
+        "steps": setting.steps,
+        "noise_multiplier": setting.noise_multiplier,
+    }
+    plan = Plan(**played) if plan is None else replace(plan, **played)
+    if setting.choice == "worst-case":
+        pool = _corners(layout)
+        moves = _moves(pool, layout, training, plan)
+        found = largest(moves) if setting.neighbour == "removed" else replacements(moves, moves)[0]
+        others, first = train[1:], pool[found.index]
+    else:
+        records = train, pool
+        found = differing(setting, records, lambda of: _moves(records[of], layout, training, plan))
+        others, first = np.delete(train, found.index, axis=0), train[found.index]
+    second = None if found.replacement is None else pool[found.replacement]
+    return CriticSubject(name, others, first, second, layout, training, plan, setting, found.distance)
+
+
+def _corners(layout: Layout) -> Floats:
+    """Corners of the domain: all numbers least or largest, and random ones; one category of each group."""
+    rng = np.random.default_rng(0)
+    corners = (rng.random((_CORNERS, layout.dim)) < 0.5).astype(np.float64)
+    corners[0], corners[1] = 0.0, 1.0
+    for start, stop in layout.groups:
+        corners[:, start:stop] = np.eye(stop - start)[rng.integers(stop - start, size=len(corners))]
+    return corners
+
+
+def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Plan) -> Floats:
+    """What each record adds to the first released sum, in units of the noise, from several initial weights.
+
+    Shape (n, initial weights * P).
+    """
+    import tensorflow as tf
+
+    from dpsynth.model.wgan.critic import critic_pass
+    from dpsynth.model.wgan.networks import unflatten
+    from dpsynth.model.wgan.training import build_step, initial_state
+
+    step = build_step(
+        layout,
+        training,
+        plan,
+        n_records=len(points),
+        n_bank=0,
+        with_base_model=False,
+        in_graph=False,
+        n_steps=1,
+    )
+    assert step.noise_scales is not None  # the plan adds noise
+    centred = tf.constant((points - layout.center).astype(np.float32))
+    found = []
+    for number in range(_INITIAL):
+        state = initial_state(layout, training, with_base_model=False, rng=np.random.default_rng(number))
+        initial = [tf.constant(a) for a in state.arrays["critic"]]
+        weights = unflatten(step.constrain(initial), output_bias=False)
+        centres, stds = step.noise_scales(weights)
+        _, inputs, deltas = critic_pass(weights, centred, step.activation)
+        parts: list[Floats] = []
+        for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
+            parts.append(np.einsum("ni,nj->nij", x, delta))
+            if bias is not None:
+                parts.append(np.asarray(delta))
+        moves = [
+            (g - c) / s
+            for g, c, s in zip(parts, map(np.asarray, centres), map(np.asarray, stds), strict=True)
+        ]
+        found.append(np.concatenate([m.reshape(len(points), -1) for m in moves], axis=1))
+    return np.concatenate(found, axis=1).astype(np.float64)
+
+
+def run_at_the_bound(
+    noise_multiplier: float,
+    sampling_prob: float,
+    steps: int,
+    world: int,
+    rng: np.random.Generator,
+    *,
+    adjacency: str = "add/remove",
+) -> Transcript:
+    """One simulated run on D (world 0) or D' (world 1), whose differing record moves every step by the bound.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Of the event of one step, in units of the sensitivity to adding or removing one record.
+    sampling_prob : float
+        Of the record in each step, in (0, 1].
+    steps : int
+        Noisy sums T, at least 1.
+    world : {0, 1}
+        Which table it is on.
+    rng : numpy.random.Generator
+        Of the noise.
+    adjacency : {"add/remove", "replace-one"}
+        Under replace-one the two records move the sum in opposite directions.
+
+    Returns
+    -------
+    Transcript
+        Of one number a step.
+
+    Examples
+    --------
+    >>> run_at_the_bound(8.4, 1.0, 30, 0, np.random.default_rng(0)).released.shape
+    (30, 1)
+    """
+    inside("noise_multiplier", noise_multiplier, 0.0, np.inf)
+    one = np.ones((whole("steps", steps), 1))
+    other = -one if check_adjacency(adjacency) == REPLACE_ONE else 0.0 * one
+    records = np.stack([one, other])
+    taken = rng.random(one.shape) < sampling_prob
+    released = np.where(taken, records[world], 0.0) + noise_multiplier * rng.standard_normal(one.shape)
+    return Transcript(released, 0.0 * one, records, noise_multiplier * one, sampling_prob)
+
+
+def quick_attempts(
+    plan: Plan, training: TrainingSettings, layout: Layout, points: Floats, *, name: str, seed: int = 0
+) -> tuple[Attempt, ...]:
+    """A simulated record at the bound over the whole plan, and what a real one moves in its first steps.
+
+    ``points`` are encoded records of the table with this name, (n, dim). Returns advantage and exceedance of
+    the simulation, which reads no record and is not internal; then the advantage reckoned for the record that
+    lies furthest from all others. Empty where the plan adds no noise; without the last where the penalty
+    reads records, which cannot be watched.
+
+    A few trainings cannot show an advantage of a tenth. They do show which part of the bound a record moves a
+    step by; the advantage is that of the plan with the noise divided by this part, as if later steps were
+    like the first. Its interval is Student's, of the part over trainings.
+    """
+    if plan.noise_multiplier is None:
+        return ()
+    whole = Setting(plan.steps, plan.noise_multiplier, plan.sampling_prob)
+    profile = whole.profile()
+    belief = max(profile.belief_quantile(PASSED), 0.5 + 1e-6)
+    rng = np.random.default_rng(seed)
+    worlds = np.arange(SIMULATED) % 2
+    odds = [
+        log_odds(run_at_the_bound(plan.noise_multiplier, plan.sampling_prob, plan.steps, world, rng))[-1]
+        for world in worlds
+    ]
+    simulated = Game(worlds, np.array(odds)).attempts(
+        profile,
+        belief,
+        attack="A_DI against a record at the bound",
+        about=f"simulated, all {plan.steps:,} critic steps of this run, no record read",
+        closer="nothing: this is the worst case that the accounting is about",
+        level=SURE,
+    )
+    found = tuple(replace(attempt, internal=False) for attempt in simulated)
+    steps = min(plan.steps, max(WATCHED_STEPS // training.critic_steps, 1) * training.critic_steps)
+    if training.penalty == "data" or len(points) < 2 or steps % training.critic_steps:
+        return found
+    short = replace(whole, steps=steps)
+    subject = critic_subject(name, np.asarray(points, np.float64), points, layout, training, short, plan)
+    parts = np.array([np.mean(subject.play(run, run + 1, seed)["moved"]) for run in range(WATCHED)])
+    return (*found, _reckoned(whole, parts, profile.tv(), name))
+
+
+def _reckoned(whole: Setting, parts: Floats, tv: float, name: str) -> Attempt:
+    from scipy.stats import t as student
+
+    middle, level = float(parts.mean()), 0.95
+    reach = float(student.isf((1 - level) / 2, len(parts) - 1) * parts.std(ddof=1) / np.sqrt(len(parts)))
+    ends = [min(max(part, 0.0), 1.0) for part in (middle, middle - reach, middle + reach)]
+    value, lower, upper = (_tv_of_part(whole, part) for part in ends)
+    return Attempt(
+        "A_DI against the record furthest from all others",
+        "advantage",
+        Estimate(value, lower, upper),
+        tv,
+        Estimate(0.0, 0.0, 0.0),
+        f"reckoned from {len(parts)} trainings on {name}: it moves a step by {middle:.0%} of the bound",
+        "a record that moves every step by the whole bound, always in the same direction",
+        level,
+    )
+
+
+def _tv_of_part(whole: Setting, part: float) -> float:
+    if part <= 0.0:
+        return 0.0
+    event = training_event(whole.noise_multiplier / part, whole.sampling_prob, whole.steps)
+    return Profile([event], coarseness=4.0).tv()

@@ -1,0 +1,347 @@
+"""``dpsynth attack adversary`` and ``attack ltu``: attackers of training runs and of classifiers."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsynth.errors import InputError
+from dpsynth.files.rounds import OnRound
+from dpsynth.runs.commands import console
+from dpsynth.runs.commands.console import CsvFormat, reads_tables
+
+if TYPE_CHECKING:
+    from dpsynth.audits.adversary_setting import Setting
+    from dpsynth.datasets.table import Table
+    from dpsynth.research.adversary.playing import Played, Subject
+
+#: a log gets a line on the rounds this often
+_LOG_SECONDS = 30.0
+_MODELS = ("critic", "dp-sgd")
+
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")]
+LevelOption = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
+]
+
+
+@reads_tables
+def attack_training(
+    dataset: DatasetOption = None,
+    data: DataOption = None,
+    schema: Annotated[Path | None, typer.Option("--schema", help="YAML file; goes with --data.")] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="critic (that of our own generator) or dp-sgd (a classifier).")
+    ] = "dp-sgd",
+    belief: Annotated[
+        float, typer.Option("--belief", help="rho_beta: the belief that the noise is meant to prevent.")
+    ] = 0.9,
+    delta: Annotated[float, typer.Option("--delta", help="But for this probability.")] = 0.01,
+    steps: Annotated[int, typer.Option("--steps", help="Noisy sums of one training.", min=1)] = 30,
+    sampling_prob: Annotated[
+        float, typer.Option("--sampling-prob", help="Of each record in each step.")
+    ] = 1.0,
+    runs: Annotated[int, typer.Option("--runs", help="Trainings; half are on the neighbour.", min=2)] = 1000,
+    neighbour: Annotated[
+        str, typer.Option("--neighbour", help="removed, or replaced by a record that is not in the table.")
+    ] = "removed",
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="With a record made up within the public bounds.")
+    ] = False,
+    local_noise: Annotated[
+        bool,
+        typer.Option(
+            "--local-noise",
+            help="NOT PRIVATE: noise in proportion to the two records, to see the belief reach its law; "
+            "dp-sgd alone.",
+        ),
+    ] = False,
+    hidden: Annotated[
+        int, typer.Option("--hidden", help="Hidden units of dp-sgd; 0 for softmax regression.", min=0)
+    ] = 0,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of dp-sgd.")] = 0.5,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rounds of trainings at a time.", min=1)] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of the experiment, which releases nothing.", min=0)
+    ] = 0,
+    level: LevelOption = 0.95,
+    out: OutOption = None,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Guess, from every noisy sum of a training, whether one record is in the table.
+
+    The adversary A_DI of MOSAICrOWN D5.3 knows all other records, sees every step and updates its belief.
+    Half of the table trains; a replacement comes from the other half, on which classifiers are measured.
+    With all records in every step the noise is the document's (Renyi composition), with sampling the least
+    that keeps the belief but for delta. Results are internal: they are about real records.
+    """
+    from dpsynth.checks import in_range, inside, one_of
+    from dpsynth.datasets import train_test
+    from dpsynth.research.adversary.playing import play
+
+    one_of("--model", model, _MODELS)
+    inside("--belief", belief, 0.5, 1.0)
+    inside("--delta", delta, 0.0, 1.0)
+    inside("--level", level, 0.0, 1.0)
+    in_range("--sampling-prob", sampling_prob, 0.0, 1.0, low_open=True)
+    if model == "critic" and (local_noise or hidden or learning_rate != 0.5):
+        raise InputError("--local-noise, --hidden and --learning-rate go with --model dp-sgd")
+    setting, rho_a = _setting(
+        belief, delta, steps, sampling_prob, neighbour, worst_case=worst_case, local_noise=local_noise
+    )
+    table = _table(dataset, data, schema, csv_format, "--data needs --schema, a YAML file")
+    train, test = train_test(table, seed=seed)
+    subject = _subject(model, train, test, setting, hidden, learning_rate)
+    with _rounds("the adversary's trainings", "rounds of trainings", out) as on_round:
+        played = play(subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round)
+    record = played.to_dict(level) | {
+        "delta": delta,
+        "rho_a": rho_a,
+        "out": None if out is None else str(out),
+    }
+    lines = [_noise_told(played, delta, rho_a), *played.lines(level)]
+    if out is not None:
+        lines.append(_written(out, played, record, lines))
+    console.emit(record, "\n".join(lines), as_json=as_json)
+
+
+def _setting(
+    belief: float,
+    delta: float,
+    steps: int,
+    sampling_prob: float,
+    neighbour: str,
+    *,
+    worst_case: bool,
+    local_noise: bool,
+) -> tuple[Setting, float | None]:
+    """The game, and the document's bound rho_a where it has one."""
+    from dpsynth.audits.adversary_setting import Setting
+    from dpsynth.checks import one_of
+
+    one_of("--neighbour", neighbour, ("removed", "replaced"))
+    adjacency = "add/remove" if neighbour == "removed" else "replace-one"
+    if sampling_prob == 1.0:
+        from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp, rdp_guarantee
+
+        multiplier = noise_for_belief_rdp(belief, delta, steps)
+        rho_a: float | None = rdp_guarantee(multiplier, delta, steps).advantage
+        if neighbour == "replaced":  # the sensitivity is twice that of one record more or less
+            multiplier *= 2
+    else:
+        from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
+
+        rho_a = None
+        multiplier = calibrate_training(
+            BeliefTarget(belief, delta), sampling_prob, steps, adjacency=adjacency
+        )
+    setting = Setting(
+        steps=steps,
+        noise_multiplier=multiplier,
+        sampling_prob=sampling_prob,
+        neighbour=neighbour,  # type: ignore[arg-type]  # checked above
+        choice="worst-case" if worst_case else "dataset",
+        noise="local" if local_noise else "global",
+    )
+    return setting, rho_a
+
+
+def _subject(
+    model: str, train: Table, test: Table, setting: Setting, hidden: int, learning_rate: float
+) -> Subject:
+    if model == "critic":
+        from dpsynth.audits import adversary_critic as critic
+        from dpsynth.model.wgan.settings import TrainingSettings
+
+        points, pool, layout = critic.encoded(train, test)
+        return critic.critic_subject(train.name, points, pool, layout, TrainingSettings(), setting)
+    from dpsynth.research.adversary import dp_sgd
+
+    records, held_out, classes = dp_sgd.encoded(train, test)
+    training = dp_sgd.DpSgd(
+        steps=setting.steps,
+        noise_multiplier=setting.noise_multiplier,
+        sampling_prob=setting.sampling_prob,
+        learning_rate=learning_rate,
+        hidden=hidden,
+        noise=setting.noise,
+    )
+    return dp_sgd.classifier_subject(train.name, records, held_out, classes, training, setting)
+
+
+def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
+    from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE
+
+    setting = played.subject.setting
+    over = setting.noise_multiplier / (1 if setting.neighbour == "removed" else 2)
+    known = "" if rho_a is None else f"; rho_a = {rho_a:.4f}"
+    line = f"for beliefs up to {played.belief:g} but for probability {delta:g}{known}"
+    if played.private:
+        return f"noise {over:.4g} times what one record can move a sum, {line}"
+    return f"{NOT_PRIVATE} | noise {over:.4g} times what these two records move a sum, {line}"
+
+
+def _written(out: Path, played: Played, record: dict[str, object], lines: list[str]) -> str:
+    from dpsynth.files.atomic import dump_json, write_text
+    from dpsynth.report.drawing.style import save, styled
+    from dpsynth.research.adversary.figures import draw_beliefs
+
+    write_text(out / "adversary.json", dump_json(record) + "\n")
+    write_text(out / "adversary.txt", "\n".join(lines) + "\n")
+    with styled():
+        figure = draw_beliefs({"\n".join(textwrap.wrap(played.name, 70)): played.game}, played.belief)
+    save(figure, out / "beliefs.svg", f"Beliefs of the adversary: {played.name}")
+    return f"wrote adversary.json, adversary.txt and beliefs.svg to {out}"
+
+
+@reads_tables
+def attack_classifier(
+    dataset: DatasetOption = None,
+    data: DataOption = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="YAML file, with an outcome; goes with --data.")
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="logistic_regression, ridge, naive_bayes, svc, nearest_neighbours, sgd, perceptron, "
+            "linear_svc, mlp or random_forest.",
+        ),
+    ] = "logistic_regression",
+    records: Annotated[
+        int, typer.Option("--records", help="On each side: trained on, kept aside.", min=2)
+    ] = 400,
+    rounds: Annotated[int, typer.Option("--rounds", help="Pairs to show the attacker.", min=1)] = 100,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            help="original (the attacker knows order and seed), random (the seed), unseeded (neither).",
+        ),
+    ] = "original",
+    retrainings: Annotated[
+        int,
+        typer.Option(
+            "--retrainings",
+            help="How often the attacker trains with each of the two; 0 not at all, from 2 on also the Bayes "
+            "attack.",
+            min=0,
+        ),
+    ] = 1,
+    shadows: Annotated[
+        int,
+        typer.Option("--shadows", help="Shadow models on random halves, an even number; 0 none.", min=0),
+    ] = 0,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="The defender trains anew in each round, with a seed of its own.")
+    ] = False,
+    record: Annotated[
+        int | None,
+        typer.Option(
+            "--record", help="Show this one of the records that were trained on in every round.", min=0
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rounds at a time.", min=1)] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draws of records and pairs.", min=0)] = 0,
+    level: LevelOption = 0.95,
+    out: OutOption = None,
+    as_json: console.JsonFlag = False,
+    *,
+    csv_format: CsvFormat,
+) -> None:
+    """Tell which of two records a classifier was trained on, knowing everything else.
+
+    The leave-two-unlabeled attacker of Pedersen (2022), sections 4.2 and 5, with its strategies: scores of
+    the model, a bounded loss, retraining on both, Bayes. Results are internal: they are about real records.
+    """
+    from dpsynth.research.ltu.experiment import attack_trainer
+    from dpsynth.research.ltu.results import told
+    from dpsynth.research.ltu.rounds import Design
+    from dpsynth.research.ltu.trainers import classifier, sides_of_table
+
+    if shadows % 2:
+        raise InputError(f"--shadows must be even, one on each half of the records, got {shadows}")
+    if shadows and anew:
+        raise InputError("--shadows does not go with --anew: shadow models are compared with one model")
+    trainer = classifier(model)
+    design = Design(
+        scenario=scenario,  # type: ignore[arg-type]  # checked by Design
+        defender="anew" if anew else "once",
+        retrainings=retrainings,
+        splits=shadows // 2,
+        record=record,
+        seed=seed,
+    )
+    needed = "--data needs --schema, a YAML file that names the outcome"
+    sides = sides_of_table(_table(dataset, data, schema, csv_format, needed), records, seed)
+    with _rounds(f"rounds of {model}", "rounds", out) as on_round:
+        result = attack_trainer(
+            trainer,
+            sides,
+            design,
+            rounds=rounds,
+            name=f"{model}: {trainer.description}",
+            folder=out,
+            jobs=jobs,
+            on_round=on_round,
+            level=level,
+        )
+    record_ = result.to_dict() | {"out": None if out is None else str(out)}
+    text = told(result)
+    if out is not None:
+        from dpsynth.files.atomic import dump_json, write_text
+
+        write_text(out / "ltu.json", dump_json(record_) + "\n")
+        write_text(out / "ltu.txt", text + "\n")
+        text += f"\nwrote ltu.json and ltu.txt to {out}"
+    console.emit(record_, text, as_json=as_json)
+
+
+def _table(
+    dataset: str | None, data: Path | None, schema: Path | None, csv_format: CsvFormat, needed: str
+) -> Table:
+    from dpsynth.datasets import load, open_table
+
+    if (dataset is None) == (data is None):
+        raise InputError("give either --dataset, or --data with --schema")
+    if dataset is not None:
+        if schema is not None:
+            raise InputError("--schema goes with --data; a table of --dataset has its own")
+        return load(dataset)
+    if data is None or schema is None:
+        raise InputError(needed)
+    return open_table(data, schema, csv_format=csv_format)
+
+
+@contextmanager
+def _rounds(stage: str, counted: str, out: Path | None) -> Iterator[OnRound]:
+    """Show how many rounds are done, and say what an interrupt leaves."""
+    try:
+        with console.stage_bar() as stages:
+            last = time.monotonic()
+
+            def on_round(done: int, total: int, label: str, seconds: float) -> None:
+                nonlocal last
+                stages(stage, done / total)
+                if time.monotonic() - last >= _LOG_SECONDS:
+                    last = time.monotonic()
+                    console.say(f"attacking: {done:,} of {total:,} {counted}")
+
+            yield on_round
+    except KeyboardInterrupt:
+        kept = "nothing is kept; name a folder with --out"
+        if out is not None:
+            kept = f"finished rounds are kept in {out}; the same command goes on with the others"
+        raise console.Interrupted(f"interrupted: {kept}") from None

@@ -1,0 +1,115 @@
+"""Conditions of conditional sampling, and the records that can meet a rule at all.
+
+A condition selects a record only where it is true, as WHERE does in SQL. Whether any record can be selected,
+or can obey a constraint, is asked of the declared values, before a budget is spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.checks import few
+from dpsynth.errors import InputError
+from dpsynth.table.column import Column, Columns
+from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.truth import Operand, among, compared, missing
+from dpsynth.table.values import cast, step_values
+
+#: what conditional sampling takes: rules, or values of columns
+Where = str | Sequence[str] | Mapping[str, Any]
+
+#: Combinations of declared values that are tried; a rule over more of them is not decided.
+_MOST = 50_000
+
+
+def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
+    """Read the conditions of conditional sampling.
+
+    They are rules, which must all be true; or for each column a value, a range ``(low, high)`` with both ends
+    (None: open), a list of values, or None for missing.
+
+    Examples
+    --------
+    >>> from dpsynth.table.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
+    >>> [rule.text for rule in parse_where({"sex": "F", "age": (65, 80)}, schema)]
+    ["sex == 'F'", 'age >= 65', 'age <= 80']
+    """
+    if where is None:
+        return ()
+    if isinstance(where, str):
+        where = (where,)
+    if not isinstance(where, Mapping):
+        if not isinstance(where, Sequence):
+            raise InputError(f"where must be a rule such as 'age >= 65', rules or a mapping, got {where!r}")
+        return tuple(parse_rule(text, schema, "condition") for text in where)
+    return tuple(rule for name, value in where.items() for rule in _conditions(name, value, schema))
+
+
+def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
+    if name not in schema.names:
+        raise InputError(f"where: {name!r} is not a column (columns: {few(schema.names)})")
+    column = Operand(name, column=schema.column(name))
+    named = frozenset([name])
+    try:
+        if value is None:
+            yield Rule(f"{name} is missing", missing([column]), named)
+        elif isinstance(value, tuple):
+            if len(value) != 2:
+                raise ValueError(f"a range has two ends, got {value!r}")
+            for sign, end in zip((">=", "<="), value, strict=True):
+                if end is not None:
+                    yield Rule(f"{name} {sign} {end!r}", compared([column], sign, [_value(end)]), named)
+        elif isinstance(value, list | set | frozenset):
+            values = [_value(entry) for entry in value]
+            if not values:
+                raise ValueError("a list of values is empty")
+            yield Rule(f"{name} in ({', '.join(map(str, values))})", among([column], values), named)
+        else:
+            right = _value(value)
+            yield Rule(f"{name} == {right}", compared([column], "==", [right]), named)
+    except ValueError as problem:
+        raise InputError(f"where {name!r}: {problem}") from None
+
+
+def _value(value: Any) -> Operand:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return Operand(value)
+    if isinstance(value, int | float):
+        return Operand(str(value), number=float(value))
+    raise ValueError(f"{value!r} is neither text nor a number")
+
+
+def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
+    """All combinations of declared values of the columns that a rule names, missing ones included.
+
+    None where they are too many, or where a column holds real numbers.
+    """
+    columns = [schema.column(name) for name in sorted(rule.columns)]
+    sizes = [column.n_values for column in columns]
+    if any(size is None for size in sizes) or math.prod(size + 1 for size in sizes if size) > _MOST:
+        return None
+    lists = [_values(column) for column in columns]
+    places = np.indices([len(values) for values in lists]).reshape(len(lists), -1)
+    return pd.DataFrame(
+        {
+            column.name: cast(column, values[place])
+            for column, values, place in zip(columns, lists, places, strict=True)
+        }
+    )
+
+
+def _values(column: Column) -> Any:
+    if column.is_numeric:
+        numbers = step_values(column, np.arange(column.n_values or 0))
+        return np.concatenate([numbers, column.special, [np.nan] if column.missing else []])
+    values = np.empty(len(column.categories) + column.missing, dtype=object)
+    values[: len(column.categories)] = column.categories
+    return values

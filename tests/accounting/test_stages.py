@@ -1,0 +1,348 @@
+"""Stages of a ledger add up; what is claimed of the sum holds for every mechanism that keeps the parts."""
+
+import itertools
+import json
+import math
+import pickle
+import threading
+import time
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsynth.accounting import Ledger, Profile
+from dpsynth.accounting.calibration import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
+from dpsynth.accounting.contents import Contents
+from dpsynth.accounting.events import approx_tv_event, gaussian_event, laplace_event, training_event
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.releases.records import FrameRecords
+from dpsynth.runs.commands.costs import calibrated, of_ledger
+
+MECHANISMS = {
+    "gaussian": [gaussian_event(0.8)],
+    "laplace": [laplace_event(0.7)],
+    "training": [training_event(1.0, 0.05, 300)],
+    "mixed": [gaussian_event(3.0), laplace_event(2.0), training_event(2.0, 0.2, 50)],
+}
+
+
+def staged(*parts):
+    """A ledger with one Gaussian release a stage."""
+    ledger = Ledger()
+    for delta, epsilon, multiplier in parts:
+        ledger.begin_stage(delta, epsilon=epsilon)
+        ledger.post("release", gaussian_event(multiplier), sensitivity="1")
+    return ledger
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("delta", [1e-6, 1e-2])
+def test_a_promise_bounds_every_mechanism_that_keeps_it(name, delta):
+    """Catches a claim that does not follow from epsilon, delta and total variation: a true curve beyond it.
+
+    The true curves are numerical, and lie on the private side by up to the tolerances.
+    """
+    real = Profile(MECHANISMS[name])
+    promised = Profile.promised(real.epsilon(delta), delta, real.tv())
+    grid = np.linspace(0.0, 1.5 * real.epsilon(delta), 40)
+    for epsilon in grid:
+        assert real.delta(epsilon) <= promised.delta(epsilon) * (1 + 1e-9) + 1e-12
+        assert real.exceedance(epsilon) <= promised.exceedance(epsilon) * (1 + 1e-6) + 1e-12
+    for probability in (2 * delta, 0.05, 0.3):
+        assert real.loss_quantile(probability) <= promised.loss_quantile(probability) * (1 + 1e-9)
+        assert real.epsilon(probability) <= promised.epsilon(probability) * (1 + 1e-5) + 1e-12
+    rates = np.linspace(0.0, 1.0, 101)
+    for test in ("any", "member", "non-member"):
+        assert np.all(real.fnr(rates, test) >= promised.fnr(rates, test) - 1e-5)
+    for prior in (0.1, 0.5, 0.8):
+        assert real.attack_accuracy(prior) <= promised.attack_accuracy(prior) + 1e-12
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "tv"), [(1.0, 1e-5, 0.3), (3.0, 1e-3, 0.6), (0.2, 0.0, 0.05)])
+def test_a_promise_is_the_worst_mechanism_that_keeps_it(epsilon, delta, tv):
+    """Catches a bound that is looser than need be, against the erasure mechanism of Ghazi and Issa."""
+    worst = Profile([approx_tv_event(epsilon, tv, delta)])
+    promised = Profile.promised(epsilon, delta, tv)
+    assert promised.epsilon(delta) == epsilon and promised.tv() == tv
+    for point in np.linspace(0.0, 1.2 * epsilon, 13):
+        assert promised.delta(point) == pytest.approx(worst.delta(point), abs=5e-4 * tv + 1e-12)
+
+
+def divergence(p, q, epsilon):
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def test_adaptive_stages_add_up():
+    """Catches a sum that fails where the second mechanism depends on what the first one showed.
+
+    Drawn at random on three outcomes each; the first outcome chooses the second, whose epsilon, delta
+    and total variation are those of the worst choice, as they are when they are fixed beforehand.
+    """
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        first = rng.dirichlet(np.ones(3), 2)
+        second = rng.dirichlet(np.ones(3), (2, 3))  # table, outcome of the first
+        joint = [(first[t][:, None] * second[t]).ravel() for t in (0, 1)]
+        for (a, b), e1, e2 in itertools.product(((0, 1), (1, 0)), (0.0, 0.5), (0.0, 0.7)):
+            d1 = divergence(first[a], first[b], e1)
+            d2 = max(divergence(second[a][y], second[b][y], e2) for y in range(3))
+            whole = divergence(joint[a], joint[b], e1 + e2)
+            assert whole <= d1 + d2 + 1e-12
+            if e1 == e2 == 0.0:
+                assert whole <= Profile.promised(5.0, 0.5, d1 + d2).tv() + 1e-12
+
+
+def test_a_ledger_of_stages_prints_their_sum():
+    """Catches stages put on one privacy-loss distribution, which noise chosen after the fact has not."""
+    ledger = staged((1e-6, 0.5, 20.0), (2e-6, 2.0, 3.0), (3e-6, None, 4.0))
+    alone = Profile([gaussian_event(4.0)])
+    assert ledger.delta == pytest.approx(6e-6)
+    assert ledger.epsilon(ledger.delta) == pytest.approx(2.5 + alone.epsilon(3e-6))
+    tv = sum(Profile([gaussian_event(z)]).tv() for z in (20.0, 3.0, 4.0))
+    assert ledger.profile().tv() == pytest.approx(tv)
+    assert ledger.epsilon(5e-6) == math.inf
+    one_curve = Profile([gaussian_event(z) for z in (20.0, 3.0, 4.0)])
+    assert ledger.epsilon(ledger.delta) > one_curve.epsilon(ledger.delta)
+    assert "the sum of 3 stages" in str(ledger.guarantee())
+    cost = of_ledger(ledger)
+    assert [entry["stage"] for entry in cost["entries"]] == [1, 2, 3]
+    assert cost["entries"][-1]["epsilon_cumulative"] == cost["epsilon"]
+    assert [stage["epsilon"] for stage in cost["stages"]][:2] == [0.5, 2.0]
+
+
+def test_a_stage_costs_what_its_entries_cost_where_that_is_more():
+    """Catches a promise that is believed although the entries beside it break it."""
+    ledger = staged((1e-6, 0.5, 20.0), (1e-6, 0.1, 1.0))
+    assert ledger.epsilon(2e-6) == pytest.approx(0.5 + Profile([gaussian_event(1.0)]).epsilon(1e-6))
+
+
+def test_the_cost_so_far_within_a_stage_is_that_of_its_entries():
+    """Catches a waterfall whose first step is the whole stage, or whose last is not the total."""
+    ledger = staged((1e-6, 0.5, 20.0))
+    ledger.begin_stage(1e-6, epsilon=3.0)
+    ledger.post("a", gaussian_event(4.0), sensitivity="1")
+    ledger.post("b", gaussian_event(2.0), sensitivity="1")
+    so_far = [entry["epsilon_cumulative"] for entry in ledger.summary()["entries"]]
+    assert so_far[1] == pytest.approx(0.5 + Profile([gaussian_event(4.0)]).epsilon(1e-6))
+    assert so_far == sorted(so_far) and so_far[2] == pytest.approx(3.5)
+
+
+def test_a_ledger_file_can_be_read_by_a_person_and_comes_back(tmp_path):
+    """Catches a file without delta, adjacency, unit or totals, and stages that are lost on the way."""
+    ledger = staged((1e-6, 0.5, 20.0), (2e-6, 2.0, 3.0))
+    ledger.save(tmp_path / "ledger.json")
+    record = json.loads((tmp_path / "ledger.json").read_text())
+    assert record["unit"] == "one row" and record["adjacency"] == "add/remove"
+    assert record["delta"] == pytest.approx(3e-6) and record["epsilon"] == 2.5
+    assert record["tv"] == pytest.approx(ledger.profile().tv())
+    assert Ledger.load(tmp_path / "ledger.json").to_dict() == ledger.to_dict()
+    free = Ledger()
+    free.post("release", gaussian_event(2.0), sensitivity="1")
+    assert (free.to_dict()["delta"], free.to_dict()["epsilon"]) == (None, None)
+    with pytest.raises(InputError, match="names no delta"):
+        free.guarantee()
+
+
+def test_ledgers_are_joined_and_nothing_counts_twice():
+    """Catches an entry that is lost, or one counted twice because a ledger went on from another."""
+    first = staged((1e-6, 0.5, 20.0))
+    went_on = Ledger.from_dict(first.to_dict())
+    went_on.begin_stage(1e-6)
+    went_on.post("more", gaussian_event(9.0), sensitivity="1")
+    apart = staged((1e-6, 0.5, 20.0))  # the same numbers, another release
+    apart.exclude("bounds")
+    apart.seeded = True
+    assert went_on.holds(first) and not first.holds(went_on) and not went_on.holds(apart)
+    joined = Ledger()
+    assert (joined.join(first), joined.join(went_on), joined.join(first), joined.join(apart)) == (1, 1, 0, 1)
+    assert [entry.name for entry in joined.entries] == ["release", "more", "release"]
+    assert [entry.stage for entry in joined.entries] == [1, 2, 3]
+    assert joined.excluded == ("bounds",) and joined.seeded
+    half = Ledger.from_dict(went_on.to_dict())
+    half.post("last", gaussian_event(9.0), sensitivity="1")
+    assert joined.join(half) == 1 and [entry.stage for entry in joined.entries] == [1, 2, 3, 4]
+    first.post("of the same stage", gaussian_event(9.0), sensitivity="1")
+    assert joined.join(first) == 1 and [entry.stage for entry in joined.entries] == [1, 1, 2, 3, 4]
+    assert joined.join(first) == 0 and joined.holds(first)
+
+
+@pytest.mark.parametrize("copy", [deepcopy, lambda ledger: Ledger.from_dict(ledger.to_dict())])
+def test_two_ledgers_that_went_on_from_one_lose_nothing_when_joined(copy):
+    """Catches two copies of a ledger that both went on, of which one's releases vanish for the other's."""
+    first = staged((1e-6, 0.5, 20.0))
+    one, two = copy(first), copy(first)
+    one.post("mean of age", gaussian_event(1.0), sensitivity="1")
+    two.post("deaths", gaussian_event(0.2), sensitivity="1")
+    assert not one.holds(two) and not two.holds(one)
+    joined = copy(one)
+    assert joined.join(two) == 1 and joined.join(two) == joined.join(one) == 0
+    assert joined.holds(one) and joined.holds(two)
+    assert sorted(entry.name for entry in joined.entries) == ["deaths", "mean of age", "release"]
+    assert joined.epsilon(joined.delta) >= Profile([gaussian_event(0.2)]).epsilon(1e-6) + 0.5
+    assert Ledger.from_dict(joined.to_dict()).to_dict() == joined.to_dict()
+
+
+def test_the_same_words_in_two_copies_are_two_readings():
+    """Catches two copies that post alike, each with its own noise, and count as one reading in a join."""
+    first = staged((1e-6, 0.5, 20.0))
+    one, two = deepcopy(first), pickle.loads(pickle.dumps(first))
+    for ledger in (one, two):
+        ledger.post("deaths", gaussian_event(9.0), sensitivity="1")
+    assert one.join(two) == 1 and one.join(two) == 0
+    assert [entry.name for entry in one.entries] == ["release", "deaths", "deaths"]
+
+
+class Steps:
+    """A release that was posted as a whole and may be interrupted."""
+
+    name, event, sensitivity, adjacency, detail, stage = (
+        "steps",
+        gaussian_event(2.0),
+        "1",
+        "add/remove",
+        "",
+        None,
+    )
+
+    def __call__(self, records, rng):
+        return records
+
+
+def test_two_continuations_of_one_release_count_twice():
+    """Catches a copied checkpoint that is resumed twice: two models, whose joined ledger holds one run.
+
+    One continuation costs nothing more, in whatever order it is joined with what it went on from.
+    """
+    interrupted = staged((1e-6, None, 20.0))
+    interrupted.post("steps", Steps.event, sensitivity="1")
+    copies = [Ledger.from_dict(interrupted.to_dict()) for _ in range(3)]
+    for copy in copies[:2]:
+        copy.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
+    one, two, waiting = copies
+    alone = one.epsilon(1e-6)
+    assert alone == interrupted.epsilon(1e-6)
+    assert one.join(waiting) == waiting.join(one) == 0
+    assert waiting.to_dict() == one.to_dict() and one.holds(interrupted) and not interrupted.holds(one)
+    assert not one.holds(two) and one.join(two) == 1 and one.join(two) == 0
+    assert [entry.name for entry in one.entries] == ["release", "steps", "steps"]
+    assert one.epsilon(one.delta) == pytest.approx(alone + Profile([Steps.event]).epsilon(1e-6))
+    again = Ledger.from_dict(two.to_dict())  # interrupted once more
+    again.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
+    assert one.join(again) == 0 and two.join(again) == 0 and one.holds(again) and one.holds(two)
+
+
+@pytest.mark.parametrize("copy", [lambda ledger: ledger, deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_threads_lose_no_entry(copy, monkeypatch):
+    """Catches an entry that another thread's overwrites: it was read, and costs nothing."""
+    ledger, adding = copy(Ledger()), Contents.adding
+
+    def slowly(self, entry, stage):
+        time.sleep(1e-3)  # another thread's turn, between reading what is there and writing it back
+        return adding(self, entry, stage)
+
+    def post(name):
+        for place in range(5):
+            ledger.post(f"{name} {place}", gaussian_event(9.0), sensitivity="1")
+
+    monkeypatch.setattr(Contents, "adding", slowly)
+    threads = [threading.Thread(target=post, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({entry.name for entry in ledger.entries}) == len({e.keys for e in ledger.entries}) == 40
+
+
+def test_a_promise_covers_one_of_two_copies():
+    """Catches entries of two copies, each within the promise of their stage, under that promise once."""
+    first = staged((1e-6, 5.0, 20.0))
+    one, two = deepcopy(first), deepcopy(first)
+    for name, ledger in (("a", one), ("b", two)):
+        ledger.post(name, gaussian_event(9.0), sensitivity="1")
+    one.join(two)
+    assert one.epsilon(one.delta) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("how", ["load", "join"])
+def test_what_is_posted_into_a_complete_ledger_is_a_stage_of_its_own(how, tmp_path):
+    """Catches a release that is free because it hides under what an earlier stage promised as a whole."""
+    first = staged((1e-6, None, 80.0), (2e-6, 2.94, 20.0))
+    first.save(tmp_path / "ledger.json")
+    ledger = Ledger.load(tmp_path / "ledger.json") if how == "load" else Ledger()
+    if how == "join":
+        ledger.join(first)
+    before = ledger.epsilon(ledger.delta)
+    ledger.post("deaths", gaussian_event(8.0), sensitivity="1")
+    ledger.post("births", gaussian_event(9.0), sensitivity="1")
+    assert [entry.stage for entry in ledger.entries] == [1, 2, 3, 3]
+    assert ledger.delta == pytest.approx(5e-6)
+    alone = Profile([gaussian_event(8.0), gaussian_event(9.0)]).epsilon(2e-6)
+    assert ledger.epsilon(ledger.delta) == pytest.approx(before + alone)
+    free = Ledger()
+    free.post("release", gaussian_event(2.0), sensitivity="1")
+    free = Ledger.from_dict(free.to_dict())
+    with pytest.raises(PrivacyError, match="begin_stage"):
+        free.post("more", gaussian_event(2.0), sensitivity="1")
+    assert len(free.entries) == 1
+    free.begin_stage(1e-6)
+    free.post("more", gaussian_event(2.0), sensitivity="1")
+    assert free.delta == 2e-6 and len(free.stages) == 2
+
+
+def test_a_ledger_that_cannot_be_summed_is_saved_all_the_same(tmp_path):
+    """Catches a ledger lost at the end of the work because a part of it names no delta."""
+    ledger, bare = staged((1e-6, 0.5, 20.0)), Ledger()
+    bare.post("release", gaussian_event(5.0), sensitivity="1")
+    ledger.join(bare)
+    record = ledger.to_dict()
+    assert (record["delta"], record["epsilon"], record["tv"]) == (None, None, None)
+    ledger.save(tmp_path / "ledger.json")
+    assert Ledger.load(tmp_path / "ledger.json").to_dict() == record
+    with pytest.raises(PrivacyError, match=r"stage 2 .* begin_stage"):
+        ledger.profile()
+    bare.begin_stage(1e-6)  # tells the stage before at the same delta
+    bare.post("more", gaussian_event(5.0), sensitivity="1")
+    ledger.join(bare)
+    assert ledger.delta == pytest.approx(3e-6) and math.isfinite(ledger.epsilon(ledger.delta))
+
+
+def test_a_stage_in_which_nothing_was_read_leaves_no_trace():
+    """Catches a fit that is refused before it reads anything and costs its epsilon all the same."""
+    ledger = staged((1e-6, 0.5, 20.0))
+    ledger.begin_stage(1e-6, epsilon=9.0)
+    assert ledger.delta == 1e-6 and len(ledger.stages) == 1
+    ledger.begin_stage(1e-6, epsilon=1.0)
+    ledger.post("more", gaussian_event(9.0), sensitivity="1")
+    assert ledger.epsilon(2e-6) == 1.5
+
+
+def test_a_journal_has_every_post_before_it_returns(tmp_path):
+    """Catches a reading that nothing tells of when the process is killed."""
+    ledger = staged((1e-6, 0.5, 20.0))
+    ledger.journal = tmp_path / "journal.json"
+    ledger.post("more", gaussian_event(9.0), sensitivity="1")
+    assert (tmp_path / "journal.json").is_file()
+    assert Ledger.load(tmp_path / "journal.json").entries == ledger.entries
+
+
+@pytest.mark.parametrize("target", [EpsilonTarget(3.0, 1e-5), TvTarget(0.5), AdvantageTarget(0.3, 0.01)])
+def test_a_run_is_calibrated_as_a_stage_after_a_ledger(target):
+    """Catches earlier releases put on one curve with a run whose noise was chosen in view of them."""
+    earlier = staged((1e-6, None, 20.0))
+    cost = calibrated(target, 0.02, 300, 1e-5, earlier=earlier)
+    run = Profile([training_event(cost["noise_multiplier"], 0.02, 300)])
+    assert cost["epsilon"] == pytest.approx(earlier.epsilon(1e-6) + run.epsilon(9e-6))
+    assert cost["tv"] == pytest.approx(earlier.profile().tv() + run.tv())
+    whole = Profile.promised(cost["epsilon"], 1e-5, cost["tv"])
+    assert 0.99 * target.goal < target.cost(whole) <= target.goal
+
+
+def test_what_cannot_be_summed_is_refused():
+    """Catches a belief bound that nothing proves, and a delta of which nothing is left."""
+    earlier = staged((1e-6, 0.5, 20.0))
+    with pytest.raises(InputError, match="belief"):
+        calibrated(BeliefTarget(0.9, 1e-5), 0.02, 300, 1e-5, earlier=earlier)
+    with pytest.raises(PrivacyError, match="leaves nothing"):
+        calibrated(TvTarget(0.5), 0.02, 300, 1e-6, earlier=earlier)

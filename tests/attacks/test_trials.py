@@ -1,0 +1,72 @@
+"""The verdict on trials of a known mechanism: how often it is wrong, and what it says in plain data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpsynth.accounting.events import gaussian_event
+from dpsynth.accounting.profile import Profile
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.trials import MEANING, SURE, Audited, Declared, judge
+from dpsynth.errors import InputError
+
+DELTA = 1e-5
+
+
+def judged(mu: float, true_mu: float, trials: int, seed: int) -> Audited:
+    rng = np.random.default_rng(seed)
+    coins = rng.random(trials) < 0.5
+    scores = mu * (rng.normal(size=trials) + true_mu * coins) - mu**2 / 2
+    declared = Declared(Profile([gaussian_event(1 / mu)]), DELTA)
+    return judge("a count", scores, coins, declared, about="made up")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_verdicts_are_seldom_wrong(mu):
+    """Catches a verdict whose several tests add up to many false alarms, or that lets half the noise pass.
+
+    Of correct mechanisms fewer than 1 in 50 may fail; all of half the noise must.
+    """
+    right = Counter(judged(mu, mu, 4000, seed).verdict for seed in range(250))
+    assert right["contradicted"] <= 2 and right["asleep"] <= 5 and right["pass"] >= 150, right
+    wrong = Counter(judged(mu, 2 * mu, 4000, seed).verdict for seed in range(40))
+    assert wrong["contradicted"] >= 36, wrong
+    deaf = Counter(judged(mu, 0.0, 2000, seed).verdict for seed in range(40))
+    assert deaf["asleep"] >= 36, deaf
+
+
+def test_a_verdict_is_plain_data():
+    """Catches an audit that is another one after it was kept, or infinite numbers in JSON."""
+    audited = judged(0.9, 50.0, 4000, 1)  # no error at all: infinite as a value
+    kept = Audited.from_record(json.loads(json.dumps(audited.to_record())))
+    assert kept == audited and audited.verdict == "contradicted"
+    plain = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
+    assert plain["epsilon"]["value"] is None and plain["lower"] > plain["declared"]["epsilon"]
+    assert set(MEANING) == {"pass", "contradicted", "asleep", "too few trials"}
+    for attempt in audited.attempts():
+        assert attempt.contradicts and Attempt.from_dict(attempt.to_dict()).proved == attempt.proved
+
+
+def test_what_cannot_be_judged_is_refused():
+    """Catches a verdict on one table alone."""
+    declared = Declared(Profile([gaussian_event(1.0)]), DELTA)
+    with pytest.raises(InputError, match="each kind of table"):
+        judge("a", [0.0, 1.0], [True, True], declared, about="")
+
+
+def test_a_pass_means_that_half_the_noise_would_be_noticed():
+    """Catches a pass of so few trials that most lies pass as well, and a bound without the SURE level."""
+    few, many = judged(0.2, 0.2, 2000, 0), judged(0.2, 0.2, 20_000, 0)
+    assert few.verdict == "too few trials" and not few.power and many.verdict == "pass"
+    caught = sum(judged(0.2, 0.4, 20_000, seed).verdict == "contradicted" for seed in range(20))
+    assert caught >= 18
+    for attempt in many.attempts():
+        assert attempt.level == SURE
+    sure = replace(many, level=SURE)
+    assert [a.found for a in many.attempts()][:2] == [sure.tv, sure.epsilon] != [many.tv, many.epsilon]
