@@ -1,6 +1,6 @@
 """The gradient that lies as far out as is proved possible, computed a second time: NumPy, float64, LAPACK.
 
-Nothing of `dpsynth.mechanism.bounds` or `dpsynth.mechanism` is used: spectral norms are singular values of
+Nothing of `dpsynth.mechanism` is used: spectral norms are singular values of
 the weights in use, and not what a projection promises. So a critic that was not projected has a gradient here
 that lies beyond the noise.
 

@@ -22,7 +22,8 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.cells import unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
-from dpsynth.table.csv_format import CsvFile, csv_line
+from dpsynth.table.csv_cells import csv_line
+from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.values import cast, is_special, step_numbers, step_values
 
 

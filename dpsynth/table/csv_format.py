@@ -1,4 +1,4 @@
-"""CSV files: how one is written (separator, decimal sign, encoding; given or guessed), and its cells as text.
+"""How a CSV file is written: separator, decimal sign, encoding; given or guessed.
 
 The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed where a
 column holds numbers such as ``1,5`` and none such as ``1.5``. Where commas separate cells, no column may hold
@@ -11,22 +11,15 @@ do not fit the schema, and the rest is read alike.
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-import pandas as pd
-
-from dpsynth.errors import DataError, InputError, OwnerWarning, of_records
-from dpsynth.table.cells import ABSENT, TextCells
-from dpsynth.table.column import Column
+from dpsynth.errors import InputError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NAMES = {"tab": "\t", "\\t": "\t"}
@@ -179,116 +172,3 @@ def _encoding(path: Path) -> str:
 
 def _opener(path: Path):  # type: ignore[no-untyped-def]  # of two signatures
     return gzip.open if path.suffix.lower() == ".gz" else open
-
-
-def text_frame(
-    source: Path, columns: Iterable[Column] | None, given: CsvFormat
-) -> tuple[pd.DataFrame, CsvFile]:
-    """Read a CSV file's cells as text, and how it is written; see :func:`dpsynth.table.io.read_cells`."""
-    known = {column.name: column for column in columns or ()}
-    file = CsvFile.of(source, given, known.keys())
-    names, rows = _csv_cells(file, known)
-    absent_words = frozenset(("",)) if columns is None else ABSENT
-    texts = [[row[position].strip() for row in rows] for position in range(len(names))]
-    if given.decimal is None:
-        read = [
-            t for name, t in zip(names, texts, strict=True) if columns is None or _of_numbers(known.get(name))
-        ]
-        file = replace(file, format=replace(file.format, decimal=guess_decimal(read, file.format.sep)))
-    frame = pd.DataFrame(index=range(len(rows)), columns=names, dtype=object)
-    for position, (name, text) in enumerate(zip(names, texts, strict=True)):
-        if file.format.decimal == ",":
-            text = _numbers_with_points(source, name, text, known.get(name), columns is None)
-        column = known.get(name)
-        kept = {c for c in column.categories if isinstance(c, str)} if column is not None else set()
-        absent = absent_words - kept
-        frame.isetitem(position, np.array([None if cell in absent else cell for cell in text], dtype=object))
-    if (said := file.format.guessed(given)) is not None:
-        warnings.warn(f"{source}: read with {said}", OwnerWarning, stacklevel=4)
-    return frame, file
-
-
-def _numbers_with_points(
-    source: Path, name: str, text: list[str], column: Column | None, drafting: bool
-) -> list[str]:
-    """Decimal points for decimal commas in a column of numbers; ``1,2`` may be a category elsewhere."""
-    if column is None and not drafting:
-        return text
-    numeric = _of_numbers(column)
-    try:
-        if numeric:
-            return with_points(text)
-        if drafting and any("," in cell for cell in text):
-            points = with_points(text)
-            return points if TextCells.of(pd.Series(points, dtype=object)).is_numeric else text
-    except ValueError as problem:
-        if numeric:
-            raise of_records(
-                f"{source}: column {name!r} {problem}; write all numbers alike, or say --decimal ."
-            ) from None
-    return text
-
-
-def _of_numbers(column: Column | None) -> bool:
-    return column is not None and (column.is_numeric or not isinstance(column.categories[0], str | bool))
-
-
-def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]]]:
-    # The csv module rather than pandas, which takes a row that is too long as an index and fills up one that
-    # is too short.
-    with file.opened() as text:
-        reader = csv.reader(_lines(text, file), delimiter=str(file.format.sep), strict=True)
-        try:
-            header = next(reader, [])
-            if not header:
-                raise DataError(f"{file}: the file has no header line")
-            names = [name.strip() for name in header]
-            _check_header(file, names, known)
-            rows = []
-            for row in reader:
-                if len(row) == len(names):
-                    rows.append(row)
-                elif row:  # a blank line is no record
-                    raise of_records(
-                        f"{file}, line {reader.line_num}: {len(row)} cells where the header has {len(names)}"
-                        f" (a cell that holds a {sep_name(file.format.sep)} must stand in double quotes; "
-                        "--sep names another separator)"
-                    )
-        except csv.Error as problem:
-            raise of_records(f"{file}, line {reader.line_num}: not CSV: {problem}") from None
-    return names, rows
-
-
-def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> None:
-    other = next((sign for sign in SEPARATORS if sign in names[0]), None)
-    if len(names) == 1 and other is not None and names[0] not in known:
-        raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}; say so with --sep")
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise DataError(
-            f"{file}: the header names {twice!r} more than once; give each column a name of its own"
-        )
-
-
-def _lines(text: IO[str], file: CsvFile) -> Iterator[str]:
-    for number, line in enumerate(text, start=1):
-        if "\0" in line:
-            raise of_records(
-                f"{file}, line {number}: a NUL byte: the file is damaged or not UTF-8 text; save it as "
-                "UTF-8, or say --encoding"
-            )
-        yield line
-
-
-def csv_line(path: str | Path | CsvFile, row: int) -> int | None:
-    """Return the line on which data row ``row`` (from 0) of a CSV file ends; None for other files.
-
-    Counted by reading the file again, since quoted cells may hold line breaks and blank lines are skipped.
-    """
-    if Path(str(path)).suffix.lower() != ".csv":
-        return None  # Parquet has no lines, and those of a compressed file help nobody
-    source = path if isinstance(path, CsvFile) else CsvFile.of(Path(path), CsvFormat())
-    with source.opened() as file:
-        reader = csv.reader(file, delimiter=str(source.format.sep))
-        records = (reader.line_num for cells in reader if cells)
-        return next((line for i, line in enumerate(records) if i == row + 1), None)

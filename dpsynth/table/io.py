@@ -18,7 +18,8 @@ from dpsynth.errors import DataError
 from dpsynth.files.atomic import replaced
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
-from dpsynth.table.csv_format import CsvFile, CsvFormat, text_frame
+from dpsynth.table.csv_cells import text_frame
+from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")

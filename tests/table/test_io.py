@@ -14,7 +14,8 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
-from dpsynth.table.csv_format import CsvFormat, csv_line
+from dpsynth.table.csv_cells import csv_line
+from dpsynth.table.csv_format import CsvFormat
 
 SCHEMA = Schema(
     columns=(
