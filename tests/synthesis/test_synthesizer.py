@@ -205,7 +205,7 @@ def test_n_public_decides_not_the_length():
 @pytest.mark.slow
 def test_asked_three_prints_three():
     """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
-    model = DPWGANGP(epsilon=3.0, training_steps=20, pairwise_statistics=False, training=SMALL).fit(
+    model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL).fit(
         table(), schema=SCHEMA.with_n_public(None)
     )
     summary = model.ledger_.summary()

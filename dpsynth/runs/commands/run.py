@@ -137,7 +137,12 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         return RunConfig.from_dict(record).located(".")
     except ConfigError as problem:
         # the keys of the file that was not written
-        said = str(problem).replace("model.training_steps", "--steps").replace("model.", "--")
+        said = (
+            str(problem)
+            .replace("model.training_steps", "--steps")
+            .replace("model.base_model", "--base-model")
+        )
+        said = said.replace("model.", "--")
         if said.startswith("studies: "):
             said = f"--study: {said.removeprefix('studies: ')}"
         raise ConfigError(said) from None
