@@ -83,7 +83,7 @@ def bounded_step(step: Floats) -> Floats:
 def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StudyDesign]:
     """The most probable coefficients, given records in memory, by Fisher's scoring.
 
-    Each record counts ``share`` times. The design that is returned has the spread of its family, if it has one.
+    Each record counts ``share`` times. The returned design has the spread of its family, if any.
     """
     prior = prior_precision(design, x)
     beta = np.zeros(design.size)

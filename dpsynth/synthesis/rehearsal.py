@@ -1,15 +1,14 @@
-"""A declared study rehearsed: do its intervals hold the truth in tables whose truth is known?
+"""Simulation check of a declared study: do its intervals cover the truth in simulated tables?
 
 A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
 bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
-real one are drawn: predictors of the base model's draws, weighted and mapped to what the released information
-tells (`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read as
-the records were, by the study's own releases with the same noise multipliers and fresh noise, and estimated
-by the same code from draws of the base model as they are.
+real one are drawn: predictors from the base model, weighted and mapped to the released information
+(`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read by the
+study's own releases with the same noise multipliers and fresh noise, and estimated by the same code.
 
-A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
-check is post-processing of released numbers, and free. It shows what noise, bounds and the base model of the
-coefficients do to a table *such as this one*. It cannot see what the released numbers themselves have wrong.
+Simulated tables hold no real records, so their readings go to a temporary ledger: the check is
+post-processing and free. It shows the effect of noise, bounds and the base model for a table *such as this
+one*. It cannot detect errors of the released numbers themselves.
 """
 
 from __future__ import annotations
@@ -56,28 +55,26 @@ _STAND_IN = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """How a study's intervals did in simulated tables that were made from its own estimates.
+    """Coverage of a study's intervals in simulated tables that were made from its own estimates.
 
     Attributes
     ----------
     estimates : Estimates
         The released ones, which were taken as the truth.
     repetitions : int
-        Tables that were drawn, read and estimated.
+        Number of tables.
     held : ndarray of shape (p,)
-        Share of the tables in which a term's 95 % interval held the truth.
-    squared : ndarray of shape (p,)
-        Mean of z^2, for z the error in its own standard errors: about 1 for honest intervals.
-    bias : ndarray of shape (p,)
-        Mean of z: about 0.
+        Share of the tables in which a term's 95 % interval covered the truth.
+    squared, bias : ndarray of shape (p,)
+        Means of z^2 and z, for z the error in its own standard errors: about 1 and 0 for valid intervals.
     width : ndarray of shape (p,)
         Median length of the intervals over the length of the released one.
 
     Examples
     --------
-    >>> told = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
-    ...                  np.array([0.5]), np.array([[0.01]]), 1.2)
-    >>> print(Rehearsal(told, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
+    >>> found = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
+    ...                   np.array([0.5]), np.array([[0.01]]), 1.2)
+    >>> print(Rehearsal(found, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
     mortality: logistic: died ~ age
     term                odds ratio  held  mean z²   bias  width
     age (per 10 years)        1.65  94 %     1.10  -0.12   1.02
@@ -97,26 +94,26 @@ class Rehearsal:
 
     @property
     def share(self) -> float:
-        """Share of all intervals that held the truth, all terms together."""
+        """Share of all intervals that covered the truth, all terms together."""
         return float(self.held.mean())
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Between what one term's share lies 95 times of 100 where its intervals are honest."""
+        """Range of one term's share, 95 times of 100, if its intervals are valid."""
         ends = stats.binom.ppf([(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], self.repetitions, _LEVEL)
         low, high = ends / self.repetitions
         return float(low), float(high)
 
     @property
     def sentence(self) -> str:
-        """What came out, in words."""
+        """The result in words."""
         terms = ", all terms together" if len(self.held) > 1 else ""
         share = f"{100 * self.share:.0f} %"
         return f"95 % intervals held the truth in {share} of {self.repetitions} rehearsals{terms}."
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Where rehearsals are not like the study itself."""
+        """Terms whose simulated intervals differ from the released ones in length."""
         widths = zip(self.estimates.terms, self.width, strict=True)
         names = [term for term, width in widths if not 1 / _OTHER_WIDTH < width < _OTHER_WIDTH]
         if not names:
@@ -163,26 +160,10 @@ class Rehearsal:
 def rehearse(
     model: GeneratorModel, study: FittedStudy, n: float, repetitions: int, seed: int | None = None
 ) -> Rehearsal:
-    """Draw tables from what was released, read and estimate each, and count what the intervals held.
+    """Simulate ``repetitions`` tables, read and estimate each, and count how often intervals cover the truth.
 
-    Table k depends on ``seed`` and k alone.
-
-    Parameters
-    ----------
-    model : GeneratorModel
-        Of which the study is one.
-    n : float
-        Public or privately counted number of records.
-    repetitions : int
-        At least 1.
-    seed : int, optional
-        Of draws, tables and noise: all of them are simulated.
-
-    Raises
-    ------
-    InputError
-        If the study was fitted by a version that did not keep how it was read, or no draw of the model has a
-        value in all columns of the study.
+    Table k depends on ``seed`` and k alone. Raises InputError if the study was fitted by a version that did
+    not keep how it was read, or no sample of the model has a value in all columns of the study.
     """
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
     readings = study.readings
@@ -225,18 +206,16 @@ class StandardisedDesign(StudyDesign):
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What simulated tables are drawn from: mended draws, and the regression at the released coefficients.
+    """Source of the simulated tables: calibrated samples, and the regression at the released coefficients.
 
     Attributes
     ----------
-    beta : ndarray of shape (d,)
     x : ndarray of shape (k, p)
-        Predictors of mended draws, of which none lacks a value.
+        Predictors of calibrated samples, of which none lacks a value.
     complete : float
-        Share of the draws that do.
+        Share of the samples that lack none.
     residuals : ndarray
-        Of a linear model: those of the draws around the line that fits them; empty for other models, and
-        where they are too few.
+        Of a linear model: those of the samples around their fitted line; empty otherwise, or if too few.
     last_seen : ndarray
         Of a survival model: ends of observation in intervals of time; empty for other models.
     """
@@ -252,7 +231,7 @@ class Population:
     def of(
         cls, study: FittedStudy, readings: Readings, draws: pd.DataFrame, rng: np.random.Generator
     ) -> Population:
-        """The population of a study, from draws of the base model."""
+        """The population of a study, from samples of the base model."""
         design = StandardisedDesign(
             **{f.name: getattr(study.design, f.name) for f in dataclasses.fields(study.design)}
         )
