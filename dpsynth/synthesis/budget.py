@@ -9,7 +9,7 @@ corollary 3.3). They are starting points; the final noise is solved on the PLD.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -120,50 +120,39 @@ class Needs:
     n_std: float = 0.0
 
     def releases(
-        self,
-        marginals: float | None = None,
-        tables: float | None = None,
-        selection: float | None = None,
-        pairwise_statistics: float | None = None,
-        neighbour_histogram: float | None = None,
-        study: float | None = None,
-        *,
-        stage: Stage | None = None,
+        self, noise: Mapping[str, float], selection: float | None = None, *, stage: Stage | None = None
     ) -> Releases:
         """All releases with these multipliers and this epsilon of each choice, and the plan as it is.
 
-        ``study`` is the multiplier of one Gaussian mechanism that costs what a study does.
+        A release without a multiplier has no noise. ``noise["study"]`` is the multiplier of one Gaussian
+        mechanism that costs what a study does.
         """
-        return Releases(
-            MarginalsRelease(
+        marginals = base_model = pairs = histogram = None
+        if self.marginals:
+            marginals = MarginalsRelease(
                 schema=self.schema,
                 n=self.n,
                 n_std=self.n_std,
-                noise_multiplier=marginals,
+                noise_multiplier=noise.get("marginals"),
                 stage=stage,
             )
-            if self.marginals
-            else None,
-            BaseModelReleases.plan(
+        if self.base_model is not None:
+            tables = noise.get("tables")
+            base_model = BaseModelReleases.plan(
                 self.schema, self.base_model, noise_multiplier=tables, epsilon=selection, stage=stage
             )
-            if self.base_model is not None
-            else None,
-            PairwiseStatisticsRelease(noise_multiplier=pairwise_statistics, stage=stage)
-            if self.pairwise_statistics
-            else None,
-            NeighbourHistogramRelease(noise_multiplier=neighbour_histogram, stage=stage)
-            if self.neighbour_histogram
-            else None,
-            self.plan,
-            stage,
-            tuple(
-                StudyReleases.plan(
-                    declared.label, noise_multiplier=study, stage=stage, survival=declared.is_survival
-                )
-                for declared in self.studies
-            ),
+        if self.pairwise_statistics:
+            pairs = PairwiseStatisticsRelease(noise_multiplier=noise.get("pairwise_statistics"), stage=stage)
+        if self.neighbour_histogram:
+            multiplier = noise.get("neighbour_histogram")
+            histogram = NeighbourHistogramRelease(noise_multiplier=multiplier, stage=stage)
+        studies = tuple(
+            StudyReleases.plan(
+                study.label, noise_multiplier=noise.get("study"), stage=stage, survival=study.is_survival
+            )
+            for study in self.studies
         )
+        return Releases(marginals, base_model, pairs, histogram, self.plan, stage, studies)
 
 
 @dataclass(frozen=True)
@@ -241,15 +230,7 @@ def plan_releases(
         picks = max(len(needs.schema) - 1, 1)
         # An exponential mechanism has a loss of variance eps^2 / 3, which is mu^2 in the Gaussian limit.
         selection = math.sqrt(3.0 / picks) / multiplier["selection"] if "selection" in parts else None
-        return needs.releases(
-            multiplier.get("marginals"),
-            multiplier.get("tables"),
-            selection,
-            multiplier.get("pairwise_statistics"),
-            multiplier.get("neighbour_histogram"),
-            multiplier.get("study"),
-            stage=stage,
-        )
+        return needs.releases(multiplier, selection, stage=stage)
 
     def stage(tv: float | None = None) -> Stage:
         # What holds whatever the count has said; without a count, the noise is fixed and says it itself.

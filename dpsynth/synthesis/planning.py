@@ -103,7 +103,7 @@ def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, 
     """Every release, with noise for what ``spent`` leaves of (epsilon, delta)."""
     delta = blueprint.delta - spent[1]
     if options.epsilon is None:
-        return blueprint.needs.releases(stage=Stage.begin(delta))
+        return blueprint.needs.releases({}, stage=Stage.begin(delta))
     return plan_releases(
         blueprint.needs,
         epsilon=options.epsilon - spent[0],

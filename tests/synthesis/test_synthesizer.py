@@ -682,5 +682,6 @@ def test_special_codes_come_out_as_often_as_they_went_in(base_model):
     if base_model == "tree":
         of_a, of_b = ((made.loc[made["ward"] == w, "sbp"] == -1).mean() for w in "ab")
         assert of_a > 2 * of_b
-    report = dpsynth.evaluate(made, train=frame, test=frame, schema=schema, seed=0)
+    few = frame[:500]
+    report = dpsynth.evaluate(made[:500], train=few, test=few, schema=schema, seed=0)
     assert "nan" not in report.to_markdown()
