@@ -20,7 +20,7 @@ from dpsynth.studies.life_table import SurvivalCurve
 
 Floats = NDArray[np.float64]
 
-#: what the coefficients of each kind are called, once back on the scale that studies report
+#: names of the coefficients of each kind, on the scale that studies report
 MEASURES: dict[str, str] = {"logistic": "odds ratio", "linear": "difference", "cox": "hazard ratio"}
 
 
@@ -61,7 +61,7 @@ class Estimates:
     mortality: logistic: died ~ age
     term                odds ratio  95 % interval     p
     age (per 10 years)        1.65  1.36 to 2.01  <.001
-    Intervals hold the sampling of the records and the noise for privacy: 1.2 times as wide as without noise.
+    Intervals include sampling error and privacy noise: 1.2 times as wide as without noise.
     """
 
     study: str
@@ -122,7 +122,7 @@ class Estimates:
         width = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.study}: {self.formula}"]
         lines += [f"{a:{width[0]}}  {b:>{width[1]}}  {c:<{width[2]}}  {d:>{width[3]}}" for a, b, c, d in rows]
-        lines.append(f"Intervals hold the sampling of the records and the noise for privacy: {self.widened}.")
+        lines.append(f"Intervals include sampling error and privacy noise: {self.widened}.")
         lines.extend(self.remarks)
         if self.survival is not None:
             lines.append(str(self.survival))

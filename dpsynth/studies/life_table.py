@@ -29,7 +29,7 @@ ENDS = 3
 _EVENT, _WITHIN, _AT_END = range(ENDS)
 #: of the bootstrap
 _REDRAWS = 1000
-#: standard deviations of noise that must be at risk in an interval for it to tell anything
+#: standard deviations of noise that must be at risk in an interval for an estimate
 _TOLD = 2.0
 #: standard deviations of noise by which the counts' sum may be off a public number of records
 _OFF = 3.0

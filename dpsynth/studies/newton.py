@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 SLOPE_PRIOR, INTERCEPT_PRIOR = 2.5, 10.0
 #: variance below which a combination of predictors is taken to be that of none
 _LEAST_SPREAD = 1e-3
-#: standard deviation of a standardised slope of which nothing is known, not even how much its predictor
+#: standard deviation of an unknown standardised slope, if it is not even known how much its predictor
 #: varies beside the others
 UNKNOWN_SLOPE = SLOPE_PRIOR / _LEAST_SPREAD**0.5
 #: longest step, in standardised coefficients

@@ -87,8 +87,8 @@ def plan_fit(
 
 def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger) -> GeneratorModel:
     """Release everything but the critic's steps, and make the untrained model; ``rng`` is secret."""
-    model, bought = release_statistics(records, plan, rng, ledger)
-    model = dataclasses.replace(_refined(model, bought, rng), schema=plan.schema)
+    model, refinements = release_statistics(records, plan, rng, ledger)
+    model = dataclasses.replace(_refined(model, refinements, rng), schema=plan.schema)
     studies, planned = plan.options.studies, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
     return dataclasses.replace(model, studies=fitted)
@@ -104,10 +104,10 @@ def release_statistics(
     marginals = None
     if releases.marginals is not None:
         marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
-    base_model, bought = None, Refinements()
+    base_model, refinements = None, Refinements()
     if releases.base_model is not None and marginals is not None:
         base_model = releases.base_model.run(ledger, records, marginals, rng)
-        bought = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
+        refinements = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
@@ -123,7 +123,7 @@ def release_statistics(
         latent_law=training.latent_law,
         match_marginals=options.match_marginals and marginals is not None and not thesis,
     )
-    return model, bought
+    return model, refinements
 
 
 def _release_refinements(
@@ -153,15 +153,15 @@ def _release_refinements(
     return Refinements(pairwise_statistics, neighbour_histogram)
 
 
-def _refined(model: GeneratorModel, bought: Refinements, rng: np.random.Generator) -> GeneratorModel:
+def _refined(model: GeneratorModel, refinements: Refinements, rng: np.random.Generator) -> GeneratorModel:
     """The model with its base model reweighted: post-processing."""
     base_model = model.base_model
     if base_model is None:
         return model
-    if bought.pairwise_statistics is not None:
-        base_model = reweighted(base_model, bought.pairwise_statistics, rng)
-    if bought.neighbour_histogram is not None:
-        base_model = weighted(base_model, bought.neighbour_histogram, rng)
+    if refinements.pairwise_statistics is not None:
+        base_model = reweighted(base_model, refinements.pairwise_statistics, rng)
+    if refinements.neighbour_histogram is not None:
+        base_model = weighted(base_model, refinements.neighbour_histogram, rng)
     return dataclasses.replace(model, base_model=base_model)
 
 

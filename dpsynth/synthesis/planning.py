@@ -51,7 +51,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
     if options.has_base_model and options.base_model != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         base_model = usual if options.base_model == "auto" else options.base_model
-    # a noisy count must not choose what is bought: the total variation would tell of it
+    # a noisy count must not choose the releases: the total variation would depend on it
     known, delta = None if schema.n_public is None else n, total_delta(schema, options)
     steps, pairwise_statistics, neighbour_histogram = (
         options.steps(known),

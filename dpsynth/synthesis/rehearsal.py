@@ -38,18 +38,18 @@ from dpsynth.synthesis.studies import study_draws
 
 Floats = NDArray[np.float64]
 
-#: what a reader should know
+#: cautions for a reader
 _SCOPE = (
-    "Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.",
-    "They cannot see what synthetic draws have wrong: predictors that go together more than the released",
-    "information let see, or a regression that does not hold.",
+    "Simulated tables are like this one: drawn from what was released, with fresh noise and the same budget.",
+    "They cannot show errors of the released numbers: predictors that correlate more than the released",
+    "information shows, or a regression that does not hold.",
 )
 #: of the intervals that are counted, and how many standard errors they go to each side
 _LEVEL = 0.95
 _HALF = float(stats.norm.ppf(0.5 + _LEVEL / 2))
 #: intervals that are so many times as long or as short as the released ones are others
 _OTHER_WIDTH = 2.0
-#: draws that stand for the records in a rehearsal, of those that a fit has
+#: synthetic records that stand for the real ones in a simulation
 _STAND_IN = 10_000
 
 
@@ -76,13 +76,13 @@ class Rehearsal:
     ...                   np.array([0.5]), np.array([[0.01]]), 1.2)
     >>> print(Rehearsal(found, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
     mortality: logistic: died ~ age
-    term                odds ratio  held  mean z²   bias  width
-    age (per 10 years)        1.65  94 %     1.10  -0.12   1.02
-    95 % intervals held the truth in 94 % of 200 rehearsals.
-    A term whose intervals are honest holds it in 92 to 98 %, as chance has it.
-    Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.
-    They cannot see what synthetic draws have wrong: predictors that go together more than the released
-    information let see, or a regression that does not hold.
+    term                odds ratio  covered  mean z²   bias  width
+    age (per 10 years)        1.65     94 %     1.10  -0.12   1.02
+    95 % intervals covered the truth in 94 % of 200 simulated tables.
+    If a term's intervals are valid, its share is 92 to 98 % by chance alone.
+    Simulated tables are like this one: drawn from what was released, with fresh noise and the same budget.
+    They cannot show errors of the released numbers: predictors that correlate more than the released
+    information shows, or a regression that does not hold.
     """
 
     estimates: Estimates
@@ -109,7 +109,7 @@ class Rehearsal:
         """The result in words."""
         terms = ", all terms together" if len(self.held) > 1 else ""
         share = f"{100 * self.share:.0f} %"
-        return f"95 % intervals held the truth in {share} of {self.repetitions} rehearsals{terms}."
+        return f"95 % intervals covered the truth in {share} of {self.repetitions} simulated tables{terms}."
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -119,12 +119,12 @@ class Rehearsal:
         if not names:
             return ()
         return (
-            f"Intervals of {together(names)} were of quite another length in rehearsals than the "
-            "released ones, of which their share says little.",
+            f"Intervals of {together(names)} had another length in simulated tables than the released ones. "
+            "Their share says little about these.",
         )
 
     def __str__(self) -> str:
-        rows = [("term", self.estimates.measure, "held", "mean z²", "bias", "width")]
+        rows = [("term", self.estimates.measure, "covered", "mean z²", "bias", "width")]
         numbers = zip(self.held, self.squared, self.bias, self.width, strict=True)
         for effect, (held, squared, bias, width) in zip(self.estimates.effects(), numbers, strict=True):
             told = effect_texts(effect)[0]
@@ -136,8 +136,8 @@ class Rehearsal:
             cells = [f"{text:>{size}}" for text, size in zip(others, wide[1:], strict=True)]
             lines.append("  ".join([f"{first:{wide[0]}}", *cells]))
         low, high = (f"{100 * end:.0f}" for end in self.chance)
-        honest = f"A term whose intervals are honest holds it in {low} to {high} %, as chance has it."
-        return "\n".join([*lines, self.sentence, honest, *self.remarks, *_SCOPE])
+        chance = f"If a term's intervals are valid, its share is {low} to {high} % by chance alone."
+        return "\n".join([*lines, self.sentence, chance, *self.remarks, *_SCOPE])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record; ``coefficients`` are those that the tables were made from."""
@@ -180,7 +180,7 @@ def rehearse(
         rng = np.random.default_rng(stream)
         records = FrameRecords(population.table(max(round(n), 1), rng))
         releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
-        # a ledger of its own: nobody's records are read, and nothing is spent
+        # a ledger of its own: no real records are read, and no budget is used
         beta, covariance, found = releases.read(Ledger(), records, stand_in, start, rng)
         values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
@@ -241,7 +241,7 @@ class Population:
         x, y = x[kept], y[kept]
         if not len(x):
             raise InputError(
-                f"study {study.estimates.study!r} cannot be rehearsed: no synthetic record has a value in "
+                f"study {study.estimates.study!r} cannot be simulated: no synthetic record has a value in "
                 "all of its columns"
             )
         residuals = ends = np.empty(0)

@@ -127,7 +127,7 @@ def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame
     """Synthetic records that stand for the real ones; ``model`` is the untrained base model."""
     try:
         return model.sample(DRAWS, rng)
-    except RejectionError:  # what was paid for is not lost: draws that break constraints are better than none
+    except RejectionError:  # keep the releases: samples that break constraints are better than none
         return dataclasses.replace(model, schema=model.schema.modelled).sample(DRAWS, rng)
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _FORMAT = 3
-# Of a seeded sample: whoever picks rows by the same seed must not meet the numbers that put them in order.
+# Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
 
 
@@ -71,8 +71,8 @@ class DPWGANGP(BaseEstimator):
         parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
         else ``tree``.
     pairwise_statistics : bool or "auto"
-        Whether the base model's draws are refined by the pairwise statistics, bought at once: a critic
-        that is solved in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
+        Whether the base model is reweighted to noisy pairwise statistics: a WGAN critic that is solved
+        in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
         is small (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
     neighbour_histogram : bool or "auto"
         Whether the nearest-neighbour histogram of the records over groups of draws, and random Fourier
@@ -107,7 +107,7 @@ class DPWGANGP(BaseEstimator):
         Fit although the schema holds fields read off the data; the ledger then excludes them.
     studies : sequence of Study, str or dict
         Regressions declared beforehand, such as ``"logistic: death ~ age + sex"``: part of the budget
-        (``shares.studies``) buys their effects with honest intervals, see ``estimates_``.
+        (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
     random_state : int, optional
         Seeds everything, the noise too; the ledger then says that the result is not private by seed.
         By default all randomness comes from the operating system.
@@ -124,7 +124,7 @@ class DPWGANGP(BaseEstimator):
     n_ : float
         Public or privately counted number of records.
     estimates_ : tuple of Estimates
-        Of the declared studies: coefficients, intervals that hold sampling and noise; `study` finds one by
+        Of the declared studies: coefficients, intervals that include sampling and noise; `study` finds one by
         its name.
     acceptance_ : Acceptance
         After sampling: how many candidates obeyed the schema's constraints and the conditions of ``where``.
@@ -638,7 +638,7 @@ class DPWGANGP(BaseEstimator):
         stored = storage.prefixed("model", arrays)
         full = {**self._record(), "history": self.history_, "model": record}
         full["arrays_sha256"] = storage.arrays_digest(stored)
-        # Whoever has the seed has the noise.
+        # The seed would give the noise away.
         full["params"] = {**full["params"], "random_state": None}
 
         def fill(folder: Path) -> None:

@@ -133,7 +133,7 @@ def test_intervals_of_another_length_are_named():
     plain = Rehearsal(estimates, 10, *numbers, np.array([1.2, 0.8, 1.0]))
     assert plain.remarks == () and plain.chance == (0.8, 1.0)
     other = Rehearsal(estimates, 10, *numbers, np.array([1.0, 0.1, 1.0]))
-    assert other.remarks[0].startswith("Intervals of urea (per doubling) were of quite another length")
+    assert other.remarks[0].startswith("Intervals of urea (per doubling) had another length")
     assert other.remarks[0] in str(other) and other.remarks[0] in other.to_dict()["remarks"]
 
 
