@@ -251,9 +251,9 @@ def test_intervals_hold_the_truth():
 def test_the_tables_of_one_model_do_not_combine():
     """Catches a docstring that promises what no rule can do: samples of one model do not show its noise."""
     rng = np.random.default_rng(1)
-    model = 3 * rng.normal(size=2000) / math.sqrt(200)
-    q = model[:, None] + rng.normal(size=(2000, 20)) / math.sqrt(200)
-    told = combine(q.T, np.full((20, 2000), 1 / 200))
+    model = 3 * rng.normal(size=500) / math.sqrt(200)
+    q = model[:, None] + rng.normal(size=(500, 20)) / math.sqrt(200)
+    told = combine(q.T, np.full((20, 500), 1 / 200))
     assert np.mean((told.lower <= 0) & (told.upper >= 0)) < 0.75
 
 
