@@ -1,1 +1,1 @@
-"""Regressions that studies fit: what they are, declared beforehand, and what is known of their effects."""
+"""Pre-specified regressions: models, declarations and estimates of their effects."""

@@ -1,14 +1,12 @@
-"""One estimate from the same analysis of several synthetic tables: the rule for fully synthetic tables.
+"""Combine one estimate over several fully synthetic tables.
 
 Raghunathan, Reiter and Rubin (2003), "Multiple imputation for statistical disclosure limitation", Journal of
-Official Statistics 19, section 3, with the full posterior in place of their moments, as Si and Reiter (2011),
-"A comparison of posterior simulation and inference by combining rules for multiple imputation", Journal of
-Statistical Theory and Practice 5, have it for synthetic tables.
+Official Statistics 19, section 3, with the full posterior of Si and Reiter (2011), "A comparison of posterior
+simulation and inference by combining rules for multiple imputation", Journal of Statistical Theory and
+Practice 5.
 
-Each table's estimate differs from the others' because its parameters were drawn anew *and* because its
-records were drawn from them. The first is what an analyst wants to know, and the second is what each table's
-own variance tells; so the one is the variance between the tables *less* the mean of their own. (Rubin's rule
-for missing values adds the two, and the rule for partly synthetic tables, ``ubar + b / m``, is another.)
+Each table has parameters of its own, and records drawn from them. The variance of interest is therefore the
+variance between the tables *less* the mean of the tables' own variances.
 """
 
 from __future__ import annotations
@@ -34,21 +32,20 @@ _PLACES, _WEIGHTS = _STEPS**3, 3.0 * _STEPS**2 / len(_STEPS)
 
 @dataclass(frozen=True, eq=False)
 class Combined:
-    """What m tables say together; made by :func:`combine`.
+    """Result of :func:`combine`: one entry for each of p coefficients.
 
     Attributes
     ----------
     terms : tuple of str
-        Names of the coefficients; "1", "2", ... where none were given.
-    estimate : ndarray of shape (p,)
-    std_error : ndarray of shape (p,)
-        The standard deviation's posterior median; the interval also holds that it is uncertain.
+        Names of the coefficients; "1", "2", ... if none were given.
+    estimate, std_error : ndarray of shape (p,)
+        ``std_error`` is the posterior median; the interval also includes the uncertainty of it.
     lower, upper : ndarray of shape (p,)
         Ends of the interval.
     p_value : ndarray of shape (p,)
-        Two-sided, that the coefficient is 0.
+        Two-sided, for a coefficient of 0.
     level : float
-        Of the interval.
+        Level of the intervals.
     m : int
         Number of tables.
     """
@@ -87,25 +84,25 @@ class Combined:
 def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combined:
     """Combine the same analysis of m synthetic tables, by the rule for fully synthetic ones.
 
-    The rule holds for tables each of which was drawn with parameters of its own, as
-    :meth:`dpsynth.DPWGANGP.sample_many` draws them. It does **not** hold for several samples of one model:
-    these share the noise that was added for privacy and the sampling of the real records, so that neither
-    shows in their differences, and the interval would be far too short. Nor does it know what the tables do
-    not express: an association that the model left out is absent from all of them alike.
+    Each table must have parameters of its own, as from :meth:`dpsynth.DPWGANGP.sample_many`. The rule does
+    **not** hold for several samples of one model. They share the noise for privacy and the sampling of the
+    real records, and the interval would be far too short. The rule cannot correct an association that the
+    model left out: it is absent from all tables.
 
     Parameters
     ----------
     estimates : array of shape (m,) or (m, p), DataFrame, or m Series of p terms
         On a scale where they are about normal: log odds, not odds ratios.
     variances : array of shape (m,), (m, p) or (m, p, p), DataFrame, or m Series or DataFrames
-        Squared standard errors, or covariance matrices, of which the diagonals are read. What has names of
-        terms is put into the order of the estimates.
+        Squared standard errors, or covariance matrices, of which the diagonals are read. Named terms are put
+        into the order of the estimates.
     level : float
         Of the intervals, in (0, 1).
 
     Returns
     -------
     Combined
+        Estimates, standard errors, intervals and p-values.
 
     Raises
     ------
@@ -122,15 +119,9 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
     where V would be negative, the estimand is normal around qbar with variance ``T = (1 + 1/m) tau - ubar``,
     mixed over tau; the interval has that mixture's quantiles, computed by quadrature.
 
-    The rule of 2003 approximates it by moments: ``T = (1 + 1/m) b - ubar`` with
-    ``(m - 1) (1 - ubar / ((1 + 1/m) b))**2`` degrees of freedom. Where b is hardly greater than ubar, T is
-    near 0 or negative, the degrees of freedom near 0, and the interval astronomic, beside a standard error
-    near 0; Reiter (2002) replaces a negative T by ``ubar n_synthetic / n_real``. The mixture has no such
-    place: its T is ``ubar / m`` at least. In simulations (10,000 each, m = 5, 10 and 20 tables, V from 0.25
-    to 50 times ubar) 95 % intervals held the truth in 94.6 to 100 %, those of 2003 and 2002 in 94.9 to
-    100 %. With V = ubar, as tables as long as the real one have it without noise, the median width was 1.92,
-    1.37 and 1.18 times that of a known V, and one in a hundred was wider than 4.0, 2.5 and 1.9 times; by the
-    older rule 3.75, 2.06 and 1.44 times, and one in a hundred beyond a billion times.
+    The rule of 2003 uses the point estimate ``T = (1 + 1/m) b - ubar``, which can be near 0 or negative; its
+    intervals are then extremely wide. Here T is ``ubar / m`` at least. In simulations (10,000 each, m = 5, 10
+    and 20 tables, V from 0.25 to 50 times ubar) 95 % intervals covered the truth in 94.6 to 100 %.
 
     References
     ----------
@@ -139,8 +130,8 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
 
     Examples
     --------
-    >>> told = combine([0.8, 1.3, 1.1, 0.7, 1.6], [0.02, 0.03, 0.02, 0.02, 0.03])
-    >>> print(told)
+    >>> combined = combine([0.8, 1.3, 1.1, 0.7, 1.6], [0.02, 0.03, 0.02, 0.02, 0.03])
+    >>> print(combined)
     term  estimate  std error  95 % interval     p
     1         1.10      0.411  0.02 to 2.18   .048
     From 5 synthetic tables.
@@ -161,7 +152,7 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
 
 
 def _law(between: float, own: float, m: int) -> Floats:
-    """Standard deviations of the normal laws that are mixed, at the quantiles `_PLACES` of 1 / tau."""
+    """Standard deviations of the mixed normal distributions, at the quantiles `_PLACES` of 1 / tau."""
     from scipy.stats import chi2
 
     # (m - 1) b / tau is chi-squared, and below this, since tau is ubar at least
@@ -258,7 +249,7 @@ def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Flo
 
 
 def _refuse(values: Floats, bad: NDArray[np.bool_], terms: tuple[str, ...], what: str, mend: str) -> None:
-    """Name the tables, and the first term, where something is wrong."""
+    """Raise an error that names the tables and the first wrong term."""
     if not bad.any():
         return
     tables = [int(k) + 1 for k in np.flatnonzero(bad.any(axis=1))]

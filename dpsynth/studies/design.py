@@ -1,9 +1,8 @@
-"""The numbers of a declared regression: records in, standardised rows and outcomes out.
+"""Turn records into the standardised rows and outcomes of a declared regression.
 
-Where the numbers lie is read off synthetic draws, which are released: predictors are centred at the median
-and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, deaf to tails), terms of two values,
-such as indicators of categories, by mean and standard deviation. Records that lack a value of the model take
-no part.
+Locations and scales come from synthetic records, which are released. Predictors are centred at the median
+and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, robust to tails), two-valued terms by
+mean and standard deviation. Records that lack a value of the model are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ TENTHS = 2.5631
 
 @dataclass(frozen=True, eq=False)
 class StudyDesign:
-    """How the records of a declared study become numbers.
+    """The standardisation of a declared study.
 
     Attributes
     ----------
@@ -64,9 +63,7 @@ class StudyDesign:
         draws: pd.DataFrame,
         intervals: Sequence[float] | None = None,
     ) -> StudyDesign:
-        """The design that fits draws; ``intervals`` are the declared ends of a survival model's,
-        but for the last, which is the duration's upper bound.
-        """
+        """Make a design from synthetic records; ``intervals`` lack the last end, the duration's bound."""
         every = model_terms(schema, model)
         values = term_values(schema, every, draws)
         centre, scale = np.zeros(len(every)), np.ones(len(every))
@@ -113,7 +110,7 @@ class StudyDesign:
         return beta[j:] * units, covariance[j:, j:] * np.outer(units, units)
 
     def to_dict(self) -> dict[str, Any]:
-        """What was read off the draws; the schema and the model are known from elsewhere."""
+        """What was computed from synthetic records; the schema and the model are stored elsewhere."""
         return {
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
@@ -134,10 +131,8 @@ class StudyDesign:
 
 
 def lived(times: Floats, events: Floats, boundaries: Floats) -> Floats:
-    """Time seen, counted in intervals and negative where an event ended it, as `PiecewiseHazards` has it.
+    """Time seen, counted in intervals and negative if an event ended it, as in `PiecewiseHazards`.
 
-    Examples
-    --------
     >>> times, events = np.array([5.0, 5.0, 15.0, 99.0]), np.array([1.0, 0.0, 0.0, 1.0])
     >>> lived(times, events, np.array([10.0, 20.0])).tolist()
     [-0.5, 0.5, 1.5, 2.0]

@@ -1,8 +1,7 @@
-"""What a declared study releases: the coefficients of its regression with their covariance.
+"""Private estimates of a declared study: coefficients of its regression with their covariance.
 
-Everything here was paid for: it is a function of private releases and of public values, and may be shared.
-The covariance holds the sampling of the records *and* the noise that was added for privacy, so that an
-interval is about the population the records come from, as a published study's interval is.
+All numbers here are functions of private releases and public values, and may be shared. The covariance
+includes the sampling of the records *and* the noise for privacy. An interval is about the population.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dpsynth.studies.life_table import SurvivalCurve
 
 Floats = NDArray[np.float64]
 
-#: what the coefficients of each kind are called, once back on the scale that studies report
+#: names of the coefficients of each kind, on the scale that studies report
 MEASURES: dict[str, str] = {"logistic": "odds ratio", "linear": "difference", "cox": "hazard ratio"}
 
 
@@ -41,32 +40,28 @@ class Estimates:
 
     Attributes
     ----------
-    study : str
-        Its name.
     formula : str
         The regression as text.
     terms : tuple of str
-        Names of the coefficients, the intercept not among them.
-    coefficients : ndarray of shape (p,)
+        Names of the p coefficients, without the intercept.
+    coefficients, covariance : ndarray of shape (p,), (p, p)
         On the additive scale: log odds, log hazard, or the outcome's unit.
-    covariance : ndarray of shape (p, p)
     widening : float
-        How many times as wide the intervals are as they would be without noise: the median over the terms, as
-        the released numbers tell it.
+        Width of the intervals over their width without noise: the median over the terms.
     survival : SurvivalCurve, optional
         Of a survival study: of all records, whatever their predictors.
     remarks : tuple of str
-        What a reader of the intervals should know.
+        Cautions for a reader of the intervals.
 
     Examples
     --------
-    >>> told = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
-    ...                  np.array([0.5]), np.array([[0.01]]), 1.2)
-    >>> print(told)
+    >>> found = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
+    ...                   np.array([0.5]), np.array([[0.01]]), 1.2)
+    >>> print(found)
     mortality: logistic: died ~ age
     term                odds ratio  95 % interval     p
     age (per 10 years)        1.65  1.36 to 2.01  <.001
-    Intervals hold the sampling of the records and the noise for privacy: 1.2 times as wide as without noise.
+    Intervals include sampling error and privacy noise: 1.2 times as wide as without noise.
     """
 
     study: str
@@ -92,21 +87,16 @@ class Estimates:
 
     @property
     def widened(self) -> str:
-        """What noise costs, in words: it makes no interval shorter, whatever was computed."""
+        """Cost of the noise, in words; never less than 1."""
         return f"{max(1.0, self.widening):.1f} times as wide as without noise"
 
     def effects(self, level: float = 0.95) -> list[Effect]:
         """Every term's effect with a normal interval, on the scale of :attr:`measure`.
 
-        Parameters
-        ----------
-        level : float
-            Of the intervals, in (0, 1).
-
         Raises
         ------
         InputError
-            If ``level`` is out of range.
+            If ``level`` is not in (0, 1).
         """
         from scipy import stats
 
@@ -132,7 +122,7 @@ class Estimates:
         width = [max(len(row[k]) for row in rows) for k in range(4)]
         lines = [f"{self.study}: {self.formula}"]
         lines += [f"{a:{width[0]}}  {b:>{width[1]}}  {c:<{width[2]}}  {d:>{width[3]}}" for a, b, c, d in rows]
-        lines.append(f"Intervals hold the sampling of the records and the noise for privacy: {self.widened}.")
+        lines.append(f"Intervals include sampling error and privacy noise: {self.widened}.")
         lines.extend(self.remarks)
         if self.survival is not None:
             lines.append(str(self.survival))

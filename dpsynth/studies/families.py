@@ -1,20 +1,19 @@
-"""What a regression's score looks like, record by record: residuals, their extremes, and curvature.
+"""Residuals, their extremes and the curvature of three likelihoods, record by record.
 
 A record contributes ``sum_j r_j x_j`` to the gradient of the log likelihood: its rows ``x_j`` (one; for
-survival one an interval of time) times residuals ``r_j`` that the outcome and the linear predictor
-``eta_j = x_j beta`` decide. Three likelihoods:
+survival one an interval of time) times residuals ``r_j``, functions of the outcome and of the linear
+predictor ``eta_j = x_j beta``:
 
 * logistic: ``r = y - p``;
-* linear: ``r = clip((y - eta) / s, -B, B) / s``, Huber's (1964, "Robust estimation of a location
-  parameter"), with the residual's scale s (proposal 2 there);
+* linear: ``r = clip((y - eta) / s, -B, B) / s`` (Huber 1964, "Robust estimation of a location parameter",
+  with the residual's scale s of proposal 2 there);
 * piecewise exponential survival (Friedman 1982, "Piecewise exponential models for survival data with
-  covariates", Annals of Statistics 10): in interval j of time a record has the hazard ``exp(eta_j)`` a length
-  of the interval, ``eta_j = alpha_j + x beta``, so that beta is Cox's log hazard ratio; ``r_j`` is 1 for an
-  event less the hazard times the part of the interval that was lived through.
+  covariates", Annals of Statistics 10): the hazard in interval j is ``exp(eta_j)`` a length of the interval,
+  ``eta_j = alpha_j + x beta``, and beta is Cox's log hazard ratio; ``r_j`` is 1 for an event less the hazard
+  times the observed part of the interval.
 
-What one record can add is bounded by its predictors alone: :meth:`Family.extremes` lists the residuals of
-*every* outcome that it could have. A weight made from that leaves the score's mean at zero where the model
-holds, which a weight that looks at the outcome would not.
+:meth:`Family.extremes` lists the residuals of *every* possible outcome, so a bound on one record depends on
+its predictors alone. Weights made from it keep the score's mean at zero if the model holds.
 """
 
 from __future__ import annotations
@@ -48,10 +47,7 @@ class Family(Protocol):
         """Residuals of every outcome that a record can have, shape (n, outcomes, J)."""
 
     def shift(self, truth: Floats, eta: Floats, y: Floats) -> Floats:
-        """Expected residuals at ``eta`` where outcomes follow ``truth``, shape (n, J).
-
-        ``y`` tells for how long a record was seen, and nothing else.
-        """
+        """Expected residuals at ``eta`` if outcomes follow ``truth``; ``y`` gives only the time seen."""
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """Information of each row: the slope of `shift` by the truth, shape (n, J), never negative."""
@@ -143,8 +139,7 @@ class Linear:
 class PiecewiseHazards:
     """Survival over J intervals of time.
 
-    ``y`` is the time that a record was seen for, counted in intervals: 1.5 is half of the second. It is
-    negative where the record ended with the event.
+    ``y`` is the observed time in intervals (1.5 is half of the second), negative if the event ended it.
     """
 
     intervals: int

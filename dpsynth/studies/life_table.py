@@ -1,17 +1,13 @@
-"""A survival curve and its bands from a noisy life table.
+"""A survival curve and its pointwise bands from a noisy life table.
 
-The product of Kaplan and Meier (1958, "Nonparametric estimation from incomplete observations", JASA 53,
-section 3) at the ends of intervals of time, those whom an interval lost sight of being half at risk in it, as
-actuaries count (Cutler and Ederer 1958, "Maximum utilization of the life table method"). A record that was
-last seen *at* the end of an interval was at risk all of it: follow-up often ends on one day for everybody.
+The estimate is the product of Kaplan and Meier (1958, "Nonparametric estimation from incomplete
+observations", JASA 53, section 3) at the ends of intervals. Records last seen within an interval count half
+at risk in it (Cutler and Ederer 1958, "Maximum utilization of the life table method"). Records last seen *at*
+its end count whole: follow-up often ends on one day for everybody.
 
 Bands are those of a basic bootstrap (Davison and Hinkley 1997, "Bootstrap methods and their application",
-section 5.2): redraw the table and its noise, estimate again, and take quantiles of the *plain* differences.
-The usual log(-log S) is not defined here: with noise an estimate can lie at 1 or beyond, and an end that is
-cut off at 1 before its band is made would have one of no width. So everything is cut to [0, 1] at the end.
-Noise is not cut away cell by cell either, which would turn it into events: it evens out over the intervals.
-
-A survival curve with pointwise bands: what is told of a declared survival study beside its effects.
+section 5.2) on plain differences. The usual log(-log S) is undefined here, because a noisy estimate can be
+1 or more. Values are cut to [0, 1] only at the end: cutting noise cell by cell would turn it into events.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ ENDS = 3
 _EVENT, _WITHIN, _AT_END = range(ENDS)
 #: of the bootstrap
 _REDRAWS = 1000
-#: standard deviations of noise that must be at risk in an interval for it to tell anything
+#: standard deviations of noise that must be at risk in an interval for an estimate
 _TOLD = 2.0
 #: standard deviations of noise by which the counts' sum may be off a public number of records
 _OFF = 3.0
@@ -49,7 +45,7 @@ def survival_curve(
     level: float = 0.95,
     unit: str = "",
 ) -> SurvivalCurve:
-    """Survival at the ends of intervals, with pointwise bands that hold the sampling and the noise.
+    """Survival at the ends of intervals, with pointwise bands that include sampling and noise.
 
     Parameters
     ----------
@@ -60,13 +56,8 @@ def survival_curve(
         Ends of the intervals.
     noise_std : float
         Standard deviation of the noise on each count; 0 without.
-    rng : numpy.random.Generator
-        Of the redraws.
     total : float, optional
-        Public number of records, which takes some of the noise away; left out where the counts say that it
-        is not quite theirs.
-    level : float
-        Of the bands, in (0, 1).
+        Public number of records, which reduces noise; ignored if the counts disagree with it.
 
     Examples
     --------
@@ -112,7 +103,7 @@ def _table(cells: Floats) -> Floats:
 
 
 def _product(cells: Floats, floor: Floats, told: NDArray[np.bool_]) -> Floats:
-    """The product, not cut to [0, 1]; flat from where nothing is told."""
+    """The product, not cut to [0, 1]; constant from the first interval with too few at risk."""
     hazard = _table(cells)[..., _EVENT] / np.maximum(at_risk(cells), floor)
     return np.cumprod(1.0 - np.where(told, np.clip(hazard, -1.0, 1.0), 0.0), axis=-1)
 
@@ -131,11 +122,7 @@ def _spread(size: int, total: float | None) -> Floats:
 
 
 def _expected(cells: Floats) -> Floats:
-    """What tables are redrawn from: no cell is negative, and the total is kept.
-
-    One event more in the first interval: where none was seen, redraws would never have any, and a band no
-    width.
-    """
+    """Nonnegative cells of the same total to redraw from, with one more event: a band needs a width."""
     positive = np.maximum(cells, 0.0)
     kept = positive * (max(cells.sum(), 0.0) / max(positive.sum(), 1e-9))
     kept[_EVENT] += 1.0
@@ -166,18 +153,9 @@ class SurvivalCurve:
     times : ndarray of shape (J,)
         In the duration's unit, increasing.
     survival, lower, upper : ndarray of shape (J,)
-        In [0, 1], never increasing. ``lower`` is 0 from where too few records are left to tell.
-    level : float
-        Of the bands.
+        In [0, 1], never increasing. ``lower`` is 0 once too few records are left.
     unit : str
-        Of the times; empty where the schema names none.
-
-    Examples
-    --------
-    >>> curve = SurvivalCurve(*np.array([[30, 90], [0.9, 0.8], [0.85, 0.7], [0.93, 0.88]]), unit="days")
-    >>> print(curve)
-    Survival at 30 days: 0.90 (0.85 to 0.93)
-    Survival at 90 days: 0.80 (0.70 to 0.88)
+        Of the times; empty if the schema names none.
     """
 
     times: Floats

@@ -1,8 +1,7 @@
-"""Which regression a study fits: its kind, outcome and predictors, given one by one or as a line of text.
+"""A regression: kind, outcome and predictors, checked against a schema.
 
-Three kinds that clinical studies report: logistic regression (odds ratios), linear regression (differences)
-and Cox's proportional hazards (hazard ratios). A model is public: it names columns of the schema and reads no
-record.
+Logistic regression (odds ratios), linear regression (differences) or Cox's proportional hazards (hazard
+ratios). A model is public: it names columns of the schema and reads no record.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpsynth.errors import InputError
-from dpsynth.studies.logarithm import smallest_positive
 from dpsynth.studies.model_text import Entry, Kind, ModelText, check_kind
 from dpsynth.table.schema import Column, Schema
 
@@ -23,7 +24,7 @@ _LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
 
 @dataclass(frozen=True)
 class EffectsModel:
-    """A frozen description of one regression.
+    """A frozen description of one regression; InputError if its arguments contradict one another.
 
     Parameters
     ----------
@@ -33,23 +34,15 @@ class EffectsModel:
     predictors : sequence of str, optional
         All other columns of the schema by default.
     duration : str, optional
-        ``cox`` only, and required there: the numeric column of times to the event or to the end of
-        observation; never negative.
+        ``cox`` only, and required there: time to the event or to the end of observation; never negative.
     units : mapping of str to float, optional
-        For numeric predictors, the increment that a coefficient is for: ``{"age": 10}`` gives the odds ratio
-        of ten years. Otherwise see :func:`dpsynth.studies.terms.default_increment`. For logarithms the
-        fold, greater than 1: ``{"creatinine": 10}`` gives the odds ratio of ten times as much, 2 by default.
+        Increment of a coefficient: ``{"age": 10}`` gives the odds ratio of ten years; by default see
+        :func:`dpsynth.studies.terms.default_increment`. For logarithms the fold, 2 by default.
     sparing : bool
-        Whether predictors may be left out, because too many values of theirs are missing; of the usual study
-        only, which nobody chose.
+        Whether predictors with too many missing values may be left out; for the default model only.
     logs : collection of str
         Numeric predictors, and the outcome of a linear model, that enter as logarithms: a predictor's
         coefficient is per doubling, and an outcome is in natural logarithms.
-
-    Raises
-    ------
-    InputError
-        If the kind or an increment is not one of these, or ``duration`` is absent or out of place.
 
     Examples
     --------
@@ -96,21 +89,11 @@ class EffectsModel:
     def parse(cls, text: str, schema: Schema) -> EffectsModel:
         """Read a model from one line and check it against the schema.
 
-        Parameters
-        ----------
-        text : str
-            ``"kind: outcome ~ predictor + predictor"``; for Cox models ``"cox: (duration, event) ~ ..."``. A
-            point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model,
-            enters as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. Without a kind it
-            is the one that fits the outcome.
+        ``"kind: outcome ~ predictor + predictor"``; for Cox models ``"cox: (duration, event) ~ ..."``. A
+        point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model, enters
+        as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. The default kind is the one
+        that fits the outcome. InputError names the wrong column or word.
 
-        Raises
-        ------
-        InputError
-            One sentence that names the column or the word.
-
-        Examples
-        --------
         >>> schema = Schema(columns=(Column(name="days", kind="integer", lower=0, upper=999),
         ...                          Column(name="x", kind="continuous", lower=0, upper=1),
         ...                          Column(name="death", kind="binary", categories=(0, 1))))
@@ -140,14 +123,9 @@ class EffectsModel:
 
     @classmethod
     def default(cls, schema: Schema, outcome: str) -> EffectsModel | None:
-        """Return the regression on all other columns that fits the outcome.
+        """Regression of the outcome on all other columns: logistic for two categories, linear for a number.
 
-        Returns
-        -------
-        EffectsModel or None
-            Logistic for an outcome of two categories, linear for a number. None for one of one or more than
-            two categories, for which no single coefficient a predictor exists, and where there is no other
-            column.
+        None for other outcomes, which have no single coefficient a predictor, or if there is no other column.
         """
         kind = _kind_for(schema.column(outcome))
         return None if kind is None or len(schema) < 2 else cls(kind, outcome, sparing=True)
@@ -166,14 +144,7 @@ class EffectsModel:
         return Entry(name, log=name in self.logs)
 
     def check(self, schema: Schema) -> None:
-        """Check the model against a schema.
-
-        Raises
-        ------
-        InputError
-            If a column is not one of the schema's, is named twice, is of a kind that the model cannot take,
-            has no logarithm where one is asked for, or has a unit out of all proportion to its range.
-        """
+        """Raise InputError if a column, logarithm or unit does not fit the schema."""
         outcome = schema.column(self.outcome)
         if self.kind == "linear":
             if not outcome.is_numeric:
@@ -234,7 +205,7 @@ class EffectsModel:
 
 
 def _refuse_operators(written: ModelText, schema: Schema) -> None:
-    """Refuse what other languages of formulas would read otherwise: interactions, powers, intercepts."""
+    """Refuse the interactions, powers and intercepts of other formula languages."""
     for entry in written.predictors or ():
         if entry.column in {"0", "1"} - set(schema.names):
             raise InputError(
@@ -253,3 +224,32 @@ def _kind_for(outcome: Column) -> Kind | None:
     if outcome.is_numeric:
         return "linear"
     return "logistic" if len(outcome.categories) == 2 else None
+
+
+def smallest_positive(column: Column) -> float:
+    """Smallest value of a numeric column whose logarithm is taken; InputError if there is none.
+
+    Values of the column below it, such as 0, are raised to it before the logarithm is taken.
+
+    >>> smallest_positive(Column(name="creatinine", kind="continuous", lower=0, upper=20, decimals=1))
+    0.1
+    >>> smallest_positive(Column(name="change", kind="continuous", lower=-5, upper=5))
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: 'change' cannot enter as its logarithm: its lower bound is -5, below 0
+    """
+    lower, step = float(column.lower or 0.0), column.resolution
+    why = ""
+    if lower < 0:
+        why = f"its lower bound is {lower:g}, below 0"
+    elif lower == 0 and step is None:
+        why = "its lower bound is 0, and it has no step or decimals that say where the scale begins"
+    elif lower == 0 and step == column.upper:
+        why = f"{step:g} is its only value above 0"
+    if why:
+        raise InputError(f"{column.name!r} cannot enter as its logarithm: {why}")
+    return lower or float(step or 0.0)
+
+
+def logarithms(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Natural logarithms of a column's numbers, of the same shape; NaN where missing."""
+    return np.log(np.maximum(numbers, smallest_positive(column)))

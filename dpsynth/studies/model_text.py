@@ -1,7 +1,6 @@
-"""A regression as one line of text: ``"kind: outcome ~ predictor + log(predictor)"``, read and written.
+"""Read and write a regression as one line: ``"kind: outcome ~ predictor + log(predictor)"``.
 
-Only the text is looked at: whether its names are columns, and of a kind that the model can take, is for
-:class:`~dpsynth.studies.model.EffectsModel` to say.
+:class:`~dpsynth.studies.model.EffectsModel` checks the names against a schema.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ _ENTRY = re.compile(rf"({_NAME})|log\s*\(\s*({_NAME})\s*\)")
 class Entry:
     """A column as it enters a regression: as it is, or as its logarithm.
 
-    Examples
-    --------
     >>> str(Entry("age")), str(Entry("a+b", log=True))
     ('age', 'log(`a+b`)')
     """
@@ -42,17 +39,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class ModelText:
-    """What a line says.
+    """The parts of a line; ``kind`` is None if not given, ``predictors`` is None for all other columns.
 
-    Attributes
-    ----------
-    kind : {"logistic", "linear", "cox"} or None
-        None where the line leaves it to the outcome.
-    predictors : tuple of Entry, or None
-        None for all other columns.
-
-    Examples
-    --------
     >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine)")
     >>> text.outcome.column, text.predictors[1]
     ('death', Entry(column='creatinine', log=True))

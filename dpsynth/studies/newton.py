@@ -1,17 +1,16 @@
-"""From noisy scores to coefficients with a covariance: Newton's method, read as an observation.
+"""Coefficients with a covariance from noisy scores, by Newton's method.
 
-A score ``U`` at a point b, with information H, says ``U + H b = H beta + error``: near the maximum the score
-is linear. The error is the records' sampling, of variance H, and the noise, of variance N. Several scores of
-the same records are averaged by their noise. With a normal prior of precision L
+Near the maximum, a score ``U`` at a point b with information H satisfies ``U + H b = H beta + error``. The
+error is the records' sampling, of variance H, and the noise, of variance N. Several scores are averaged by
+their noise. With a normal prior of precision L
 
     P = L + H' (J + N)^-1 H,    beta = P^-1 H' (J + N)^-1 y,    covariance P^-1,
 
 for y the average, H its information, N its noise, and J, the sampling variance, the information of the last
-score. No inverse of H is taken: where terms are collinear or noise drowns the score, the prior says how far a
-coefficient can be: a standard deviation of any combination of the predictors moves eta by a normal number of
-standard deviation 2.5 (the scale of Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior
-distribution", Annals of Applied Statistics 2, who give it to each predictor by itself: too little for
-collinear ones, of which only the differences tell).
+score. H is not inverted. The prior lets a standard deviation of any combination of the predictors move eta by
+a normal number of standard deviation 2.5 (the scale of Gelman, Jakulin, Pittau and Su 2008, "A weakly
+informative default prior distribution", Annals of Applied Statistics 2, who apply it to each predictor
+separately, which is too little for collinear ones).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Floats = NDArray[np.float64]
 SLOPE_PRIOR, INTERCEPT_PRIOR = 2.5, 10.0
 #: variance below which a combination of predictors is taken to be that of none
 _LEAST_SPREAD = 1e-3
-#: standard deviation of a standardised slope of which nothing is known, not even how much its predictor
+#: standard deviation of an unknown standardised slope, if it is not even known how much its predictor
 #: varies beside the others
 UNKNOWN_SLOPE = SLOPE_PRIOR / _LEAST_SPREAD**0.5
 #: longest step, in standardised coefficients
@@ -46,15 +45,7 @@ _BOUNDED_SQUARE = float(chi2.cdf(RESIDUAL_BOUND**2, 3) + RESIDUAL_BOUND**2 * chi
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What one noisy score says.
-
-    Attributes
-    ----------
-    beta, score : ndarray of shape (d,)
-        The point, and the score there.
-    information, noise : ndarray of shape (d, d)
-        H, and the covariance of the noise on the score.
-    """
+    """One noisy score (d,) at ``beta``, with its information and the covariance of its noise, both (d, d)."""
 
     beta: Floats
     score: Floats
@@ -92,14 +83,7 @@ def bounded_step(step: Floats) -> Floats:
 def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StudyDesign]:
     """The most probable coefficients, given records in memory, by Fisher's scoring.
 
-    Parameters
-    ----------
-    design : StudyDesign
-        Its family's spread, if it has one, is found on the way: the design that is returned has it.
-    x, y : ndarray of shape (k, p), (k,)
-        As `StudyDesign.read` gives them.
-    share : float
-        How many records each of them counts for.
+    Each record counts ``share`` times. The returned design has the spread of its family, if any.
     """
     prior = prior_precision(design, x)
     beta = np.zeros(design.size)
@@ -135,8 +119,7 @@ def least_squares(design: StudyDesign, x: Floats, y: Floats) -> Floats:
 def _spread(residuals: Floats) -> float:
     """The scale s at which bounded residuals have the mean square of normal ones (Huber 1964, proposal 2).
 
-    A score's variance is then what its information says, whatever the residuals' law: standard errors for an
-    outcome in two heaps are those of least squares.
+    The variance of a score then equals its information, whatever the distribution of the residuals.
     """
     size = np.abs(residuals)
     widest = float(np.sqrt((size**2).mean()))

@@ -1,7 +1,7 @@
-"""A study declared before a fit: which regression the private records are to answer, and in which units.
+"""A study declared before a fit: a pre-specified regression, with its units.
 
-Everything in a declaration is public. It names columns, increments and boundaries of time that somebody chose
-from clinical sense or a protocol; what they become for a table follows from its schema alone.
+A declaration is public: columns, increments and boundaries of time are chosen from clinical knowledge or a
+protocol, and what they become for a table follows from its schema alone.
 """
 
 from __future__ import annotations
@@ -102,15 +102,8 @@ class Study(Section):
 
     @classmethod
     def read(cls, given: object) -> Self:
-        """Return the study that a text, a mapping with the keys of a study, or a study stands for.
+        """Study from a text, a mapping with the keys of a study, or a study; InputError names the wrong key.
 
-        Raises
-        ------
-        InputError
-            One sentence that names the key.
-
-        Examples
-        --------
         >>> Study.read("death ~ age") == Study.read({"model": "death ~ age"})
         True
         """
@@ -125,8 +118,6 @@ class Study(Section):
     def to_dict(self) -> dict[str, Any]:
         """Return the keys that were given a value, as :meth:`read` takes them.
 
-        Examples
-        --------
         >>> Study(model="death ~ age", units={"age": 10}).to_dict()
         {'model': 'death ~ age', 'units': {'age': 10.0}}
         """
@@ -148,10 +139,9 @@ class Study(Section):
         Raises
         ------
         InputError
-            If a column is not one of the schema's or not of the right kind; if the outcome or the duration is
-            derived, or a predictor is computed from them; if ``units`` or
-            ``transforms`` name something else than a numeric predictor, or contradict the text; if there is
-            no term or there are more than ``MAX_TERMS``; if ``intervals`` do not fit.
+            If a column, unit, transform or interval does not fit the schema or the text; if the outcome or
+            the duration is derived, or a predictor is computed from them; or if there is no term or more
+            than ``MAX_TERMS``.
         """
         try:
             model = self._transformed(EffectsModel.parse(self.model, schema), schema)
@@ -205,20 +195,10 @@ class Study(Section):
 
 
 def read_studies(given: Sequence[object], schema: Schema | None = None) -> tuple[Study, ...]:
-    """Return the studies of a list of texts, mappings and studies.
+    """Studies from a list of texts, mappings and studies, each checked against ``schema`` if it is given.
 
-    Parameters
-    ----------
-    schema : Schema, optional
-        Checks each study, if it is given; labels do not need it.
+    Raises InputError if one cannot be read or does not fit, or two have the same label.
 
-    Raises
-    ------
-    InputError
-        If one cannot be read or does not fit the schema, or two have the same label.
-
-    Examples
-    --------
     >>> found = read_studies(["death ~ age", {"model": "death ~ age + sex", "name": "adjusted"}])
     >>> [study.label for study in found]
     ['death', 'adjusted']

@@ -1,8 +1,7 @@
-"""The terms of a regression: one for each coefficient, fixed by the public schema, and their values.
+"""The terms of a regression, one for each coefficient, fixed by the public schema, and their values.
 
-Numeric columns enter in their own units or per increment, or as logarithms per doubling; categories by
-treatment coding against the *first declared* category; ordinal columns as a linear trend over their ranks 0,
-1, 2 and so on. The terms of every table are the same, whatever its records hold.
+Numeric columns enter per increment or as logarithms per doubling, categories by treatment coding against the
+*first declared* category, ordinal columns as a linear trend over ranks 0, 1, 2 and so on.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.studies.logarithm import logarithms
-from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model import EffectsModel, logarithms
 from dpsynth.table.derived import derived_values
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import numeric_values
@@ -37,17 +35,11 @@ class Term:
     Attributes
     ----------
     name : str
-        As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"``, ``"sex: M vs F"`` or
-        ``"stage (per rank)"``.
+        As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"`` or ``"sex: M vs F"``.
     category : int or None
         Position of the category among the declared ones; None for a numeric or ordinal column.
     increment : float
-        What one unit of the coefficient is, in the column's unit; 1 for categories and ranks. For a
-        logarithm, how many times as much.
-    log : bool
-        Whether the column enters as its logarithm.
-    two_valued : bool
-        Whether it takes two values, as an indicator of a category and an integer from 0 to 1 do.
+        Unit of the coefficient, in the column's unit; for a logarithm, the fold.
     """
 
     name: str
@@ -58,26 +50,17 @@ class Term:
     two_valued: bool = False
 
     def values(self, numbers: Floats) -> Floats:
-        """Values of the term, of the same shape; NaN where missing.
-
-        Parameters
-        ----------
-        numbers : ndarray
-            What :func:`column_values` gives for its column.
-        """
+        """Values of the term from those of :func:`column_values`, of the same shape; NaN if missing."""
         if self.category is not None:
             return np.where(np.isnan(numbers), np.nan, numbers == self.category)
         return numbers / (math.log(self.increment) if self.log else self.increment)
 
 
 def default_increment(column: Column) -> float:
-    """Return what a coefficient of a numeric column is for: one of its own units, if that is a useful step.
+    """Unit of a numeric column's coefficient: one of its own units if the range is 2 to 150 of them.
 
-    Where the public range is less than 2 units or more than 150, it is the power of ten at or below a tenth
-    of the range: an odds ratio of 1.00000 for one platelet tells nobody anything.
+    Otherwise it is the power of ten at or below a tenth of the public range.
 
-    Examples
-    --------
     >>> default_increment(Column(name="age", kind="integer", lower=18, upper=110, unit="years"))
     1.0
     >>> default_increment(Column(name="platelets", kind="continuous", lower=0, upper=1e6))
@@ -90,10 +73,8 @@ def default_increment(column: Column) -> float:
 
 
 def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
-    """Return every coefficient of a model but the intercept, from the public schema alone.
+    """Every coefficient of a model but the intercept, from the public schema alone.
 
-    Examples
-    --------
     >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.1, upper=20),
     ...                          Column(name="sex", kind="binary", categories=("F", "M")),
     ...                          Column(name="death", kind="binary", categories=(0, 1))))
@@ -122,15 +103,9 @@ def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
 
 
 def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool = False) -> Floats:
-    """Numbers of a column as a regression takes them, shape (n,); NaN where missing.
+    """Numbers, natural logarithms or category positions of a column, shape (n,); NaN if missing.
 
-    A number or its natural logarithm, or the position of a category among the declared ones.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of n rows
-        Conformed to ``schema``; other columns are not needed, but for the inputs of a derived column that the
-        frame lacks.
+    The frame conforms to ``schema``; it may lack other columns, and the column itself if that is derived.
     """
     column = schema.column(name)
     if column.derived is not None and name not in frame.columns:
@@ -141,22 +116,8 @@ def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool =
 
 
 def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> Floats:
-    """Values of the terms, without an intercept.
+    """Values of p terms without an intercept, shape (n, p): increments, ranks, or 0 and 1; NaN if missing.
 
-    Parameters
-    ----------
-    terms : sequence of Term
-        Of length p.
-    frame : pandas.DataFrame of n rows
-        Conformed to ``schema``; other columns than those of the terms are not needed.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-        A number or its logarithm in increments, a rank, or 0 and 1 for a category; NaN where missing.
-
-    Examples
-    --------
     >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.5, upper=20),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"), missing=True)))
     >>> found = [Term("creatinine (per doubling)", "creatinine", None, 2.0, True),

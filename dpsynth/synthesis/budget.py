@@ -1,15 +1,15 @@
-"""How a run's total (epsilon, delta) is shared among its releases.
+"""Divide a run's total (epsilon, delta) among its releases.
 
-`plan_releases` makes every release of a run, noise and all, before a record is read, so that the composed
-privacy-loss distribution of their events ends at, and never above, the target. Shares are fractions of the
-squared Gaussian-DP parameter mu^2 that the target corresponds to, which adds up over Gaussian releases
-(Dong, Roth and Su 2022, corollary 3.3); they are starting points, the final number is solved on the PLD.
+`plan_releases` fixes the noise of all releases before a record is read. The composed privacy-loss
+distribution (PLD) of their events ends at, and never above, the target. Shares are fractions of the squared
+Gaussian-DP parameter mu^2 of the target, which adds up over Gaussian releases (Dong, Roth and Su 2022,
+corollary 3.3). They are starting points; the final noise is solved on the PLD.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -77,12 +77,12 @@ class Shares:
 
     @property
     def total(self) -> float:
-        """Of all but studies and votes."""
+        """Sum of all but studies and the nearest-neighbour histogram."""
         return self.count + self.marginals + self.selection + self.tables + self.pairwise_statistics
 
     @property
     def with_neighbour_histogram(self) -> float:
-        """Of all but studies; from 1 on nothing is left for critic steps beside votes."""
+        """Sum of all but studies; from 1 on nothing is left for critic steps."""
         return self.total + self.neighbour_histogram
 
     @classmethod
@@ -95,24 +95,18 @@ class Shares:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run releases, before anything is said about noise: public values only.
+    """What a run releases, before its noise is chosen: public values only.
 
     Parameters
     ----------
-    n : float
-        Public or privately counted number of records.
-    marginals : bool
-        Whether one-way marginals are released.
+    n, n_std : float
+        Public or privately counted number of records, and the standard deviation of its noise; 0 if public.
     base_model : {"tree", "tan"}, optional
         None: no base model.
     plan : Plan, optional
         Of the critic's steps, its noise not yet chosen; None: no steps.
     pairwise_statistics, neighbour_histogram : bool
-        Whether these are released, for which there must be a base model.
-    studies : tuple of Study
-        The declared studies.
-    n_std : float
-        Standard deviation of the noise of ``n``; 0 where it is public.
+        Whether these are released, which requires a base model.
     """
 
     schema: Schema
@@ -126,62 +120,46 @@ class Needs:
     n_std: float = 0.0
 
     def releases(
-        self,
-        marginals: float | None = None,
-        tables: float | None = None,
-        selection: float | None = None,
-        pairwise_statistics: float | None = None,
-        neighbour_histogram: float | None = None,
-        study: float | None = None,
-        *,
-        stage: Stage | None = None,
+        self, noise: Mapping[str, float], selection: float | None = None, *, stage: Stage | None = None
     ) -> Releases:
         """All releases with these multipliers and this epsilon of each choice, and the plan as it is.
 
-        ``study`` is the multiplier of one Gaussian mechanism that costs what a study does.
+        A release without a multiplier has no noise. ``noise["study"]`` is the multiplier of one Gaussian
+        mechanism that costs what a study does.
         """
-        return Releases(
-            MarginalsRelease(
+        marginals = base_model = pairs = histogram = None
+        if self.marginals:
+            marginals = MarginalsRelease(
                 schema=self.schema,
                 n=self.n,
                 n_std=self.n_std,
-                noise_multiplier=marginals,
+                noise_multiplier=noise.get("marginals"),
                 stage=stage,
             )
-            if self.marginals
-            else None,
-            BaseModelReleases.plan(
+        if self.base_model is not None:
+            tables = noise.get("tables")
+            base_model = BaseModelReleases.plan(
                 self.schema, self.base_model, noise_multiplier=tables, epsilon=selection, stage=stage
             )
-            if self.base_model is not None
-            else None,
-            PairwiseStatisticsRelease(noise_multiplier=pairwise_statistics, stage=stage)
-            if self.pairwise_statistics
-            else None,
-            NeighbourHistogramRelease(noise_multiplier=neighbour_histogram, stage=stage)
-            if self.neighbour_histogram
-            else None,
-            self.plan,
-            stage,
-            tuple(
-                StudyReleases.plan(
-                    declared.label, noise_multiplier=study, stage=stage, survival=declared.is_survival
-                )
-                for declared in self.studies
-            ),
+        if self.pairwise_statistics:
+            pairs = PairwiseStatisticsRelease(noise_multiplier=noise.get("pairwise_statistics"), stage=stage)
+        if self.neighbour_histogram:
+            multiplier = noise.get("neighbour_histogram")
+            histogram = NeighbourHistogramRelease(noise_multiplier=multiplier, stage=stage)
+        studies = tuple(
+            StudyReleases.plan(
+                study.label, noise_multiplier=noise.get("study"), stage=stage, survival=study.is_survival
+            )
+            for study in self.studies
         )
+        return Releases(marginals, base_model, pairs, histogram, self.plan, stage, studies)
 
 
 @dataclass(frozen=True)
 class Releases:
-    """What a run will read of the records, noise and all, fixed before the first reading.
+    """All noisy statistics of a run, with their noise, fixed before the first reading.
 
-    Parameters
-    ----------
-    plan : Plan or None
-        Of the critic's steps.
-    stage : Stage or None
-        The stage of the ledger that they make up.
+    ``plan`` is that of the critic's steps, ``stage`` the part of the ledger that the releases make up.
     """
 
     marginals: MarginalsRelease | None
@@ -212,22 +190,16 @@ def plan_releases(
 ) -> Releases:
     """All releases of a run, with noise so that together they cost at most (epsilon, delta).
 
-    The mu for which mu-Gaussian-DP has exactly this (epsilon, delta) is shared out by squares (Dong, Roth and
-    Su 2022, corollary 2.13; its inverse is the least noise of Balle and Wang 2018).
+    The mu for which mu-Gaussian-DP has exactly this (epsilon, delta) is divided by squares (Dong, Roth and Su
+    2022, corollary 2.13; its inverse is the least noise of Balle and Wang 2018). Raises PrivacyError if
+    nothing would be released, or if the budget is too small.
 
     Parameters
     ----------
-    epsilon, delta : float
-        Target for the whole run.
     counted : bool
         Whether a private count has chosen ``needs.n``. (epsilon, delta) then bounds the run for every count,
         but its total variation depends on it: noise is also held to the total variation of the same run with
         steps that are not sampled, which the count does not enter, and the stage promises all three.
-
-    Raises
-    ------
-    PrivacyError
-        If nothing would be released, or if the budget cannot pay for the run.
     """
     if delta < DELTA_FLOOR:
         raise PrivacyError(
@@ -258,15 +230,7 @@ def plan_releases(
         picks = max(len(needs.schema) - 1, 1)
         # An exponential mechanism has a loss of variance eps^2 / 3, which is mu^2 in the Gaussian limit.
         selection = math.sqrt(3.0 / picks) / multiplier["selection"] if "selection" in parts else None
-        return needs.releases(
-            multiplier.get("marginals"),
-            multiplier.get("tables"),
-            selection,
-            multiplier.get("pairwise_statistics"),
-            multiplier.get("neighbour_histogram"),
-            multiplier.get("study"),
-            stage=stage,
-        )
+        return needs.releases(multiplier, selection, stage=stage)
 
     def stage(tv: float | None = None) -> Stage:
         # What holds whatever the count has said; without a count, the noise is fixed and says it itself.
@@ -294,5 +258,5 @@ def plan_releases(
 
 
 def _steps(plan: Plan, multiplier: float) -> Sequence[DpEvent]:
-    """Event of the critic's steps; none where infinite noise leaves them nothing to tell."""
+    """Event of the critic's steps; none for infinite noise."""
     return () if math.isinf(multiplier) else (replace(plan, noise_multiplier=multiplier).event,)

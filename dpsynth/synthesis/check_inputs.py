@@ -1,4 +1,4 @@
-"""What a fit takes in: records that are seen to fit, and a ledger that is told what draws the noise."""
+"""Check the records of a fit, and write to the ledger where its noise comes from."""
 
 from __future__ import annotations
 
@@ -36,19 +36,10 @@ def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
 def records_of(
     frame: pd.DataFrame | PartitionedRecords, schema: Schema, options: FitOptions, *, accept_n_public: bool
 ) -> Records:
-    """Records of which everything has been seen to fit, the cheapest first, before anything is spent.
+    """Records after every check, the cheapest first, before any budget is used.
 
-    Raises
-    ------
-    InputError
-        If they are no records, or in parts and the options ask for critic steps or another schema.
-    DataError
-        If they do not fit the schema or its public number of records, or are fewer than two.
-
-    Warns
-    -----
-    OwnerWarning
-        Where a person seems to have several rows.
+    Raises InputError for no records, or for parts with critic steps or another schema; DataError if they do
+    not fit the schema or are fewer than two. Warns of a person with several rows.
     """
     if isinstance(frame, pd.DataFrame):
         own = conformed(schema, frame)
@@ -75,13 +66,7 @@ def rows_of(frame: pd.DataFrame | PartitionedRecords) -> int:
 
 
 def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: float | None) -> None:
-    """Tell the owner of a table that is small for its budget what noise leaves of its counts.
-
-    Warns
-    -----
-    OwnerWarning
-        If the noise of a column's count is more than a tenth of all records.
-    """
+    """Warn the owner if the noise of a column's count is more than a tenth of all records."""
     if marginals is None or epsilon is None or marginals.noise_std <= _MOST_NOISE * rows:
         return
     warnings.warn(
@@ -94,22 +79,12 @@ def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: flo
 
 
 def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
-    """Refuse a table of fewer than two rows, or one far from its public number; before anything is spent.
+    """Refuse fewer than two rows, or a number far from ``n_public``, before any budget is used.
 
-    A table of one record has no distribution: what is drawn would be noise that was paid for.
     Everything is scaled to ``n_public``. A part of a table that is drawn record by record differs from its
-    expected number n by at most 4 sqrt(n), but for 1 case in 10,000; a tenth leaves room for a registry that
-    grows. The whole table's number given for a half of it is beyond both, from 64 records on.
-
-    Warns
-    -----
-    OwnerWarning
-        If they differ by more than half of that.
-
-    Raises
-    ------
-    DataError
-        If they differ by more than that, and ``accept`` is not set, or if there are fewer than two rows.
+    expected number n by at most 4 sqrt(n), but for 1 case in 10,000; a tenth allows for a registry that
+    grows. The whole table's number given for half of it exceeds both, from 64 records on. ``accept`` turns
+    the error into a warning, which is also given from half of that difference on.
     """
     if rows < 2:
         raise DataError(f"the table to fit must have at least 2 rows, got {rows} (internal: not for release)")
@@ -129,12 +104,7 @@ def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
 
 
 def warn_of_flattened(marginals: Marginals | None) -> None:
-    """Name the columns of which noise has left little; a function of released numbers.
-
-    Warns
-    -----
-    OwnerWarning
-    """
+    """Warn of columns that noise has nearly flattened; a function of released numbers."""
     if marginals is None or not marginals.flattened:
         return
     names = few(map(repr, marginals.flattened))
@@ -153,7 +123,7 @@ def record_provenance(
     rng: np.random.Generator,
     unreviewed: dict[str, tuple[str, ...]],
 ) -> None:
-    """Tell the ledger what a row is, what draws the noise, who knows its seed, what was read off the data."""
+    """Write to the ledger the privacy unit, the source of the noise, a known seed and unreviewed fields."""
     ledger.about(schema.unit)
     if options.random_state is not None:
         ledger.seeded = True

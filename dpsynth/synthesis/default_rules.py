@@ -1,4 +1,4 @@
-"""Ready-made settings: public rules for batch sizes, and the thesis's baseline."""
+"""Default settings: public rules for releases, shares and batch sizes, and the HealthGAN baseline."""
 
 from __future__ import annotations
 
@@ -25,25 +25,13 @@ _MOST_NUMBERS = 300
 def has_pairwise_statistics(
     schema: Schema, n: float | None, epsilon: float | None, delta: float, share: float
 ) -> bool:
-    """Whether pairwise statistics are released by rule: where their noise is small.
+    """Whether pairwise statistics are released by rule: if their noise is small.
 
-    A moment is a mean of products of two standardised numbers, so about a correlation. Its noise is taken
-    as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta), and with a
-    number for each ordered column, each category and each missing value. More than 300 such numbers take too
-    long to fit.
+    A pairwise statistic is a mean of products of two standardised numbers, about a correlation. Its noise is
+    taken as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta) and a
+    number for each ordered column, category and missing value. More than 300 numbers take too long to fit. A
+    private ``n`` is None: a noisy count must not choose the releases, and they are released.
 
-    Parameters
-    ----------
-    n : float or None
-        Public number of records. None where it is private: what is bought, and with it the total variation,
-        must not depend on a noisy count, and they are released.
-    epsilon : float or None
-        None: no noise.
-    share : float
-        Of mu squared, for the moments.
-
-    Examples
-    --------
     >>> from dpsynth.table import Column
     >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(30))
     >>> [has_pairwise_statistics(Schema(columns=columns), n, 3.0, 1e-5, 0.1) for n in (300, 3000)]
@@ -66,21 +54,10 @@ def has_pairwise_statistics(
 def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
     """Whether a nearest-neighbour histogram is released by rule, beside pairwise statistics.
 
-    They are where there are groups enough to tell draws apart, each with more records than noise:
-    n mu sqrt(share / 2) / 8 of at least 35 (`dpsynth.releases.neighbour_histogram.group_count`). Declared
-    studies, which take a part of everything, are not counted in.
+    It needs enough groups with more records than noise: n mu sqrt(share / 2) / 8 of at least 35
+    (`dpsynth.releases.neighbour_histogram.group_count`). Declared studies are not considered. A private ``n``
+    is None, and the histogram is released.
 
-    Parameters
-    ----------
-    n : float or None
-        Public number of records; None where it is private, and the histogram is released.
-    epsilon : float or None
-        None: no noise.
-    share : float
-        Of mu squared, for the nearest-neighbour histogram.
-
-    Examples
-    --------
     >>> has_neighbour_histogram(1000, 3.0, 1e-5, 0.1), has_neighbour_histogram(4000, 3.0, 1e-5, 0.1)
     (False, True)
     """
@@ -91,21 +68,11 @@ def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float
 
 
 def critic_steps(n: float | None, *, base_model: bool, pairwise_statistics: bool) -> int:
-    """How many critic steps are made where nobody says: none where they do not improve the draws.
+    """Default number of critic steps: none if they do not improve the samples.
 
-    Where pairwise statistics are bought, the critic is solved in one shot, and steps on top of that made
-    every table of records worse that was tried. Without them steps improve a base model's draws on large
-    tables, and without a base model there is no other generator.
+    With pairwise statistics the critic is solved in one shot, and further steps made every table tested
+    worse. Without them, steps improve a base model's samples on large tables. A private ``n`` is None.
 
-    Parameters
-    ----------
-    n : float or None
-        Public number of records; None where it is private.
-    base_model, pairwise_statistics : bool
-        What else the fit may buy.
-
-    Examples
-    --------
     >>> [critic_steps(36_000, base_model=True, pairwise_statistics=given) for given in (True, False)]
     [0, 4000]
     >>> [critic_steps(4000, base_model=given, pairwise_statistics=False) for given in (True, False)]
@@ -117,11 +84,8 @@ def critic_steps(n: float | None, *, base_model: bool, pairwise_statistics: bool
 
 
 def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
-    """Shares of the budget by rule: many critic steps, or a nearest-neighbour histogram, take from the
-    tables'.
+    """Shares by rule: many critic steps, or a nearest-neighbour histogram, reduce the tables' share.
 
-    Examples
-    --------
     >>> shares(200).tables, shares(0, neighbour_histogram=True).tables, shares(4000).tables
     (0.6, 0.5, 0.4)
     """
@@ -131,10 +95,8 @@ def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
 
 
 def training(n: float) -> TrainingSettings:
-    """Architecture and optimiser where nobody says: wider critics where there are more records.
+    """Default architecture and optimiser: wider critics for more records.
 
-    Examples
-    --------
     >>> training(4000).critic_hidden, training(36_000).critic_hidden
     ((32, 32), (64, 64))
     """
@@ -144,8 +106,6 @@ def training(n: float) -> TrainingSettings:
 def batch_size(preset: str | None, n: float) -> int:
     """Expected batch from the public number of records: a quarter, at most 2,048 (healthgan: a tenth).
 
-    Examples
-    --------
     >>> batch_size(None, 3937), batch_size(None, 36_000), batch_size("healthgan", 2085)
     (984, 2048, 208)
     """
@@ -160,13 +120,6 @@ def healthgan(schema: Schema) -> TrainingSettings:
     Generator 100 -> 2d -> floor(1.5 d) -> d (ReLU, sigmoid), latent U(0, 1); critic d-64-128-256-1 with
     LeakyReLU 0.2; 5 critic steps for one generator step; penalty weight 10 at points between records and
     generated points; Adam with rate 1e-4 and betas 0.5, 0.9; no averaging.
-
-    Examples
-    --------
-    >>> from dpsynth.table import Column
-    >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(12))
-    >>> healthgan(Schema(columns=columns)).generator_hidden
-    (24, 18)
     """
     d = len(schema)
     return TrainingSettings(
@@ -190,7 +143,7 @@ def healthgan(schema: Schema) -> TrainingSettings:
 
 
 def describe_sensitivity(settings: TrainingSettings, noise_shape: str) -> str:
-    """One phrase for the ledger: how a critic step's sensitivity is known."""
+    """Source of a critic step's sensitivity, as one phrase for the ledger."""
     if settings.clip_norm is not None:
         return f"per-record clipping at {settings.clip_norm:g}"
     penalty = ", plus the tight bound of Theorem 3.1.3" if settings.penalty == "data" else ""

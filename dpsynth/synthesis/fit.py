@@ -1,8 +1,8 @@
-"""From private records to a model, one noisy statistic after the other: the one place that orders them.
+"""From private records to a model: the order of all noisy statistics of a fit.
 
-The order is: number of records (only where the schema has no ``n_public``), single-column counts, the base
+The order is: number of records (only if the schema has no ``n_public``), single-column counts, the base
 model's edges and tables, pairwise statistics, the nearest-neighbour histogram, studies, and the critic's
-steps (`Training`). The ledger runs each of them. What is made of them between is post-processing.
+steps (`Training`). The ledger runs each of them. Everything between is post-processing.
 """
 
 from __future__ import annotations
@@ -54,13 +54,7 @@ _DRAWS = 20_000
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit releases, noise and all; made by `plan_fit`.
-
-    Parameters
-    ----------
-    n : float
-        Public or noisy number of records.
-    """
+    """All releases of a fit with their noise, made by `plan_fit`; ``n`` may be a noisy count."""
 
     schema: Schema
     options: FitOptions
@@ -80,12 +74,9 @@ class Refinements:
 def plan_fit(
     records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> FitPlan:
-    """Count the records, where their number is not public, and choose the noise of everything else.
+    """Count the records if their number is not public, and choose the noise of everything else.
 
-    Raises
-    ------
-    PrivacyError
-        If the budget cannot pay for the run, or cannot bear a study.
+    Raises PrivacyError if the budget is too small for the run or for a study.
     """
     n, n_std, spent = _count(records, schema, options, rng, ledger)
     blueprint = draw_up(schema.modelled, n, options, n_std)
@@ -95,17 +86,9 @@ def plan_fit(
 
 
 def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger) -> GeneratorModel:
-    """Release everything but the critic's steps, and make the model of it; the generator is not trained yet.
-
-    Parameters
-    ----------
-    records : Records
-        Conformed to the schema.
-    rng : numpy.random.Generator
-        Of noise and draws (secret).
-    """
-    model, bought = release_statistics(records, plan, rng, ledger)
-    model = dataclasses.replace(_refined(model, bought, rng), schema=plan.schema)
+    """Release everything but the critic's steps, and make the untrained model; ``rng`` is secret."""
+    model, refinements = release_statistics(records, plan, rng, ledger)
+    model = dataclasses.replace(_refined(model, refinements, rng), schema=plan.schema)
     studies, planned = plan.options.studies, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
     return dataclasses.replace(model, studies=fitted)
@@ -114,24 +97,17 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
 def release_statistics(
     records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger
 ) -> tuple[GeneratorModel, Refinements]:
-    """Single-column counts, base model, and what it will be reweighted to: all but studies and critic steps.
-
-    Returns
-    -------
-    GeneratorModel
-        Neither reweighted nor trained.
-    Refinements
-    """
+    """All releases but studies and critic steps: an untrained, not reweighted model, and its refinements."""
     options, releases, training = plan.options, plan.releases, plan.blueprint.training
     schema = plan.blueprint.needs.schema
     thesis = options.preset == "healthgan"
     marginals = None
     if releases.marginals is not None:
         marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
-    base_model, bought = None, Refinements()
+    base_model, refinements = None, Refinements()
     if releases.base_model is not None and marginals is not None:
         base_model = releases.base_model.run(ledger, records, marginals, rng)
-        bought = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
+        refinements = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
     encoder = Encoder(
         schema,
         marginals,
@@ -147,7 +123,7 @@ def release_statistics(
         latent_law=training.latent_law,
         match_marginals=options.match_marginals and marginals is not None and not thesis,
     )
-    return model, bought
+    return model, refinements
 
 
 def _release_refinements(
@@ -177,25 +153,26 @@ def _release_refinements(
     return Refinements(pairwise_statistics, neighbour_histogram)
 
 
-def _refined(model: GeneratorModel, bought: Refinements, rng: np.random.Generator) -> GeneratorModel:
-    """The model with its base model reweighted by what was bought: post-processing."""
+def _refined(model: GeneratorModel, refinements: Refinements, rng: np.random.Generator) -> GeneratorModel:
+    """The model with its base model reweighted: post-processing."""
     base_model = model.base_model
     if base_model is None:
         return model
-    if bought.pairwise_statistics is not None:
-        base_model = reweighted(base_model, bought.pairwise_statistics, rng)
-    if bought.neighbour_histogram is not None:
-        base_model = weighted(base_model, bought.neighbour_histogram, rng)
+    if refinements.pairwise_statistics is not None:
+        base_model = reweighted(base_model, refinements.pairwise_statistics, rng)
+    if refinements.neighbour_histogram is not None:
+        base_model = weighted(base_model, refinements.neighbour_histogram, rng)
     return dataclasses.replace(model, base_model=base_model)
 
 
 def _count(
     records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> tuple[float, float, tuple[float, float]]:
-    """The number of records, its noise and what it cost: public and free, or a noisy count.
+    """The number of records, its noise and its cost: public and free, or a noisy count.
 
-    The later releases' noise depends on a noisy count, so it is a stage of its own, of (epsilon_c, delta_c):
-    what is composed on one privacy-loss distribution must have its noise fixed beforehand.
+    The later releases' noise depends on a noisy count. The count is therefore a stage of its own, of
+    (epsilon_c, delta_c): one privacy-loss distribution composes only releases whose noise was fixed
+    beforehand.
     """
     if schema.n_public is not None:
         return float(schema.n_public), 0.0, (0.0, 0.0)
@@ -215,7 +192,7 @@ _BANK_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress bar may show: functions of released quantities only.
+    """State of a training for a progress bar, from released quantities only.
 
     Parameters
     ----------
@@ -232,16 +209,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Training:
-    """The training of a generator, but for its records, its plan and its noise.
+    """The training of a generator, without its records, plan and noise.
 
     Parameters
     ----------
-    model : GeneratorModel
-        With marginals and base model, not trained.
-    initial_rng : numpy.random.Generator
-        Of the initial weights.
-    record : dict
-        What a checkpoint keeps beside the model and the state.
+    record : callable
+        Gives what a checkpoint stores beside the model and the state.
     checkpoint : path, optional
         Where an interrupt leaves a private checkpoint.
     """
@@ -278,17 +251,7 @@ def train_generator(
 def trained_state(
     records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> TrainingState:
-    """Critic and generator after the plan's steps, with the history.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Conformed private records.
-    rng : numpy.random.Generator
-        Of the noise and samples (secret).
-    state : TrainingState, optional
-        Where to go on from.
-    """
+    """Critic and generator after the plan's steps, with the history; ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
     from dpsynth.model.wgan.checkpoint import write_checkpoint
     from dpsynth.model.wgan.training import Trainer

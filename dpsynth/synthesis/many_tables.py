@@ -1,18 +1,16 @@
-"""Tables from redrawn releases: what an analyst needs to see how far the noise for privacy may be off.
+"""Tables from redrawn releases, whose differences show the size of the privacy noise.
 
-All samples of one released model share its noise, so that none of them, nor all together, tells how large it
-is. Here every table comes from a model of its own, whose releases are redrawn (a parametric bootstrap, Efron
-and Tibshirani 1993, section 6.5): as many records as the real table has are drawn from the released model,
-they are counted as the real ones were, noise of the same scale is added, and the counts are cleaned and
-fitted by the same code. The tables then differ from each other as another sample of the population, read with
-other noise, would differ from this one, and `dpsynth.combine` makes an interval of that. Tables that
-know of the noise are the idea of Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference
-with differentially private synthetic data", who draw them from a Bayesian posterior.
+All samples of one released model share its noise. Here every table comes from a model of its own, whose
+releases are redrawn (a parametric bootstrap, Efron and Tibshirani 1993, section 6.5). As many records as the
+real table has are drawn from the released model and counted as the real ones were, noise of the same scale is
+added, and the same code fits the counts. The tables differ as another sample of the population with other
+noise would, and `dpsynth.combine` makes an interval of that. Räisä, Jälkö, Kaski and Honkela (2023),
+"Noise-aware statistical inference with differentially private synthetic data", draw from a Bayesian
+posterior.
 
-Everything here is a function of released numbers: post-processing, free of privacy cost. What is *not*
-redrawn is kept as it was released: the choice of the base model's edges and of its bins, what pairwise
-statistics are of and what the nearest-neighbour histogram is for, the number of records where it is a noisy
-count, and a trained generator's weights.
+This is post-processing of released numbers, without privacy cost. *Not* redrawn are: edges and bins of the
+base model, features of pairwise statistics, groups of the nearest-neighbour histogram, a noisy number of
+records, and a trained generator's weights.
 """
 
 from __future__ import annotations
@@ -52,25 +50,12 @@ _AMONG = 20
 
 
 def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
-    """Another model of the same population, as another sample and other noise would have given it.
+    """Another model of the same population, as from another sample and other noise.
 
-    Parameters
-    ----------
-    model : GeneratorModel
-        With released marginals.
-
-    Returns
-    -------
-    GeneratorModel
-        Marginals, the base model's tables, pairwise statistics and the nearest-neighbour histogram is
-        redrawn together, from one sample of records; edges, bins, features, groups and a generator's weights
-        are those of ``model``. Where random Fourier features told nothing, the model has none, and neither
-        have its tables.
-
-    Raises
-    ------
-    InputError
-        If the model has no released marginals, or was saved by a version that did not keep their noise.
+    Marginals, the base model's tables, pairwise statistics and the nearest-neighbour histogram are redrawn
+    together, from one sample of records. A model without useful random Fourier features is redrawn without
+    them. Raises InputError if the model has no released marginals, or was saved by a version that did not
+    keep their noise.
     """
     marginals, base_model = _measured(model)
     frame = _records(marginals, base_model, rng)
@@ -95,17 +80,14 @@ def redrawn_tables(
 ) -> Iterator[pd.DataFrame]:
     """``m`` tables of ``n`` records, each from a redrawn model of its own, or for a declared study.
 
-    The records of a table are as good as independent draws of its model: the variance that an analysis
-    computes from one table is then the variance that tables of one model have. (Tables of
-    :meth:`GeneratorModel.sample` agree with the released numbers more closely than independent records do,
-    and the rule for combining would take away more than there is.)
+    The records of a table are nearly independent samples of its model. (Tables of
+    :meth:`GeneratorModel.sample` agree with the released numbers more closely, and the rule for combining
+    would subtract too much.)
 
-    For a declared study the released model draws the predictors, and the outcome is drawn anew from the
-    study's regression, whose coefficients are drawn for each table from what is known of them: the posterior
-    predictive distribution of a Bayesian who holds the private estimates.
+    For a declared study the released model draws the predictors. The outcome follows the study's regression,
+    with coefficients drawn for each table from their normal posterior: a posterior predictive distribution.
 
-    Table k depends on ``seed`` and k alone, not on ``m``. Parameters are those of
-    :meth:`GeneratorModel.blocks`.
+    Table k depends on ``seed`` and k alone. Other parameters are those of :meth:`GeneratorModel.blocks`.
     """
     if study is None:
         _measured(model)
@@ -121,7 +103,7 @@ def redrawn_tables(
 
 
 def _measured(model: GeneratorModel) -> tuple[Marginals, BayesianNetwork | None]:
-    """What a model was measured to be, if its noise is known."""
+    """Released marginals and base model, if their noise is known."""
     marginals = model.encoder.marginals
     if marginals is None:
         raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")

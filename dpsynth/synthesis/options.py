@@ -16,7 +16,7 @@ from dpsynth.synthesis.budget import Shares
 
 
 class ModelOptions(Section):
-    """How a generator is made; the meanings are documented at `DPWGANGP`."""
+    """Options of a generator, documented at `DPWGANGP`."""
 
     epsilon: float | None = Field(default=3.0, gt=0)
     delta: float | None = Field(default=None, gt=0, lt=1)
@@ -116,16 +116,7 @@ class ModelOptions(Section):
 
 
 class FitOptions(ModelOptions):
-    """The arguments of `DPWGANGP`.
-
-    Raises
-    ------
-    InputError
-        From :meth:`of`, if an argument is of the wrong type, out of range or contradicts another,
-        naming it.
-    PrivacyError
-        If the arguments contradict the privacy asked for.
-    """
+    """The arguments of `DPWGANGP`; :meth:`of` raises InputError or PrivacyError, naming the argument."""
 
     accept_unreviewed: bool = False
     studies: tuple[Study, ...] = ()

@@ -1,8 +1,8 @@
-"""Samples larger than memory: parts drawn side by side by Dask workers, each into a Parquet file of its own.
+"""Samples larger than memory: Dask workers write parts, each into a Parquet file of its own.
 
-Sampling is post-processing of a released model: it reads no records, costs nothing, and any worker may do it.
-Each part has a generator stream of its own, spawned from one seed, so that a part which is drawn again after
-its worker died is the same part, and a sample depends on seed and number of parts only, not on who drew what.
+Sampling is post-processing of a released model: it reads no records and costs nothing. Each part has a random
+stream of its own, spawned from one seed. A sample depends on seed and number of parts only, even if a worker
+dies and its part is drawn again.
 """
 
 from __future__ import annotations
@@ -33,13 +33,7 @@ FIRST = _NAME.format(0)
 
 @dataclass(frozen=True)
 class Part:
-    """A file to be drawn.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    """
+    """A file to be drawn."""
 
     name: str
     rows: int
@@ -47,17 +41,8 @@ class Part:
 
 
 def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Part]:
-    """The parts of a sample of ``n`` records, of about equal numbers of rows.
+    """The parts of a sample of ``n`` records, of about equal size; by default one for each million records.
 
-    Parameters
-    ----------
-    partitions : int or None
-        How many; None: one for each million records.
-    seed : int or None
-        None takes one from the operating system.
-
-    Examples
-    --------
     >>> [(part.name, part.rows) for part in plan_parts(5, 2, 0)]
     [('part-00000.parquet', 2), ('part-00001.parquet', 3)]
     """
@@ -75,21 +60,10 @@ def sample_parts(
     *,
     where: Where | None = None,
 ) -> Acceptance:
-    """Draw parts into files of a folder; each worker holds a block of records at a time.
+    """Draw parts into files of a folder that all workers see; each holds a block of records at a time.
 
-    Parameters
-    ----------
-    folder : Path
-        Exists, under the same name for all workers.
-    where : str, sequence of str, or mapping, optional
-        Conditions on every record, checked before.
-
-    Raises
-    ------
-    DataError
-        If a worker cannot write to the folder.
-    RejectionError
-        If a constraint or condition is nearly impossible under the model.
+    Raises DataError if a worker cannot write, RejectionError if a constraint or condition is nearly
+    impossible.
     """
     record = Acceptance()
     for drawn in each(client, partial(_draw, model=model, folder=folder, where=where), list(parts)):

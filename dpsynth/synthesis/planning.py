@@ -1,8 +1,4 @@
-"""What a fit will release, with which noise: from the schema, the options and the number of records alone.
-
-All noise is chosen before a record is read (`dpsynth.synthesis.budget`), so that the composed cost is at most
-(epsilon, delta).
-"""
+"""Plan a fit's releases and their noise from the schema, the options and the number of records alone."""
 
 from __future__ import annotations
 
@@ -26,13 +22,7 @@ _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
 
 @dataclass(frozen=True)
 class Blueprint:
-    """What a fit is about to do, from public values only.
-
-    Parameters
-    ----------
-    needs : Needs
-        What it releases.
-    """
+    """The plan of a fit, from public values only."""
 
     needs: Needs
     delta: float
@@ -41,10 +31,9 @@ class Blueprint:
 
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
-    """The target delta, fixed before any record is read.
+    """The target delta, fixed before any record is read: given, n_public^-1.5, or 1e-6 without ``n_public``.
 
-    Given, or n_public^-1.5, or 1e-6 where there is no ``n_public``: a delta made from a noisy count would
-    be chosen after the fact and guarantee nothing.
+    A delta made from a noisy count would be chosen after the fact and guarantee nothing.
     """
     if options.delta is not None:
         return options.delta
@@ -62,7 +51,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
     if options.has_base_model and options.base_model != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         base_model = usual if options.base_model == "auto" else options.base_model
-    # a noisy count must not choose what is bought: the total variation would tell of it
+    # a noisy count must not choose the releases: the total variation would depend on it
     known, delta = None if schema.n_public is None else n, total_delta(schema, options)
     steps, pairwise_statistics, neighbour_histogram = (
         options.steps(known),
@@ -114,7 +103,7 @@ def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, 
     """Every release, with noise for what ``spent`` leaves of (epsilon, delta)."""
     delta = blueprint.delta - spent[1]
     if options.epsilon is None:
-        return blueprint.needs.releases(stage=Stage.begin(delta))
+        return blueprint.needs.releases({}, stage=Stage.begin(delta))
     return plan_releases(
         blueprint.needs,
         epsilon=options.epsilon - spent[0],

@@ -1,15 +1,14 @@
-"""A declared study rehearsed: do its intervals hold the truth in tables whose truth is known?
+"""Simulation check of a declared study: do its intervals cover the truth in simulated tables?
 
 A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
 bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
-real one are drawn: predictors of the base model's draws, weighted and mapped to what the released information
-tells (`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read as
-the records were, by the study's own releases with the same noise multipliers and fresh noise, and estimated
-by the same code from draws of the base model as they are.
+real one are drawn: predictors from the base model, weighted and mapped to the released information
+(`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read by the
+study's own releases with the same noise multipliers and fresh noise, and estimated by the same code.
 
-A simulated table is nobody's, so that reading it posts to a ledger of its own, which is thrown away: the
-check is post-processing of released numbers, and free. It shows what noise, bounds and the base model of the
-coefficients do to a table *such as this one*. It cannot see what the released numbers themselves have wrong.
+Simulated tables hold no real records, so their readings go to a temporary ledger: the check is
+post-processing and free. It shows the effect of noise, bounds and the base model for a table *such as this
+one*. It cannot detect errors of the released numbers themselves.
 """
 
 from __future__ import annotations
@@ -39,53 +38,51 @@ from dpsynth.synthesis.studies import study_draws
 
 Floats = NDArray[np.float64]
 
-#: what a reader should know
+#: cautions for a reader
 _SCOPE = (
-    "Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.",
-    "They cannot see what synthetic draws have wrong: predictors that go together more than the released",
-    "information let see, or a regression that does not hold.",
+    "Simulated tables are like this one: drawn from what was released, with fresh noise and the same budget.",
+    "They cannot show errors of the released numbers: predictors that correlate more than the released",
+    "information shows, or a regression that does not hold.",
 )
 #: of the intervals that are counted, and how many standard errors they go to each side
 _LEVEL = 0.95
 _HALF = float(stats.norm.ppf(0.5 + _LEVEL / 2))
 #: intervals that are so many times as long or as short as the released ones are others
 _OTHER_WIDTH = 2.0
-#: draws that stand for the records in a rehearsal, of those that a fit has
+#: synthetic records that stand for the real ones in a simulation
 _STAND_IN = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """How a study's intervals did in simulated tables that were made from its own estimates.
+    """Coverage of a study's intervals in simulated tables that were made from its own estimates.
 
     Attributes
     ----------
     estimates : Estimates
         The released ones, which were taken as the truth.
     repetitions : int
-        Tables that were drawn, read and estimated.
+        Number of tables.
     held : ndarray of shape (p,)
-        Share of the tables in which a term's 95 % interval held the truth.
-    squared : ndarray of shape (p,)
-        Mean of z^2, for z the error in its own standard errors: about 1 for honest intervals.
-    bias : ndarray of shape (p,)
-        Mean of z: about 0.
+        Share of the tables in which a term's 95 % interval covered the truth.
+    squared, bias : ndarray of shape (p,)
+        Means of z^2 and z, for z the error in its own standard errors: about 1 and 0 for valid intervals.
     width : ndarray of shape (p,)
         Median length of the intervals over the length of the released one.
 
     Examples
     --------
-    >>> told = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
-    ...                  np.array([0.5]), np.array([[0.01]]), 1.2)
-    >>> print(Rehearsal(told, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
+    >>> found = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
+    ...                   np.array([0.5]), np.array([[0.01]]), 1.2)
+    >>> print(Rehearsal(found, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
     mortality: logistic: died ~ age
-    term                odds ratio  held  mean z²   bias  width
-    age (per 10 years)        1.65  94 %     1.10  -0.12   1.02
-    95 % intervals held the truth in 94 % of 200 rehearsals.
-    A term whose intervals are honest holds it in 92 to 98 %, as chance has it.
-    Rehearsals are of tables such as this with this budget: drawn from what was released, with fresh noise.
-    They cannot see what synthetic draws have wrong: predictors that go together more than the released
-    information let see, or a regression that does not hold.
+    term                odds ratio  covered  mean z²   bias  width
+    age (per 10 years)        1.65     94 %     1.10  -0.12   1.02
+    95 % intervals covered the truth in 94 % of 200 simulated tables.
+    If a term's intervals are valid, its share is 92 to 98 % by chance alone.
+    Simulated tables are like this one: drawn from what was released, with fresh noise and the same budget.
+    They cannot show errors of the released numbers: predictors that correlate more than the released
+    information shows, or a regression that does not hold.
     """
 
     estimates: Estimates
@@ -97,37 +94,37 @@ class Rehearsal:
 
     @property
     def share(self) -> float:
-        """Share of all intervals that held the truth, all terms together."""
+        """Share of all intervals that covered the truth, all terms together."""
         return float(self.held.mean())
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Between what one term's share lies 95 times of 100 where its intervals are honest."""
+        """Range of one term's share, 95 times of 100, if its intervals are valid."""
         ends = stats.binom.ppf([(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], self.repetitions, _LEVEL)
         low, high = ends / self.repetitions
         return float(low), float(high)
 
     @property
     def sentence(self) -> str:
-        """What came out, in words."""
+        """The result in words."""
         terms = ", all terms together" if len(self.held) > 1 else ""
         share = f"{100 * self.share:.0f} %"
-        return f"95 % intervals held the truth in {share} of {self.repetitions} rehearsals{terms}."
+        return f"95 % intervals covered the truth in {share} of {self.repetitions} simulated tables{terms}."
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Where rehearsals are not like the study itself."""
+        """Terms whose simulated intervals differ from the released ones in length."""
         widths = zip(self.estimates.terms, self.width, strict=True)
         names = [term for term, width in widths if not 1 / _OTHER_WIDTH < width < _OTHER_WIDTH]
         if not names:
             return ()
         return (
-            f"Intervals of {together(names)} were of quite another length in rehearsals than the "
-            "released ones, of which their share says little.",
+            f"Intervals of {together(names)} had another length in simulated tables than the released ones. "
+            "Their share says little about these.",
         )
 
     def __str__(self) -> str:
-        rows = [("term", self.estimates.measure, "held", "mean z²", "bias", "width")]
+        rows = [("term", self.estimates.measure, "covered", "mean z²", "bias", "width")]
         numbers = zip(self.held, self.squared, self.bias, self.width, strict=True)
         for effect, (held, squared, bias, width) in zip(self.estimates.effects(), numbers, strict=True):
             told = effect_texts(effect)[0]
@@ -139,8 +136,8 @@ class Rehearsal:
             cells = [f"{text:>{size}}" for text, size in zip(others, wide[1:], strict=True)]
             lines.append("  ".join([f"{first:{wide[0]}}", *cells]))
         low, high = (f"{100 * end:.0f}" for end in self.chance)
-        honest = f"A term whose intervals are honest holds it in {low} to {high} %, as chance has it."
-        return "\n".join([*lines, self.sentence, honest, *self.remarks, *_SCOPE])
+        chance = f"If a term's intervals are valid, its share is {low} to {high} % by chance alone."
+        return "\n".join([*lines, self.sentence, chance, *self.remarks, *_SCOPE])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record; ``coefficients`` are those that the tables were made from."""
@@ -163,26 +160,10 @@ class Rehearsal:
 def rehearse(
     model: GeneratorModel, study: FittedStudy, n: float, repetitions: int, seed: int | None = None
 ) -> Rehearsal:
-    """Draw tables from what was released, read and estimate each, and count what the intervals held.
+    """Simulate ``repetitions`` tables, read and estimate each, and count how often intervals cover the truth.
 
-    Table k depends on ``seed`` and k alone.
-
-    Parameters
-    ----------
-    model : GeneratorModel
-        Of which the study is one.
-    n : float
-        Public or privately counted number of records.
-    repetitions : int
-        At least 1.
-    seed : int, optional
-        Of draws, tables and noise: all of them are simulated.
-
-    Raises
-    ------
-    InputError
-        If the study was fitted by a version that did not keep how it was read, or no draw of the model has a
-        value in all columns of the study.
+    Table k depends on ``seed`` and k alone. Raises InputError if the study was fitted by a version that did
+    not keep how it was read, or no sample of the model has a value in all columns of the study.
     """
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
     readings = study.readings
@@ -199,7 +180,7 @@ def rehearse(
         rng = np.random.default_rng(stream)
         records = FrameRecords(population.table(max(round(n), 1), rng))
         releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
-        # a ledger of its own: nobody's records are read, and nothing is spent
+        # a ledger of its own: no real records are read, and no budget is used
         beta, covariance, found = releases.read(Ledger(), records, stand_in, start, rng)
         values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
@@ -225,18 +206,16 @@ class StandardisedDesign(StudyDesign):
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What simulated tables are drawn from: mended draws, and the regression at the released coefficients.
+    """Source of the simulated tables: calibrated samples, and the regression at the released coefficients.
 
     Attributes
     ----------
-    beta : ndarray of shape (d,)
     x : ndarray of shape (k, p)
-        Predictors of mended draws, of which none lacks a value.
+        Predictors of calibrated samples, of which none lacks a value.
     complete : float
-        Share of the draws that do.
+        Share of the samples that lack none.
     residuals : ndarray
-        Of a linear model: those of the draws around the line that fits them; empty for other models, and
-        where they are too few.
+        Of a linear model: those of the samples around their fitted line; empty otherwise, or if too few.
     last_seen : ndarray
         Of a survival model: ends of observation in intervals of time; empty for other models.
     """
@@ -252,7 +231,7 @@ class Population:
     def of(
         cls, study: FittedStudy, readings: Readings, draws: pd.DataFrame, rng: np.random.Generator
     ) -> Population:
-        """The population of a study, from draws of the base model."""
+        """The population of a study, from samples of the base model."""
         design = StandardisedDesign(
             **{f.name: getattr(study.design, f.name) for f in dataclasses.fields(study.design)}
         )
@@ -262,7 +241,7 @@ class Population:
         x, y = x[kept], y[kept]
         if not len(x):
             raise InputError(
-                f"study {study.estimates.study!r} cannot be rehearsed: no synthetic record has a value in "
+                f"study {study.estimates.study!r} cannot be simulated: no synthetic record has a value in "
                 "all of its columns"
             )
         residuals = ends = np.empty(0)

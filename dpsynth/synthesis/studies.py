@@ -1,4 +1,4 @@
-"""Declared studies in a fit: what is refused beforehand, how wide intervals will be, and the readings."""
+"""Declared studies in a fit: checks beforehand, expected width of the intervals, and the readings."""
 
 from __future__ import annotations
 
@@ -31,34 +31,22 @@ _NOISE_IN_PRACTICE = 16.0
 
 
 def check_studies(studies: Sequence[Study], schema: Schema) -> None:
-    """Refuse a study that does not fit the schema, before anything is read.
-
-    Raises
-    ------
-    InputError
-        Naming the study and what is wrong with it.
-    """
+    """Raise InputError for a study that does not fit the schema, before anything is read."""
     for study in studies:
         study.effects(schema)
 
 
 def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: float | None) -> float:
-    """How many times as wide as without noise a study's intervals are to be expected, from public numbers.
+    """Expected width of a study's intervals over their width without noise, from public numbers.
 
-    The variance of d coefficients of n records is taken to be ``1 + c z^2 d / n`` times that without noise.
-    For an outcome as common as not, predictors that do not correlate and no tails, c would be 1.25: the
-    information of n records is n / 4 in every direction, a record's score is sqrt(d) / 2 long, and the scores
-    have 0.8 of the study's mu^2. `_NOISE_IN_PRACTICE` is the median, rounded, of what a benchmark saw
-    (six studies, ``benchmarks/study_cases.py``, at epsilon 1 and 3): their 12 widenings were 0.83 to 1.28
-    times what is told here. Heavy tails, rare outcomes and predictors that go together make it more.
+    The variance of d coefficients of n records is taken as ``1 + c z^2 d / n`` times that without noise, with
+    z the noise multiplier of one Gaussian mechanism that costs what the study does. For a balanced outcome,
+    uncorrelated predictors and no tails, c would be 1.25: the information of n records is n / 4 in every
+    direction, a record's score is sqrt(d) / 2 long, and the scores have 0.8 of the study's mu^2.
+    `_NOISE_IN_PRACTICE` is the rounded median of a benchmark (six studies, ``benchmarks/study_cases.py``, at
+    epsilon 1 and 3): the 12 widenings were 0.83 to 1.28 times the value given here. Heavy tails, rare
+    outcomes and correlated predictors increase it.
 
-    Parameters
-    ----------
-    noise_multiplier : float or None
-        z, of one Gaussian mechanism that costs what the study does.
-
-    Examples
-    --------
     >>> from dpsynth.table import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),
     ...                          Column(name="died", kind="binary", categories=(0, 1))))
@@ -79,13 +67,7 @@ def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: 
 def check_widening(
     studies: Sequence[Study], releases: Sequence[StudyReleases], schema: Schema, n: float
 ) -> dict[str, float]:
-    """How wide each study's intervals will be about; refuse what the budget cannot bear.
-
-    Raises
-    ------
-    PrivacyError
-        If one would be more than `MOST_WIDENING` times as wide as without noise.
-    """
+    """Expected widening of each study; PrivacyError if one exceeds `MOST_WIDENING`."""
     expected = {}
     for study, planned in zip(studies, releases, strict=True):
         wide = expected_widening(study, schema, n, planned.multiplier)
@@ -100,19 +82,10 @@ def check_widening(
 
 
 def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
-    """How wide each declared study's intervals will be about, before a record is read.
+    """Expected widening of each declared study, before a record is read.
 
-    Parameters
-    ----------
-    schema : Schema
-        With a public number of records.
-
-    Raises
-    ------
-    InputError
-        If a study does not fit the schema, or the number of records is not public.
-    PrivacyError
-        If the budget cannot bear a study.
+    Raises InputError if a study does not fit the schema or the number of records is not public, and
+    PrivacyError if the budget is too small for a study.
     """
     check_studies(options.studies, schema)
     if not options.studies:
@@ -128,13 +101,7 @@ def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
 
 
 def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
-    """What `planned_widening` says, one sentence a study, or why it cannot be said yet.
-
-    Raises
-    ------
-    InputError, PrivacyError
-        As `planned_widening` does, but for a private number of records.
-    """
+    """One sentence a study about `planned_widening`, or why it is not known yet; raises the same errors."""
     check_studies(options.studies, schema)
     if options.studies and schema.n_public is None:
         return [
@@ -157,10 +124,10 @@ def _may_lack(study: Study, schema: Schema) -> bool:
 
 
 def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:
-    """Synthetic records that stand for the real ones; ``model`` is the base model's, not trained."""
+    """Synthetic records that stand for the real ones; ``model`` is the untrained base model."""
     try:
         return model.sample(DRAWS, rng)
-    except RejectionError:  # what was paid for is not lost: draws that break constraints are better than none
+    except RejectionError:  # keep the releases: samples that break constraints are better than none
         return dataclasses.replace(model, schema=model.schema.modelled).sample(DRAWS, rng)
 
 
@@ -173,7 +140,7 @@ def fit_studies(
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> tuple[FittedStudy, ...]:
-    """Read the records for every declared study, in order; ``model`` is the base model's, not trained."""
+    """Read the records for every declared study, in order; ``model`` is the untrained base model."""
     if not studies:
         return ()
     draws = study_draws(model, rng)

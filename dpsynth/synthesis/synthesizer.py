@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _FORMAT = 3
-# Of a seeded sample: whoever picks rows by the same seed must not meet the numbers that put them in order.
+# Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
 
 
@@ -71,8 +71,8 @@ class DPWGANGP(BaseEstimator):
         parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
         else ``tree``.
     pairwise_statistics : bool or "auto"
-        Whether the base model's draws are refined by the pairwise statistics, bought at once: a critic
-        that is solved in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
+        Whether the base model is reweighted to noisy pairwise statistics: a WGAN critic that is solved
+        in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
         is small (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
     neighbour_histogram : bool or "auto"
         Whether the nearest-neighbour histogram of the records over groups of draws, and random Fourier
@@ -107,7 +107,7 @@ class DPWGANGP(BaseEstimator):
         Fit although the schema holds fields read off the data; the ledger then excludes them.
     studies : sequence of Study, str or dict
         Regressions declared beforehand, such as ``"logistic: death ~ age + sex"``: part of the budget
-        (``shares.studies``) buys their effects with honest intervals, see ``estimates_``.
+        (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
     random_state : int, optional
         Seeds everything, the noise too; the ledger then says that the result is not private by seed.
         By default all randomness comes from the operating system.
@@ -124,7 +124,7 @@ class DPWGANGP(BaseEstimator):
     n_ : float
         Public or privately counted number of records.
     estimates_ : tuple of Estimates
-        Of the declared studies: coefficients, intervals that hold sampling and noise; `study` finds one by
+        Of the declared studies: coefficients, intervals that include sampling and noise; `study` finds one by
         its name.
     acceptance_ : Acceptance
         After sampling: how many candidates obeyed the schema's constraints and the conditions of ``where``.
@@ -192,17 +192,11 @@ class DPWGANGP(BaseEstimator):
         self.random_state = random_state
 
     def validate(self) -> FitOptions:
-        """Check the constructor's arguments, as ``fit`` does first.
-
-        Raises
-        ------
-        InputError, PrivacyError
-            For an argument that is out of range or contradicts another, naming it.
-        """
+        """Check the constructor's arguments, as ``fit`` does first; an error names the wrong one."""
         return FitOptions.of(**self.get_params(deep=False))
 
     def expected_widening(self, schema: Schema) -> dict[str, float]:
-        """How wide the declared studies' intervals will be, from public numbers: nothing is read or spent.
+        """Expected width of the declared studies' intervals, from public numbers: nothing is read or spent.
 
         Parameters
         ----------
@@ -212,8 +206,8 @@ class DPWGANGP(BaseEstimator):
         Returns
         -------
         dict of str to float
-            For each study, about how many times as wide as without noise its intervals will be, as a
-            benchmark saw it. Rare outcomes and correlated or heavy-tailed predictors make it more.
+            For each study, the width of its intervals over their width without noise, as in a benchmark. Rare
+            outcomes and correlated or heavy-tailed predictors increase it.
 
         Raises
         ------
@@ -221,7 +215,7 @@ class DPWGANGP(BaseEstimator):
             If an argument of the constructor is wrong, a study does not fit the schema, or the schema has no
             ``n_public``.
         PrivacyError
-            If the budget cannot bear a study, as ``fit`` would say.
+            If the budget is too small for a study, as in ``fit``.
 
         Examples
         --------
@@ -408,23 +402,19 @@ class DPWGANGP(BaseEstimator):
     ) -> list[pd.DataFrame]:
         """``m`` synthetic tables to analyse alike and combine; post-processing, free of cost.
 
-        For a declared study, the released model draws the predictors of each table, and its outcome follows
-        the study's regression with coefficients drawn from what is known of them: fitting and combining gives
-        the study's private estimates back, and analyses near to it (another scale, fewer terms) are valid as
-        far as its regression is. The outcome's associations with columns that are no terms are lost.
-
         Without a study, each table comes from a model of its own, whose released counts are redrawn with
-        another sample and other noise (:mod:`dpsynth.synthesis.many_tables`), so that the tables differ as
-        far as the released numbers may be off. Fit the same regression to each, and give estimates and
-        squared standard errors to :func:`dpsynth.combine`. Samples of `sample` share one model's noise and do
-        not combine.
-
-        What is remarked on a study is true of its tables, and comes as a warning.
-
-        What comes out without a study is valid for what the measured tables express: means, shares, and
-        associations of pairs that are edges of the base model (``model_.base_model.edges``). Any other
-        association is as wrong in all tables as it is in one, and combining cannot know it. The edges, the
+        another sample and other noise (:mod:`dpsynth.synthesis.many_tables`). Fit the same regression to
+        each, and give estimates and squared standard errors to :func:`dpsynth.combine`. Samples of `sample`
+        share one model's noise and cannot be combined. Results are valid for what the released statistics
+        express: means, shares, and associations of pairs that are edges of the base model
+        (``model_.base_model.edges``). Any other association is equally wrong in all tables. The edges, the
         bins and a generator's weights are not redrawn.
+
+        For a declared study, the released model draws the predictors of each table, and its outcome follows
+        the study's regression with coefficients drawn from their posterior. Fitting and combining gives the
+        private estimates back, and analyses near to it (another scale, fewer terms) are valid as far as its
+        regression is. The outcome's associations with columns that are no terms are lost. Remarks on the
+        study come as a warning.
 
         Parameters
         ----------
@@ -448,11 +438,6 @@ class DPWGANGP(BaseEstimator):
             released, or the model was saved by a version that did not keep the noise of its tables.
         RejectionError
             If a constraint or condition is nearly impossible under the model, naming it.
-
-        References
-        ----------
-        Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference with differentially private
-        synthetic data".
         """
         return list(self._tables(m, n_samples, study, where, random_state))
 
@@ -614,14 +599,12 @@ class DPWGANGP(BaseEstimator):
         return self.model_.study(name).estimates
 
     def rehearse(self, name: str, *, repetitions: int = 100, random_state: int | None = None) -> Rehearsal:
-        """Check a declared study's intervals in simulated tables; post-processing, free of cost.
+        """Check a declared study's intervals by simulation; post-processing, free of cost.
 
-        The released coefficients are taken as the truth, tables of ``n_`` records are drawn from what was
-        released, and each is read and estimated as the records were, with fresh noise of the same scale
-        (:mod:`dpsynth.synthesis.rehearsal`). How often the 95 % intervals held the truth says whether they
-        are honest for a table such as this with this budget. It cannot say what the released numbers
-        themselves have wrong: predictors that go together more closely than the information let see, or a
-        regression that does not hold.
+        The released coefficients are taken as the truth. Tables of ``n_`` records are simulated, and each is
+        read and estimated as the records were, with fresh noise (:mod:`dpsynth.synthesis.rehearsal`). The
+        result is the coverage of the 95 % intervals for a table such as this with this budget. Errors of the
+        released numbers themselves, such as a regression that does not hold, are not detected.
 
         Parameters
         ----------
@@ -642,10 +625,6 @@ class DPWGANGP(BaseEstimator):
         InputError
             If no study of this name was declared before the fit, it was fitted by a version that did not keep
             the noise of its readings, or ``repetitions`` is no positive integer.
-
-        References
-        ----------
-        Efron and Tibshirani (1993), "An introduction to the bootstrap", section 6.5.
         """
         self._check_fitted()
         whole("repetitions", repetitions)
@@ -659,7 +638,7 @@ class DPWGANGP(BaseEstimator):
         stored = storage.prefixed("model", arrays)
         full = {**self._record(), "history": self.history_, "model": record}
         full["arrays_sha256"] = storage.arrays_digest(stored)
-        # Whoever has the seed has the noise.
+        # The seed would give the noise away.
         full["params"] = {**full["params"], "random_state": None}
 
         def fill(folder: Path) -> None:

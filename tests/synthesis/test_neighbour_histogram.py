@@ -66,13 +66,10 @@ def parity(frame: pd.DataFrame) -> float:
 
 
 def test_a_parity_of_three_is_kept() -> None:
-    """Votes that are bought and not used: tables and pairwise statistics have no part of it; medians of three
-    fits.
-    """
-    with_neighbour_histogram = [parity(new_fit().sample(N)) for _ in range(3)]
-    without = [parity(fitted(neighbour_histogram=False).sample(N)) for _ in range(3)]
+    """A histogram that is released and not used: tables and pairwise statistics have no part of it."""
     assert parity(cohort()) > 0.75
-    assert np.median(with_neighbour_histogram) > 0.5 and abs(np.median(without)) < 0.1
+    assert parity(fitted(random_state=0).sample(N, random_state=0)) > 0.5
+    assert abs(parity(fitted(neighbour_histogram=False).sample(N, random_state=0))) < 0.1
 
 
 def test_votes_cost_what_was_asked() -> None:
@@ -120,24 +117,34 @@ def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
     assert record["model"]["base_model"]["weighting"]["most"] == model.model_.base_model.weighting.most > 1
 
 
-def test_votes_are_redrawn_with_their_noise() -> None:
-    """Tables of many whose nearest-neighbour histograms all have one noise, or follow weights of the model
-    that they come from.
-    """
+@pytest.fixture(scope="module")
+def redrawn():
+    """The weighting of a model with large noise, and eight redrawn histograms of it."""
     model = fitted(epsilon=0.25).model_
-    rng, seen = np.random.default_rng(0), []
+    weighting, seen = model.base_model.weighting, []
+    features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
+    flat = FourierReweighting(features, np.zeros(features.size, np.float32), 0.0)
+    weighting = replace(weighting, fourier=flat)
+    base_model = replace(model.base_model, weighting=weighting)
 
-    def remember(base_model, neighbour_histogram, rng):
+    def keep(base_model, neighbour_histogram, rng):
         assert base_model.weighting is None
         seen.append(neighbour_histogram)
         return base_model
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_tables, "weighted", remember)
-        for _ in range(8):
-            many_tables.redraw(model, rng)
+        patch.setattr(many_tables, "weighted", keep)
+        for seed in range(8):
+            many_tables.redraw(replace(model, base_model=base_model), np.random.default_rng(seed))
+    return weighting, seen
+
+
+def test_votes_are_redrawn_with_their_noise(redrawn) -> None:
+    """Tables of many whose nearest-neighbour histograms all have one noise, or follow weights of the model
+    that they come from.
+    """
+    own, seen = redrawn
     counts = np.array([neighbour_histogram.counts for neighbour_histogram in seen])
-    own = model.base_model.weighting
     spread = np.sqrt(own.noise_std**2 + counts.mean(axis=0).clip(0))
     assert np.median(counts.std(axis=0, ddof=1) / spread) == pytest.approx(1, abs=0.35)
     assert all(neighbour_histogram.noise_std == pytest.approx(own.noise_std) for neighbour_histogram in seen)
@@ -145,24 +152,12 @@ def test_votes_are_redrawn_with_their_noise() -> None:
     assert own.noise_std > 2 * np.sqrt(counts.mean())
 
 
-def test_waves_are_redrawn_with_their_noise() -> None:
+def test_waves_are_redrawn_with_their_noise(redrawn) -> None:
     """Tables of many that have lost the random Fourier features, or whose random Fourier features are those
     of the model, or without noise.
     """
-    model = fitted(epsilon=0.25).model_
-    weighting = model.base_model.weighting
-    features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
-    flat = FourierReweighting(features, np.zeros(features.size, np.float32), 0.0)
-    base_model = replace(model.base_model, weighting=replace(weighting, fourier=flat))
-    seen = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            many_tables,
-            "weighted",
-            lambda base_model, neighbour_histogram, rng: seen.append(neighbour_histogram) or base_model,
-        )
-        for seed in range(8):
-            many_tables.redraw(replace(model, base_model=base_model), np.random.default_rng(seed))
+    weighting, seen = redrawn
+    features = weighting.fourier.features
     fourier = np.array([neighbour_histogram.fourier for neighbour_histogram in seen])
     assert all(neighbour_histogram.features is features for neighbour_histogram in seen)
     # half a record's square length is sampling in each of as many entries as there are frequencies
@@ -175,5 +170,5 @@ def test_redrawn_tables_keep_the_parity() -> None:
     """Tables of many that have no nearest-neighbour histogram, and fall back on what tables and pairwise
     statistics tell.
     """
-    tables = list(many_tables.redrawn_tables(fitted().model_, 3, N, 0))
-    assert np.median([parity(table) for table in tables]) > 0.4
+    (table,) = many_tables.redrawn_tables(fitted(random_state=0).model_, 1, N, 0)
+    assert parity(table) > 0.4
