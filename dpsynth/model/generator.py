@@ -47,23 +47,12 @@ _MASS = re.compile(
 class GeneratorModel:
     """The released parts of a fitted synthesizer.
 
-    Parameters
-    ----------
-    schema : Schema
-        Of the released table, with its derived columns and constraints.
-    encoder : Encoder
-        Of the modelled columns, with the released marginals, if there are any.
-    weights : list of (W, b) or None
-        The generator; None samples the base model, or independent columns where there is none either.
-    match_marginals : bool
-        Whether samples are made to agree with the released marginals.
-    studies : tuple of FittedStudy
-        Declared studies, in their order.
-
-    Raises
-    ------
-    RunError
-        If a number is not finite, or a probability or count is negative: no records could be drawn.
+    ``schema``: of the released table, with its derived columns and constraints.
+    ``encoder``: of the modelled columns, with the released marginals, if there are any.
+    ``weights``: the generator; None samples the base model, or independent columns where there is none
+        either.
+    ``match_marginals``: whether samples are made to agree with the released marginals.
+    ``studies``: declared studies, in their order.
     """
 
     schema: Schema
@@ -89,13 +78,7 @@ class GeneratorModel:
             )
 
     def study(self, name: str) -> FittedStudy:
-        """The declared study of this name.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it is no name: what was not declared before the fit was not bought.
-        """
+        """The declared study of this name."""
         if not isinstance(name, str):
             raise InputError(f"study must be the name of one declared study, got {type(name).__name__}")
         found = {study.estimates.study: study for study in self.studies}
@@ -153,11 +136,6 @@ class GeneratorModel:
         the greater it is, the nearer is their sampling noise to that of independent draws.
 
         ``redrawn`` gives records of the modelled columns other values, before constraints are looked at.
-
-        Raises
-        ------
-        RejectionError
-            If a constraint or condition is nearly impossible under the model.
         """
         most = max(block // among, 1)
         count = max(-(-n // most), 1)

@@ -39,27 +39,14 @@ def calibrate(
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
     """Records that points stand for, with the released marginals of their encoder.
 
-    Parameters
-    ----------
-    points : array, shape (n, layout.dim)
-        Numeric coordinates of any size (only their order counts); one-hot groups as weights.
-    encoder : Encoder
-        With released marginals.
+    ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts); one-hot
+        groups as weights.
+    ``encoder``: with released marginals.
 
-    Returns
-    -------
-    codes, places : lists of arrays, shape (n,)
-        Fine cells and places within them, one of each a column, as `Encoder.decode` takes them. Counts of
-        categories and of missing values differ from n times the released probability by less than 1;
-        numbers are spread evenly over the released distribution, among the records where they are not
-        missing.
-
-    Raises
-    ------
-    ConfigError
-        If the encoder has no released marginals.
-    DataError
-        If the number of coordinates is not the layout's, or one is not a number.
+    Returns codes, places : lists of arrays, shape (n,): fine cells and places within them, one of each a
+    column, as `Encoder.decode` takes them. Counts of categories and of missing values differ from n times
+    the released probability by less than 1; numbers are spread evenly over the released distribution, among
+    the records where they are not missing.
 
     Examples
     --------
@@ -102,10 +89,8 @@ def calibrate(
 def into_filled(codes: list[NDArray[np.int64]], encoder: Encoder) -> list[NDArray[np.int64]]:
     """Cells of decoded points, those of no released mass replaced by the nearest that has some.
 
-    Parameters
-    ----------
-    codes : list of arrays, shape (n,)
-        Fine cells, one of each a column. Columns scaled by their bounds, or without released marginals, stay.
+    ``codes``, shape (n,): fine cells, one of each a column. Columns scaled by their bounds, or without
+        released marginals, stay.
     """
     if encoder.marginals is None:
         return codes
@@ -175,16 +160,10 @@ def exact_categories(
 ) -> NDArray[np.int64]:
     """One category a row, in exact numbers, leaning to each row's own weights.
 
-    Parameters
-    ----------
-    weights : array, shape (n, m)
-        A row's weights of the categories; negative ones count as zero.
-    probabilities : array, shape (m,)
-        Released probabilities, sum 1.
+    ``weights``, shape (n, m): A row's weights of the categories; negative ones count as zero.
+    ``probabilities``, shape (m,): released probabilities, sum 1.
 
-    Returns
-    -------
-    int array, shape (n,)
+    Returns int array, shape (n,).
     """
     n, size = weights.shape
     # Category by category: sums along short rows are many times slower than whole columns.
@@ -239,23 +218,11 @@ def matched_draws(
 ) -> tuple[list[Codes], list[Places]]:
     """Fine cells of n records and places within them, as `Encoder.decode` takes them.
 
-    Parameters
-    ----------
-    base_model : Prior or None
-        None: independent columns.
-    encoder : Encoder
-        With released marginals.
+    ``base_model``: None: independent columns.
+    ``encoder``: with released marginals.
 
-    Returns
-    -------
-    codes, places : lists of arrays, shape (n,)
-        One a column. Counts of categories and of missing values differ from n times the released
-        probability by less than 1.
-
-    Raises
-    ------
-    ConfigError
-        If the encoder has no released marginals.
+    Returns codes, places : lists of arrays, shape (n,): one a column. Counts of categories and of missing
+    values differ from n times the released probability by less than 1.
     """
     bins = None if base_model is None else base_model.sample(n, rng)
     codes, places = [], []
@@ -316,16 +283,11 @@ def _apart(
 def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.random.Generator) -> Codes:
     """Labels in exact numbers, of which as few as possible differ from those drawn.
 
-    Parameters
-    ----------
-    drawn : int array, shape (n,), from 0 to k - 1
-    probabilities : array, shape (k,)
-        Released, sum 1.
+    ``drawn``, shape (n,), from 0 to k - 1.
+    ``probabilities``, shape (k,): released, sum 1.
 
-    Returns
-    -------
-    int array, shape (n,)
-        With counts by `exact_counts`; surplus records, chosen at random, get the labels that lack.
+    Returns int array, shape (n,): with counts by `exact_counts`; surplus records, chosen at random, get the
+    labels that lack.
 
     Examples
     --------

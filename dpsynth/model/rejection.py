@@ -50,21 +50,14 @@ Make = Callable[[int], pd.DataFrame]
 class Acceptance:
     """How many candidates were drawn to make a sample, and how many of them were taken.
 
-    Attributes
-    ----------
-    candidates : int
-        Records drawn from the model; 0 where there is no rule to test.
-    obey : dict of str to int
-        For each constraint, how many of the candidates obey it.
-    obey_all : int
-        How many obey all constraints.
-    offered, selected : int
-        Records that obey the constraints, and how many of them fulfil the conditions of ``where``.
-    conditions : str
-        Those conditions.
-    moved : (float, str) or None
-        The largest total variation distance of a column from its released marginal after weighting, in any
-        block of the sample, and the column.
+    ``candidates``: records drawn from the model; 0 where there is no rule to test.
+    ``obey``: for each constraint, how many of the candidates obey it.
+    ``obey_all``: how many obey all constraints.
+    ``offered``, ``selected``: records that obey the constraints, and how many of them fulfil the conditions
+        of ``where``.
+    ``conditions``: those conditions.
+    ``moved``: the largest total variation distance of a column from its released marginal after weighting,
+        in any block of the sample, and the column.
     """
 
     candidates: int = 0
@@ -131,25 +124,10 @@ def obeying(
 ) -> pd.DataFrame:
     """Draw records that obey all rules, at their released marginals.
 
-    Parameters
-    ----------
-    size : int
-        Records wanted, at least 1.
-    encoder : Encoder or None
-        With released marginals to keep; None keeps none.
-    record : Acceptance
-        Counts are added to it.
-    least, most : int
-        Records that ``make`` is asked for at once.
-
-    Returns
-    -------
-    DataFrame of ``size`` records, in random order
-
-    Raises
-    ------
-    RejectionError
-        If fewer than one candidate in a thousand obeys, after a million candidates.
+    ``size``: records wanted, at least 1.
+    ``encoder``: with released marginals to keep; None keeps none.
+    ``record``: counts are added to it.
+    ``least``, ``most``: records that ``make`` is asked for at once.
     """
     pool: list[pd.DataFrame] = []
     drawn = held = 0
@@ -203,17 +181,8 @@ def fulfilling(
 ) -> Iterator[pd.DataFrame]:
     """Yield frames of these sizes in which all conditions are true.
 
-    Parameters
-    ----------
-    make : callable
-        Makes records that obey the constraints.
-    least, most : int
-        Records that ``make`` is asked for at once.
-
-    Raises
-    ------
-    RejectionError
-        If fewer than one record in a thousand fulfils them, after a million candidates.
+    ``make``: makes records that obey the constraints.
+    ``least``, ``most``: records that ``make`` is asked for at once.
     """
     record.conditions = " and ".join(rule.text for rule in conditions)
     waiting = make(0)

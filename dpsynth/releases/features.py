@@ -47,16 +47,11 @@ OUTCOME_WEIGHT = 0.5
 class PairFeatures:
     """Products of the columns' numbers, one vector a record; make them with `PairFeatures.of`.
 
-    Parameters
-    ----------
-    tables : tuple of float32 arrays, shapes (bins, numbers)
-        The numbers of each bin, column by column.
-    cap : float
-        Longest vector; others are scaled down to it.
-    outcome : int, optional
-        A column of one number, by which the products of all others are multiplied once more.
-    halves : tuple of float32 arrays, shapes (bins, numbers), optional
-        Numbers whose products are multiplied by the outcome as well; 0, by default, where there is none.
+    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
+    ``cap``: longest vector; others are scaled down to it.
+    ``outcome``: A column of one number, by which the products of all others are multiplied once more.
+    ``halves``, shapes (bins, numbers), optional: numbers whose products are multiplied by the outcome as
+        well; 0, by default, where there is none.
     """
 
     tables: tuple[NDArray[np.float32], ...]
@@ -71,14 +66,9 @@ class PairFeatures:
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
         """Features of binned columns.
 
-        Parameters
-        ----------
-        bins : Bins
-            With released probabilities.
-        draws : int array, shape (m, columns)
-            Bins of the base model's draws: half of them keep their length.
-        outcome : int, optional
-            Which column the outcome is; it counts only where it has one number.
+        ``bins``: with released probabilities.
+        ``draws``, shape (m, columns): Bins of the base model's draws: half of them keep their length.
+        ``outcome``: which column the outcome is; it counts only where it has one number.
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
@@ -220,12 +210,8 @@ def length_of(
     products by pairs, P' that of their halves', y^2 the outcome's and w its weight:
     sqrt(P + y^2 (w^2 (P + P') + Q)).
 
-    Parameters
-    ----------
-    total, pairs : arrays, shapes (2, ...)
-        Q and Q', P and P'.
-    outcome : array, shape (...)
-        y^2.
+    ``total``, ``pairs``, shapes (2, ...): Q and Q', P and P'.
+    ``outcome``, shape (...): y^2.
 
     Examples
     --------
@@ -263,18 +249,13 @@ def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -
 def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
-    Parameters
-    ----------
-    ordered : bool
-        One number, the rank; otherwise an indicator of each category, or of the second of two.
-    apart : int
-        Last bins of an ordered column that are of special codes or missing values: each has its own number.
-    halves : bool
-        In the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is in it.
+    ``ordered``: one number, the rank; otherwise an indicator of each category, or of the second of two.
+    ``apart``: last bins of an ordered column that are of special codes or missing values: each has its own
+        number.
+    ``halves``: in the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is
+        in it.
 
-    Returns
-    -------
-    float32 array, shape (bins, numbers)
+    Returns float32 array, shape (bins, numbers).
 
     Examples
     --------
@@ -311,11 +292,8 @@ _BLOCK = 4096
 class FourierFeatures:
     """Frequencies of random Fourier features; make them with `FourierFeatures.of`.
 
-    Parameters
-    ----------
-    tables : tuple of float32 arrays, shapes (bins, numbers)
-        The numbers of each bin, column by column.
-    frequencies : float32 array, shape (numbers of all columns, frequencies)
+    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
+    ``frequencies``, shape (numbers of all columns, frequencies).
     """
 
     tables: tuple[NDArray[np.float32], ...]

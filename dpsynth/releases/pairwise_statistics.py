@@ -26,14 +26,9 @@ from dpsynth.releases.records import Records
 class PairwiseStatistics:
     """Released mean features.
 
-    Parameters
-    ----------
-    mean : array, of the shape of ``features.products``
-        Symmetric, with noise; zero within a column.
-    noise_std : float
-        Standard deviation of the noise in an entry of ``mean``.
-    n : float
-        Public or released number of records.
+    ``mean``, shape of ``features.products``: symmetric, with noise; zero within a column.
+    ``noise_std``: standard deviation of the noise in an entry of ``mean``.
+    ``n``: public or released number of records.
     """
 
     features: PairFeatures
@@ -46,10 +41,7 @@ class PairwiseStatistics:
 class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
     """The sum of the records' pair features, each record's divided by the longest vector's length.
 
-    Parameters
-    ----------
-    features : PairFeatures, optional
-        Released before, and given with :meth:`of`.
+    ``features``: released before, and given with :meth:`of`.
     """
 
     bins: Bins | None = None

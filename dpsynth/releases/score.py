@@ -33,15 +33,10 @@ Floats = NDArray[np.float64]
 class ScorePoint:
     """Where a score is taken, and how it is bounded; made of released numbers.
 
-    Parameters
-    ----------
-    beta : ndarray of shape (d,)
-    whitening : ndarray of shape (d, d)
-        A, symmetric.
-    bound : float
-        C, on a record's whitened and weighted score.
-    cap : float
-        K, on the Frobenius norm of its information.
+    ``beta``, shape (d,).
+    ``whitening``, shape (d, d): A, symmetric.
+    ``bound``: C, on a record's whitened and weighted score.
+    ``cap``: K, on the Frobenius norm of its information.
     """
 
     design: StudyDesign
@@ -143,12 +138,8 @@ def symmetric(vector: Floats) -> Floats:
 class StudyRelease(GaussianRelease[Array]):
     """A sum over the records of a declared study, one bounded contribution each.
 
-    Parameters
-    ----------
-    study : str
-        Its name.
-    point : ScorePoint, optional
-        Where it is taken; released before and given with :meth:`at`.
+    ``study``: its name.
+    ``point``: where it is taken; released before and given with :meth:`at`.
     """
 
     study: str

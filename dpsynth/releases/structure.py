@@ -43,17 +43,9 @@ if TYPE_CHECKING:
 def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
     """Index of a candidate, by the exponential mechanism.
 
-    Parameters
-    ----------
-    scores : array, shape (k,)
-        Each changes by at most 1 when one record is added or removed; k >= 1.
-    epsilon : float or None
-        Cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not private**.
-
-    Raises
-    ------
-    ConfigError
-        If there is no candidate or epsilon is not positive.
+    ``scores``, shape (k,): each changes by at most 1 when one record is added or removed; k >= 1.
+    ``epsilon``: cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not
+        private**.
 
     References
     ----------
@@ -88,23 +80,11 @@ Family = tuple[int, ...]
 class EdgesRelease:
     """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
-    Parameters
-    ----------
-    schema : Schema
-        Its outcome is the tree's root; without one the first column is.
-    kind : {"tree", "tan"}
-        One parent a column, or the outcome and another; "tan" needs an outcome.
-    epsilon : float or None
-        Of each choice, an exponential mechanism; None takes the best edges: **not private**.
-    table_std : float
-        Noise of a cell of the tables that follow, for which scores allow.
-    bins : Bins, optional
-        Released before, and given with :meth:`of`.
-
-    Raises
-    ------
-    ConfigError
-        If ``kind`` is unknown or needs an outcome, or epsilon is not positive.
+    ``schema``: its outcome is the tree's root; without one the first column is.
+    ``kind``: one parent a column, or the outcome and another; "tan" needs an outcome.
+    ``epsilon``: of each choice, an exponential mechanism; None takes the best edges: **not private**.
+    ``table_std``: noise of a cell of the tables that follow, for which scores allow.
+    ``bins``: released before, and given with :meth:`of`.
 
     References
     ----------
@@ -205,14 +185,9 @@ def pair_scores(
     Private; each entry has sensitivity 1 under add/remove one record, because ``n`` and the binnings'
     probabilities are released numbers that stay fixed.
 
-    Parameters
-    ----------
-    n : float
-        Released number of records.
+    ``n``: released number of records.
 
-    Returns
-    -------
-    array, shape (columns, columns), symmetric, zero for other pairs
+    Returns array, shape (columns, columns), symmetric, zero for other pairs.
     """
     scores = np.zeros((len(binnings), len(binnings)))
     for (a, b), counts in tables.items():
@@ -247,21 +222,12 @@ def grow_tree(
 
     Costs `n_choices` exponential mechanisms of ``epsilon`` each, with fresh noise.
 
-    Parameters
-    ----------
-    scores : array, shape (all columns, all columns)
-        Sensitivity 1 each.
-    root : int
-        A public choice.
-    columns : sequence of int
-        The tree's columns, ``root`` among them.
-    epsilon : float or None
-        None takes the best edges: **not private**.
+    ``scores``, shape (all columns, all columns): sensitivity 1 each.
+    ``root``: A public choice.
+    ``columns``: the tree's columns, ``root`` among them.
+    ``epsilon``: None takes the best edges: **not private**.
 
-    Returns
-    -------
-    list of (parent, child)
-        In the order of growth, so that a parent comes before its children.
+    Returns list of (parent, child): in the order of growth, so that a parent comes before its children.
 
     Examples
     --------

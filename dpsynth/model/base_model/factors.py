@@ -36,14 +36,10 @@ def fit_factors(
 ) -> tuple[Factor, ...]:
     """The factors of a base model.
 
-    Parameters
-    ----------
-    families : sequence of tuples of int
-        Columns of each factor, the child last.
-    counts : mapping of families to arrays
-        Noisy tables; with three-way ones those of the root and each column alone, to which they are fitted.
-    noise_std : float
-        Standard deviation of the noise in a cell of a three-way table.
+    ``families``: columns of each factor, the child last.
+    ``counts``: noisy tables; with three-way ones those of the root and each column alone, to which they are
+        fitted.
+    ``noise_std``: standard deviation of the noise in a cell of a three-way table.
     """
     pairs: dict[int, Array] = {}
     if any(len(family) > 2 for family in families):

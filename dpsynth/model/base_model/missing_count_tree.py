@@ -53,29 +53,19 @@ _TOP = -1
 class CountedTree:
     """The law q above, and one of records that lack more than the tables can tell; fitted when it is made.
 
-    Parameters
-    ----------
-    root : int
-        The column drawn first.
-    first : array, shape (root's bins,)
-        Its probabilities.
-    factors : sequence of (parents, child, table)
-        In the order of drawing. With two parents the root is the first of them, in all tables but those
-        whose only parent it is.
-    panel : mapping of int to int
-        Columns whose missing values are counted, and the bin of these.
-    law : array, shape (panel + 1,)
-        Probabilities of 0, 1, ... of them.
-    shares : array, shape (panel,)
-        Probability of each to be missing. Where law and shares contradict each other, the law holds; the
-        factors stay within a million of each other then, and the fit ends after 200 steps at the latest.
+    ``root``: the column drawn first.
+    ``first``, shape (root's bins,): its probabilities.
+    ``factors``: in the order of drawing. With two parents the root is the first of them, in all tables but
+        those whose only parent it is.
+    ``panel``: columns whose missing values are counted, and the bin of these.
+    ``law``, shape (panel + 1,): probabilities of 0, 1, ... of them.
+    ``shares``, shape (panel,): probability of each to be missing. Where law and shares contradict each
+        other, the law holds; the factors stay within a million of each other then, and the fit ends after
+        200 steps at the latest.
 
-    Attributes
-    ----------
-    loose : bool array, shape (panel + 1,)
-        Numbers of missing values that are far more frequent than the tables have them.
-    columns : dict of int to float
-        v_j, whose geometric mean is 1.
+    ``loose``, shape (panel + 1,): numbers of missing values that are far more frequent than the tables have
+        them.
+    ``columns``: v_j, whose geometric mean is 1.
 
     Notes
     -----

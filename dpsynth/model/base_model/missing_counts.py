@@ -39,14 +39,10 @@ def missing_values(
 ) -> NDArray[np.int64]:
     """Number of missing values of each record among the panel's columns, shape (n,).
 
-    Parameters
-    ----------
-    draws : int array, shape (n, columns)
-        Bins.
-    panel : sequence of int
-        Columns.
-    last : int array, shape (columns,)
-        Bin of each column's last cell, which is that of missing values in the panel's.
+    ``draws``, shape (n, columns): Bins.
+    ``panel``: columns.
+    ``last``, shape (columns,): bin of each column's last cell, which is that of missing values in the
+        panel's.
     """
     columns = list(panel)
     return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
@@ -78,12 +74,8 @@ def with_mean(law: Array, mean: float) -> Array:
     values is known better from the columns' shares. Numbers that the law does not have stay without
     probability, unless the mean lies outside of those that it has.
 
-    Parameters
-    ----------
-    law : array, shape (numbers,)
-        Not negative, with sum 1.
-    mean : float
-        Brought within the numbers.
+    ``law``, shape (numbers,): not negative, with sum 1.
+    ``mean``: brought within the numbers.
 
     Examples
     --------

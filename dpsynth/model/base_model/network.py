@@ -59,28 +59,19 @@ _CAPS = 100
 class BayesianNetwork:
     """A fitted base model; made by `BaseModelReleases.run`.
 
-    Attributes
-    ----------
-    root : int
-        Column drawn first, from its one-way probabilities.
-    binnings : tuple of Binning
-        Coarse bins of each column.
-    cells : tuple of arrays, shapes (grid.size,)
-        Released probabilities of the fine cells, which spread a bin over its cells.
-    factors : tuple of (parents, child, table)
-        In the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
-    panel : tuple of int
-        Columns whose missing values are drawn together.
-    missing_law : array, shape (len(panel) + 1,), or None
-        Released probabilities of the number of missing values among them.
-    noise_std : float
-        Standard deviation of the noise in a cell of their tables (those of the outcome and one column have
-        more, `dpsynth.releases.tables`), 0 without noise.
-    tilt : Reweighting or None
-        What released pairwise statistics multiply the tables' law by
+    ``root``: column drawn first, from its one-way probabilities.
+    ``binnings``: coarse bins of each column.
+    ``cells``, shapes (grid.size,): released probabilities of the fine cells, which spread a bin over its
+        cells.
+    ``factors``: in the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
+    ``panel``: columns whose missing values are drawn together.
+    ``missing_law``, shape (len(panel) + 1,), or None: released probabilities of the number of missing values
+        among them.
+    ``noise_std``: standard deviation of the noise in a cell of their tables (those of the outcome and one
+        column have more, `dpsynth.releases.tables`), 0 without noise.
+    ``tilt``: what released pairwise statistics multiply the tables' law by
         (`dpsynth.model.reweighting.fit_reweighting`).
-    weighting : Weighting or None
-        What released the nearest-neighbour histogram multiply that by
+    ``weighting``: what released the nearest-neighbour histogram multiply that by
         (`dpsynth.model.reweighting.fit_weights`).
     """
 
@@ -282,17 +273,9 @@ class BaseModelReleases:
     ) -> BaseModelReleases:
         """Both readings, from public numbers.
 
-        Parameters
-        ----------
-        noise_multiplier : float or None
-            Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
-        epsilon : float or None
-            Of each choice of an edge; None: the best edges, **not private**.
-
-        Raises
-        ------
-        ConfigError
-            If ``kind`` is unknown or needs an outcome, or a number is out of range.
+        ``noise_multiplier``: noise standard deviation of the tables over their sensitivity; None: exact,
+            **not private**.
+        ``epsilon``: of each choice of an edge; None: the best edges, **not private**.
         """
         tables = TablesRelease.plan(
             len(schema) - 1, three_way=kind == "tan", noise_multiplier=noise_multiplier, stage=stage
@@ -319,19 +302,10 @@ class BaseModelReleases:
     ) -> BayesianNetwork:
         """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
-        Parameters
-        ----------
-        records : Records
-            Conformed to the schema.
-        marginals : Marginals
-            Released one-way marginals of the same schema; ``marginals.n`` is the number of records used.
-        n_bins : int, optional
-            Most bins of an ordered column; by default a rule that reads no records.
-
-        Raises
-        ------
-        ConfigError
-            If the marginals are of other columns.
+        ``records``: conformed to the schema.
+        ``marginals``: released one-way marginals of the same schema; ``marginals.n`` is the number of
+            records used.
+        ``n_bins``: most bins of an ordered column; by default a rule that reads no records.
         """
         edges, schema = self.edges, self.edges.schema
         if marginals.names != schema.names:

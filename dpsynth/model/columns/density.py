@@ -51,26 +51,16 @@ def denoise(
 ) -> tuple[Grid, Array]:
     """Estimate a column's distribution from noisy counts.
 
-    Parameters
-    ----------
-    grid : Grid
-        Public cells.
-    noisy : array, shape (grid.size,)
-        Counts with independent Gaussian noise.
-    std : float
-        Standard deviation of that noise; 0 where there is none.
-    n : float
-        Public or released number of records.
-    values : array, shape (declared values + special codes + missing,), optional
-        Counts of every declared value, with independent noise of the same deviation.
+    ``grid``: public cells.
+    ``noisy``, shape (grid.size,): counts with independent Gaussian noise.
+    ``std``: standard deviation of that noise; 0 where there is none.
+    ``n``: public or released number of records.
+    ``values``, shape (declared values + special codes + missing,), optional: counts of every declared value,
+        with independent noise of the same deviation.
 
-    Returns
-    -------
-    grid : Grid
-        Cells that the estimate is on. Without ``values`` those of the public grid.
-    counts : array, shape (grid.size,)
-        Non-negative, sum n. Without order, with fewer than 8 cells, or without noise and ``values``, these
-        are those of `norm_sub`.
+    Returns grid : Grid: cells that the estimate is on. Without ``values`` those of the public grid; counts :
+    array, shape (grid.size,): non-negative, sum n. Without order, with fewer than 8 cells, or without noise
+    and ``values``, these are those of `norm_sub`.
 
     Examples
     --------

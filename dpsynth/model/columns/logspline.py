@@ -43,15 +43,11 @@ _LOGS = (-40.0, 30.0)
 class Design:
     """What a density is made of, from public values and from which cells stand out.
 
-    Parameters
-    ----------
-    basis : array, shape (cells * parts, splines)
-    offset : array, shape (cells * parts,)
-        Logarithm of a part's mean count under an even density.
-    penalty : array, shape (splines, splines)
-        Of third differences.
-    tails : tuple of arrays, shape (splines,)
-        Slopes of the tails there are, as they rise away from the resolved cells, in the coefficients.
+    ``basis``, shape (cells * parts, splines).
+    ``offset``, shape (cells * parts,): logarithm of a part's mean count under an even density.
+    ``penalty``, shape (splines, splines): of third differences.
+    ``tails``, shape (splines,): slopes of the tails there are, as they rise away from the resolved cells, in
+        the coefficients.
     """
 
     basis: Array
@@ -103,16 +99,11 @@ class Design:
 class Fitted:
     """A fitted density.
 
-    Attributes
-    ----------
-    coefficients : array, shape (splines,)
-    means : array, shape (cells,)
-    fine : array, shape (cells, parts)
-        Their parts.
-    evidence : float
-        Logarithm, up to a constant that designs of the same counts share.
-    smoothness : float
-        Weight of the third differences.
+    ``coefficients``, shape (splines,).
+    ``means``, shape (cells,).
+    ``fine``, shape (cells, parts): their parts.
+    ``evidence``: logarithm, up to a constant that designs of the same counts share.
+    ``smoothness``: weight of the third differences.
     """
 
     coefficients: Array
@@ -142,16 +133,10 @@ def fit(
 ) -> Fitted:
     """The density of greatest evidence among penalty weights.
 
-    Parameters
-    ----------
-    counts, variance : arrays, shape (cells,)
-        Noisy counts, and their variance around the density's means.
-    total : (float, float)
-        Known sum of the means, and the variance with which it is known.
-    b : array, shape (splines,)
-        Coefficients to start from.
-    smoothness : array
-        Weights to try.
+    ``counts``, ``variance``, shape (cells,): noisy counts, and their variance around the density's means.
+    ``total``: known sum of the means, and the variance with which it is known.
+    ``b``, shape (splines,): coefficients to start from.
+    ``smoothness``: weights to try.
     """
     best: Fitted | None = None
     current = b

@@ -25,12 +25,8 @@ def estimate_marginals(
 ) -> Marginals:
     """Distributions of all columns, which belong to one number of records.
 
-    Parameters
-    ----------
-    noisy : sequence of arrays
-        Its noisy counts.
-    onto : sequence of Grid, optional
-        Cells of an earlier estimate, to which the distributions are summed up.
+    ``noisy``: its noisy counts.
+    ``onto``: cells of an earlier estimate, to which the distributions are summed up.
 
     References
     ----------

@@ -57,19 +57,12 @@ def weights_of(
     """For how many records the base model counts beside released pairwise statistics; n where these only tell
     noise.
 
-    Parameters
-    ----------
-    mean, variance : arrays, of the shape of ``features.products``
-        Of the features under the base model.
-    draws : int
-        From how many draws they are.
+    ``mean``, ``variance``, shape of ``features.products``: of the features under the base model.
+    ``draws``: from how many draws they are.
 
-    Returns
-    -------
-    array, shape (3,)
-        By the kind of a product (`PairFeatures.kinds`).
-    array, of the shape of ``features.products``
-        Of each product: that of its kind, or, where it stands out of its kind and of noise, its own.
+    Returns array, shape (3,): by the kind of a product (`PairFeatures.kinds`); array, of the shape of
+    ``features.products``: of each product: that of its kind, or, where it stands out of its kind and of
+    noise, its own.
     """
     kinds, square = released.features.kinds, (released.mean - mean) ** 2
     noise = released.noise_std**2 + variance * (1.0 / released.n + 1.0 / draws)
@@ -98,12 +91,8 @@ def reweighted(
 ) -> BayesianNetwork:
     """The base model with a reweighting that makes its draws agree with released pairwise statistics.
 
-    Parameters
-    ----------
-    base_model : BayesianNetwork
-        A tilt that it has is where the fit starts.
-    released : PairwiseStatistics
-        Of the same bins.
+    ``base_model``: A tilt that it has is where the fit starts.
+    ``released``: of the same bins.
     """
     bare = replace(base_model, reweighting=None)
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))

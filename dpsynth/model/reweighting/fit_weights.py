@@ -37,12 +37,8 @@ _ABOVE = 0.001
 def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> Floats:
     """What a draw of each group counts for, shape (groups,): at most 16, and 1 on average over draws.
 
-    Parameters
-    ----------
-    drawn : array, shape (groups,)
-        Share of the base model's draws in each group.
-    draws : int
-        From how many draws they are.
+    ``drawn``, shape (groups,): share of the base model's draws in each group.
+    ``draws``: from how many draws they are.
 
     Examples
     --------
@@ -75,12 +71,8 @@ def weighted(
 ) -> BayesianNetwork:
     """The base model with weights that make its draws agree with the released histogram.
 
-    Parameters
-    ----------
-    base_model : BayesianNetwork
-        Tilted already, where it is to be.
-    histogram : NeighbourHistogram
-        Of the same bins.
+    ``base_model``: tilted already, where it is to be.
+    ``histogram``: of the same bins.
     """
     bare = replace(base_model, weighting=None)
     draws = bare.sample(_DRAWS, rng)

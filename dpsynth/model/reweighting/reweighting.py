@@ -29,18 +29,12 @@ Floats = NDArray[np.float32]
 class Reweighting:
     """What multiplies the base model.
 
-    Parameters
-    ----------
-    pairs : float32 array, of the shape of ``features.products``
-        T, and U and V beside it where there is an outcome; symmetric, zero within a column.
-    columns : tuple of float32 arrays, shapes (bins,)
-        h.
-    missing : float32 array, shape (panel + 1,)
-        m, by the number of missing values.
-    noise_std : float
-        Of an entry of the pairwise statistics that it was fitted to.
-    weights : tuple of float
-        How many records the base model counted for beside them, by the kind of a product
+    ``pairs``, shape of ``features.products``: T, and U and V beside it where there is an outcome; symmetric,
+        zero within a column.
+    ``columns``, shapes (bins,): h.
+    ``missing``, shape (panel + 1,): m, by the number of missing values.
+    ``noise_std``: of an entry of the pairwise statistics that it was fitted to.
+    ``weights``: how many records the base model counted for beside them, by the kind of a product
         (`PairFeatures.kinds`).
     """
 

@@ -36,20 +36,12 @@ Floats = NDArray[np.float64]
 class Weighting:
     """What a draw of the base model counts for.
 
-    Parameters
-    ----------
-    weights : array, shape (groups.size,)
-        Not negative.
-    columns : tuple of arrays, shapes (bins,)
-        Factor of each bin.
-    missing : array, shape (panel + 1,)
-        Factor of the number of missing values.
-    most : float
-        Greatest weight that counts, at least 1: so many draws are made for each one that is kept.
-    noise_std : float
-        Of the nearest-neighbour histogram that it was fitted to.
-    fourier : FourierReweighting, optional
-        None where they told nothing.
+    ``weights``, shape (groups.size,): not negative.
+    ``columns``, shapes (bins,): factor of each bin.
+    ``missing``, shape (panel + 1,): factor of the number of missing values.
+    ``most``: greatest weight that counts, at least 1: so many draws are made for each one that is kept.
+    ``noise_std``: of the nearest-neighbour histogram that it was fitted to.
+    ``fourier``: None where they told nothing.
     """
 
     groups: Groups
@@ -63,12 +55,8 @@ class Weighting:
     def of(self, draws: NDArray[np.int64], missing: NDArray[np.int64]) -> Floats:
         """Weight of each draw, shape (m,), from 0 to ``most``.
 
-        Parameters
-        ----------
-        draws : int array, shape (m, columns)
-            Bins.
-        missing : int array, shape (m,)
-            Number of missing values of each among the panel's columns.
+        ``draws``, shape (m, columns): Bins.
+        ``missing``, shape (m,): number of missing values of each among the panel's columns.
         """
         weights = self.weights[self.groups.labels(draws)] * self.missing[missing]
         for j, factors in enumerate(self.columns):
@@ -131,12 +119,8 @@ _MOST = 50.0
 class FourierReweighting:
     """The logarithm of what each draw counts for, as a sum of waves.
 
-    Parameters
-    ----------
-    coefficients : float32 array, shape (features.size,)
-        T, cosines first.
-    offset : float
-        T'mu, and the logarithm of the mean of exp(f).
+    ``coefficients``, shape (features.size,): T, cosines first.
+    ``offset``: T'mu, and the logarithm of the mean of exp(f).
     """
 
     features: FourierFeatures
@@ -163,17 +147,11 @@ def fourier_reweighting(
 ) -> FourierReweighting | None:
     """The tilt that released means ask for, or None where they tell nothing but noise.
 
-    Parameters
-    ----------
-    mean : array, shape (features.size,)
-        Released.
-    noise_std : float
-        Of an entry of ``mean``.
-    n : float
-        Records that it is a mean of.
-    draws : int array, shape (m, columns)
-    weights : array, shape (m,)
-        What draws count for already.
+    ``mean``, shape (features.size,): released.
+    ``noise_std``: of an entry of ``mean``.
+    ``n``: records that it is a mean of.
+    ``draws``, shape (m, columns).
+    ``weights``, shape (m,): what draws count for already.
     """
     from scipy.optimize import minimize
     from scipy.special import logsumexp

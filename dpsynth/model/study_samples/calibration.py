@@ -58,16 +58,10 @@ _STEPS, _CLOSE = 100, 1e-9
 class Sums:
     """What was read of records whose terms of two values are to be counted, and the same of draws.
 
-    Attributes
-    ----------
-    each : ndarray of shape (k, 1 + 2 b)
-        Of a draw: a 1, its b terms, and their squares.
-    mass : ndarray of shape (k,)
-        What it counts for, 0 or more.
-    wanted : ndarray of shape (1 + 2 b,)
-        ``each.T @ mass`` of the records, with noise.
-    noise : ndarray of shape (1 + 2 b, 1 + 2 b)
-        The covariance of that; positive definite.
+    ``each``, shape (k, 1 + 2 b): of a draw: a 1, its b terms, and their squares.
+    ``mass``, shape (k,): what it counts for, 0 or more.
+    ``wanted``, shape (1 + 2 b,): ``each.T @ mass`` of the records, with noise.
+    ``noise``, shape (1 + 2 b, 1 + 2 b): the covariance of that; positive definite.
     """
 
     each: Floats
@@ -78,10 +72,8 @@ class Sums:
     def tilt(self, scale: Floats) -> Floats:
         """The most probable tilt of the draws, shape (1 + b,), by Gauss and Newton's steps.
 
-        Parameters
-        ----------
-        scale : ndarray of shape (1 + b,)
-            Standard deviation beforehand: 1 for all, and for each term one over how far its values lie apart.
+        ``scale``, shape (1 + b,): standard deviation beforehand: 1 for all, and for each term one over how
+            far its values lie apart.
         """
         rows = self.each[:, : len(scale)]
         weight = np.linalg.inv(self.noise)
@@ -124,11 +116,9 @@ _APART = 1.5
 class Mending:
     """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``.
 
-    Attributes
-    ----------
-    tilt : ndarray of shape (1 + p,)
-    matrix : ndarray of shape (p, p)
-    shift : ndarray of shape (p,)
+    ``tilt``, shape (1 + p,).
+    ``matrix``, shape (p, p).
+    ``shift``, shape (p,).
     """
 
     tilt: Floats
@@ -145,18 +135,11 @@ class Mending:
 class Mended:
     """Draws that were compared with the records.
 
-    Attributes
-    ----------
-    cautious : StandIn
-        The same, for intervals.
-    hidden : tuple of str
-        Terms of which the noise hides how much the records know.
-    apart : tuple of str
-        Others, of which the draws could not be brought to what the records know.
-    blind : bool
-        Whether noise hides if there are any.
-    mending : Mending
-        What was done to the draws of ``stand_in``.
+    ``cautious``: the same, for intervals.
+    ``hidden``: terms of which the noise hides how much the records know.
+    ``apart``: others, of which the draws could not be brought to what the records know.
+    ``blind``: whether noise hides if there are any.
+    ``mending``: what was done to the draws of ``stand_in``.
     """
 
     stand_in: StandIn
@@ -214,13 +197,9 @@ class Mended:
 def mended(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Mended:
     """The draws with the information of the records, and the same for intervals.
 
-    Parameters
-    ----------
-    point : ScorePoint
-        Where the information was read; its cap is finite.
-    noisy : ndarray of shape (d, d)
-    noise_std : float
-        Of the noise on its diagonal, over the cap.
+    ``point``: where the information was read; its cap is finite.
+    ``noisy``, shape (d, d).
+    ``noise_std``: of the noise on its diagonal, over the cap.
     """
     noise_std = max(noise_std, NO_NOISE) * point.cap
     tilt = _tilt(draws, point, noisy, noise_std)
@@ -347,16 +326,11 @@ _HIDDEN = 0.5
 class Compared:
     """The records' information, as far as its noise lets tell it from that of the draws.
 
-    Attributes
-    ----------
-    estimate : ndarray of shape (d, d)
-        Positive definite.
-    lower : ndarray of shape (d, d)
-        A standard error less, in every direction.
-    hidden : ndarray of shape (d, k)
-        Combinations of the coefficients, one a column, of which little is known and how little is not.
-    blind : bool
-        Whether the noise is too strong to see such combinations.
+    ``estimate``, shape (d, d): positive definite.
+    ``lower``, shape (d, d): A standard error less, in every direction.
+    ``hidden``, shape (d, k): combinations of the coefficients, one a column, of which little is known and
+        how little is not.
+    ``blind``: whether the noise is too strong to see such combinations.
     """
 
     estimate: Floats
@@ -368,12 +342,9 @@ class Compared:
 def compared(own: Floats, noisy: Floats, noise_std: float) -> Compared:
     """Compare a noisy information with that of draws.
 
-    Parameters
-    ----------
-    own : ndarray of shape (d, d)
-        What draws say, positive semidefinite.
-    noisy : ndarray of shape (d, d)
-        Of the records, with noise of ``noise_std`` on its diagonal and 1 / sqrt(2) of that beside it.
+    ``own``, shape (d, d): what draws say, positive semidefinite.
+    ``noisy``, shape (d, d): of the records, with noise of ``noise_std`` on its diagonal and 1 / sqrt(2) of
+        that beside it.
     """
     size = len(own)
     squared = float(((noisy - own) ** 2).sum())

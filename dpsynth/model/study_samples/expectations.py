@@ -45,12 +45,8 @@ NO_NOISE = 1e-6
 class StandIn:
     """Synthetic draws that stand for the records.
 
-    Attributes
-    ----------
-    x, y : ndarray of shape (k, p), (k,)
-        Of the draws that lack nothing.
-    share : float
-        How many records each stands for.
+    ``x``, ``y``, shape (k, p), (k,): of the draws that lack nothing.
+    ``share``: how many records each stands for.
     """
 
     design: StudyDesign

@@ -26,12 +26,9 @@ Floats = NDArray[np.float64]
 class Readings:
     """How a study's records were read.
 
-    Attributes
-    ----------
-    noise_multipliers : tuple of float or None
-        Of the information, the first and the second score; None where a reading was exact.
-    mending : Mending
-        Which takes synthetic draws to what the information tells of the records.
+    ``noise_multipliers``: of the information, the first and the second score; None where a reading was
+        exact.
+    ``mending``: which takes synthetic draws to what the information tells of the records.
     """
 
     noise_multipliers: tuple[float | None, ...]
@@ -59,11 +56,8 @@ class Readings:
 class FittedStudy:
     """A released study.
 
-    Attributes
-    ----------
-    beta : ndarray of shape (d,)
-        Of standardised terms, intercepts first.
-    covariance : ndarray of shape (d, d)
+    ``beta``, shape (d,): of standardised terms, intercepts first.
+    ``covariance``, shape (d, d).
     """
 
     declared: Study

@@ -61,12 +61,8 @@ _APART = 0.25
 class StudyReleases:
     """The readings of a declared study, their noise fixed together and beforehand.
 
-    Parameters
-    ----------
-    multiplier : float or None
-        Of one Gaussian mechanism that costs what they do together.
-    life_table : LifeTableRelease or None
-        Of a survival study.
+    ``multiplier``: of one Gaussian mechanism that costs what they do together.
+    ``life_table``: of a survival study.
     """
 
     information: InformationRelease
@@ -132,21 +128,10 @@ class StudyReleases:
     ) -> FittedStudy:
         """Read the records three times, four for a survival study, and estimate.
 
-        Parameters
-        ----------
-        records : Records
-            Conformed to the schema.
-        draws : DataFrame of at least one record
-            Released synthetic records.
-        n : float
-            Public or privately counted number of records.
-        rng : numpy.random.Generator
-            Of the noise and of the survival curve's redraws; secret.
-
-        Raises
-        ------
-        PrivacyError
-            If no life table was planned for a survival study, or one for another.
+        ``records``: conformed to the schema.
+        ``draws``: released synthetic records.
+        ``n``: public or privately counted number of records.
+        ``rng``: of the noise and of the survival curve's redraws; secret.
         """
         if (self.life_table is not None) != declared.is_survival:
             raise PrivacyError(
@@ -175,17 +160,11 @@ class StudyReleases:
     ) -> tuple[Floats, Floats, Mended]:
         """The information and the two scores, and what they make.
 
-        Parameters
-        ----------
-        stand_in : StandIn
-            Not mended yet.
-        start : ndarray of shape (d,)
-            Where the information and the first score are taken.
+        ``stand_in``: not mended yet.
+        ``start``, shape (d,): where the information and the first score are taken.
 
-        Returns
-        -------
-        ndarray of shape (d,), ndarray of shape (d, d), Mended
-            Coefficients, their covariance, and the draws compared with the records.
+        Returns ndarray of shape (d,), ndarray of shape (d, d), Mended: coefficients, their covariance, and
+        the draws compared with the records.
         """
         beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
@@ -233,12 +212,8 @@ class StudyReleases:
 def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StandIn]:
     """The fit to draws, shape (d,), and those that are not far out with the design that the fit completed.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (k, p), (k,)
-        As `StudyDesign.read` gives them.
-    share : float
-        How many records each stands for.
+    ``x``, ``y``, shape (k, p), (k,): as `StudyDesign.read` gives them.
+    ``share``: how many records each stands for.
     """
     kept = near(design, x)
     start, complete = mode(design, x[kept], y[kept], share)

@@ -52,17 +52,7 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
     and ``deltas[l][i]`` for the bias, so a weighted sum over records is one matrix product and no per-record
     gradient is formed.
 
-    Parameters
-    ----------
-    weights : list of (W, b)
-    x : tensor (n, dim)
-        Centred points.
-
-    Returns
-    -------
-    scores : tensor (n,)
-    inputs : list of tensor (n, n_in)
-    deltas : list of tensor (n, n_out)
+    ``x``: centred points.
     """
     inputs, masks = [x], []
     s = x
