@@ -149,7 +149,7 @@ class GeneratorModel:
             frame = frame if redrawn is None else redrawn(frame)
             return add_derived(frame, formulas, self.schema.columns) if formulas else frame
 
-        def lawful(size: int) -> pd.DataFrame:
+        def constrained(size: int) -> pd.DataFrame:
             least = max(among * size, SMALLEST_BLOCK)
             if not rules or not size:
                 return made(size, least)
@@ -160,9 +160,9 @@ class GeneratorModel:
 
         if where:
             limits = {"least": min(SMALLEST_BLOCK, most), "most": most}
-            yield from fulfilling(lawful, sizes, where, rng, found, **limits)
+            yield from fulfilling(constrained, sizes, where, rng, found, **limits)
         else:
-            yield from map(lawful, sizes)
+            yield from map(constrained, sizes)
 
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""

@@ -2,8 +2,8 @@
 
 Numbers are replaced by their ranks, spread uniformly and read through the private distribution; category
 probabilities are re-weighted until their means are the released ones, and categories are then drawn in
-exact numbers. What a generator says about *dependence* (who ranks above whom, which record leans to which
-category) is kept; what it says about one-way distributions is replaced by what was paid for.
+exact numbers. A generator's *dependence* (who ranks above whom, which record leans to which
+category) is kept; its one-way distributions are replaced by the released ones.
 
 Ranks and exact numbers mean something among many records only. With few of them the marginals would be
 matched by breaking the dependence (a single record is an independent draw of every column), so a caller
@@ -11,11 +11,11 @@ who wants few records generates some thousands, calibrates, and keeps a random p
 
 Draws of a base model that agree with the released marginals, without a detour through encoded points.
 
-What `dpsynth.model.postprocess` does to generated points, for records that are known by the base model's
+What `dpsynth.model.postprocess` does to generated points, for records that are given by the base model's
 bins: categories in exact numbers, of which only a surplus changes; numbers by their ranks, spread evenly over
 the released distribution. A bin of an ordered column is a range of neighbouring cells in which a record's
-place was drawn at random, so the rank of a record is its bin's, and at random within it: the law is that of
-drawing the cell, encoding it, calibrating the point and decoding it again. Post-processing.
+place was drawn at random, so the rank of a record is its bin's, and at random within it: the distribution is
+that of drawing the cell, encoding it, calibrating the point and decoding it again. Post-processing.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def _apart(
     exact = exact_labels(apart, released, rng)
     found = (apart > 0) & (exact == 0)
     if found.any():
-        # Of a value that was missing nothing is known: any rank is as good.
+        # A value that was missing has no rank: any is as good.
         drawn = drawn.copy()
         drawn[found] = labels[encoder.quantiles(j, rng.random(int(found.sum())))[0]]
     return drawn, exact

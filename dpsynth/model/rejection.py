@@ -1,16 +1,16 @@
 """Records that obey rules: drawn, refused and weighted; post-processing, free of cost.
 
 Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
-the model's law given the constraints but moves the one-way marginals. So more are drawn than are wanted, and
-the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming and Stephan
-1940) brings back to the released marginals: of all laws that obey the constraints and have these marginals,
-the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where constraints hold in the real
-table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the sampling
-noise out of the chosen records' marginals. Every record is one that the model drew: none is repaired, and
-none is chosen twice.
+the model's distribution given the constraints but moves the one-way marginals. So more are drawn than are
+wanted, and the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming
+and Stephan 1940) brings back to the released marginals: of all distributions that obey the constraints and
+have these marginals, the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where
+constraints hold in the real table its marginals allow them, and so, up to noise, do the released ones.
+Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one that the
+model drew: none is repaired, and none is chosen twice.
 
-A condition of conditional sampling refuses as well, but nothing is brought back: the law is the one above,
-given the condition.
+A condition of conditional sampling refuses as well, but nothing is brought back: the distribution is the one
+above, given the condition.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _inclusion(
 
 def _capped(shares: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Shares in proportion, none above 1, of sum ``size`` (at most as many as there are records)."""
-    floor = 1e-12  # keeps a record that no marginal asks for in reach of the number wanted
+    floor = 1e-12  # keeps a record that no marginal needs in reach of the number wanted
     shares = np.maximum(shares, floor)
     full = np.zeros(len(shares), dtype=bool)
     while True:

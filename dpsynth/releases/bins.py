@@ -115,8 +115,8 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
     cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at 23 hundredths of the
     records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
-    `dpsynth.releases.features` asks in which half a value lies. Where that were 2, noise drowns halves, and
-    there are 3.
+    `dpsynth.releases.features` uses the half in which a value lies. Where that were 2, noise hides halves,
+    and there are 3.
 
     ``n``: public or released number of records.
     ``noise_std``: standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is

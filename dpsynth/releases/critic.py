@@ -1,6 +1,6 @@
 """The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
 
-A `Transcript` is what an adversary who knows all records but one sees of them; it is for audits and attacks
+A `Transcript` is what an adversary with all records but one sees of them; it is for audits and attacks
 only. It holds sums over real records without noise: it is as secret as the records, and no model or report
 keeps one.
 """
@@ -70,7 +70,7 @@ class Transcript:
     """A training run of T steps that each release P numbers, seen by an adversary.
 
     Table D holds one record that D' lacks or has another in place of. Each step takes that record with
-    probability ``sampling_prob``; the adversary knows which others were taken. Under D the numbers of step t
+    probability ``sampling_prob``; which others were taken is known. Under D the numbers of step t
     are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record
     was taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
 

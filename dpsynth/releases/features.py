@@ -1,6 +1,6 @@
 """Features of pairs of columns: what one record adds to the pairwise statistics that are released at once.
 
-Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
+Each column has a few numbers that place a record in it: the rank of an ordered column's bin, an
 indicator of each category and of a missing value, centred and divided by their standard deviation under the
 released marginals. A pair of columns has their products. Where there is an outcome of one number, there are
 also these products times the outcome, and those of two ordered columns' halves times the outcome (a half:
@@ -13,10 +13,10 @@ Bins, standard deviations and length come from what was released before.
 Random Fourier features of a record: sines and cosines across all columns at once.
 
 Rahimi and Recht 2007, "Random features for large-scale kernel machines": cosine and sine of w'x for each of
-many frequencies w, drawn from a normal law, are features whose products approximate a Gaussian kernel. The
-mean of them is the records' characteristic function at these frequencies. Here x are the numbers of all
-columns of `dpsynth.releases.features`, so that a wave crosses curves and thresholds of any columns together.
-A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
+many frequencies w, drawn from a normal distribution, are features whose products approximate a Gaussian
+kernel. The mean of them is the records' characteristic function at these frequencies. Here x are the numbers
+of all columns of `dpsynth.releases.features`, so that a feature crosses curves and thresholds of any columns
+together. A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
 
 Frequencies are drawn before any record is read.
 """
@@ -279,7 +279,7 @@ def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False
         table = np.eye(len(p))[:, 1:] if len(p) == 2 else np.eye(len(p))
     table = table - p @ table  # ranks are centred already: of a missing value they are 0
     deviation = np.maximum(np.sqrt(p @ table**2), _LEAST_DEVIATION)
-    # Indicators of many categories say little each.
+    # Each of many categories' indicators holds little.
     return (table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)).astype(np.float32)
 
 

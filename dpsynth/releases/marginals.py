@@ -23,7 +23,7 @@ from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Counting, make_grids
 from dpsynth.table.schema import Schema
 
-#: With fewer columns that may be missing there is no panel to speak of.
+#: With fewer columns that may be missing there is no panel.
 _FEWEST_COLUMNS = 3
 
 
@@ -78,7 +78,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 
     @cached_property
     def counting(self) -> Counting:
-        """How numeric columns are counted whose schema does not say."""
+        """How numeric columns are counted where the schema does not specify it."""
         return self.counted or Counting.of(self.schema, self.n, self.noise_multiplier or 0.0)
 
     @cached_property

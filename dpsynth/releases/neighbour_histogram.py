@@ -35,7 +35,7 @@ _DEVIATIONS, _MOST = 8.0, 1000
 
 
 def group_count(n: float, noise_std: float) -> int:
-    """How many groups are asked about, so that a group of average size stands clear of the noise.
+    """Number of groups, such that a group of average size stands clear of the noise.
 
     ``n``: public or released number of records.
     ``noise_std``: of a count; 0 without noise.

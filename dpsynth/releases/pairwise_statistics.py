@@ -1,6 +1,6 @@
-"""The pairwise statistics, bought at once: a critic that is solved in one shot.
+"""Pairwise statistics, released at once: a critic that is solved in one step.
 
-A Wasserstein critic that is linear in fixed features of a record asks for one number of the data, their mean
+A Wasserstein critic that is linear in fixed features of a record uses one statistic of the data, their mean
 feature; with it released, the critic's best answer to any generator follows without another reading. Here the
 features are those of pairs of columns (`dpsynth.releases.features`), their sum is read once under Gaussian
 noise, and `dpsynth.model.reweighting.fit_reweighting` makes the base model's draws agree with it.

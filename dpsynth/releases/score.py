@@ -3,7 +3,7 @@
 The gradient of a log likelihood is a sum over records, and so is its information; our own technique with a
 critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is ``g = sum_j
 r_j x_j`` (`dpsynth.studies.families`). It is whitened by a matrix A made from synthetic draws, so that one
-spherical noise is in every direction in proportion to what the records know there, and weighted:
+spherical noise is in every direction in proportion to the records' information there, and weighted:
 
     w(x) = min(1, C / reach(x)),   reach(x) = max over every outcome of |A g|.
 
@@ -114,7 +114,7 @@ def _norms(rows: Floats, curvature: Floats) -> Floats:
 
 
 def _finite(contributions: Floats) -> Floats:
-    """A record that overflows contributes nothing: one NaN in a sum would tell that it is there."""
+    """A record that overflows contributes nothing: one NaN in a sum would reveal it."""
     whole = np.isfinite(contributions).all(axis=1)
     return np.where(whole[:, None], contributions, 0.0)
 

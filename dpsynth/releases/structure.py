@@ -14,7 +14,7 @@ Adjacency is add/remove one record. With scores of sensitivity 1, picking a cand
 proportional to ``exp(epsilon * score / 2)`` is (epsilon, 0)-differentially private, and its losses lie in
 an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either way, and
 that of their sum is the same for all candidates. Adding independent Gumbel noise of scale ``2 / epsilon`` to
-the scores and taking the largest draws from exactly this law.
+the scores and taking the largest draws from exactly this distribution.
 Each choice uses fresh noise and is posted on its own, so later candidates may depend on earlier choices.
 """
 

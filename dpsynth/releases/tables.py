@@ -1,6 +1,6 @@
 """The base model's tables: counts of the columns that it ties together, with Gaussian noise.
 
-Where the outcome is a parent of all, it is also counted with each other column alone. A classifier lives on
+Where the outcome is a parent of all, it is also counted with each other column alone. A classifier needs
 those two-way tables, and the sum of a three-way one over its third column adds up the noise of all its cells.
 """
 

@@ -1,9 +1,9 @@
-"""Draws of a tilted base_model: every column of every record is drawn anew given the others, many times.
+"""Draws of a reweighted base model: every column of every record is drawn anew given the others, many times.
 
-Gibbs sampling (Geman and Geman 1984) of discrete records: the law of one column's bin, given the others, is
-the product of the base model's tables that hold the column and of the reweighting, over all its bins. A sweep
-visits the columns in random order; the base model's own draws are the start, so that few sweeps are enough
-where the reweighting is mild. Post-processing: everything here is a function of released numbers.
+Gibbs sampling (Geman and Geman 1984) of discrete records: the distribution of one column's bin, given the
+others, is the product of the base model's tables that hold the column and of the reweighting, over all its
+bins. A sweep visits the columns in random order; the base model's own draws are the start, so that few sweeps
+are enough where the reweighting is mild. Post-processing: everything here is a function of released numbers.
 """
 
 from __future__ import annotations

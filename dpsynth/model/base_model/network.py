@@ -1,7 +1,7 @@
-"""A private base_model: a tree of marginals from which records are drawn (theory of section 1.8).
+"""A private base model: a tree of marginals from which records are drawn (theory of section 1.8).
 
 Algorithm 1 of Pedersen (2022) leaves the generator's input distribution free. Here it is a small Bayesian
-network bought with part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
+network that uses part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
 ``tan`` (tree-augmented naive Bayes, Friedman et al. 1997) gives every column the outcome *and* one other
 column as parents, which keeps what classifiers need when the outcome has many weak causes.
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 #: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
 _SORTED = 6
-#: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, pairwise
-#: statistics of 40,000 draws are as near to those of the law as another 40,000 (flchain, support2; PhysioNet
-#: 2012 nearly).
+#: Sweeps of the heat bath from draws of the tables to reweighted ones: after four, pairwise statistics of
+#: 40,000 draws are as near to those of the distribution as another 40,000 (flchain, support2; PhysioNet 2012
+#: nearly).
 SWEEPS = 5
 #: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
 _WEIGHED, _MORE = 20_000, 100
@@ -69,7 +69,7 @@ class BayesianNetwork:
         among them.
     ``noise_std``: standard deviation of the noise in a cell of their tables (those of the outcome and one
         column have more, `dpsynth.releases.tables`), 0 without noise.
-    ``tilt``: what released pairwise statistics multiply the tables' law by
+    ``tilt``: what released pairwise statistics multiply the tables' distribution by
         (`dpsynth.model.reweighting.fit_reweighting`).
     ``weighting``: what released the nearest-neighbour histogram multiply that by
         (`dpsynth.model.reweighting.fit_weights`).
@@ -97,7 +97,7 @@ class BayesianNetwork:
         return tuple((*parents, child) for parents, child, _ in self.factors)
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
+        """Draw coarse bins of n records, shape (n, columns), with the released missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
         if self.weighting is None or self.weighting.most == 1.0 or n == 0:
@@ -122,7 +122,7 @@ class BayesianNetwork:
 
     @property
     def _counted(self) -> tuple[int, ...]:
-        """Columns whose missing values are counted together, where their law was released."""
+        """Columns whose missing values are counted together, where their distribution was released."""
         return self.panel if self.missing_law is not None else ()
 
     def _reweighted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -143,7 +143,7 @@ class BayesianNetwork:
 
     @cached_property
     def counted(self) -> CountedTree:
-        """The tables' law with the released number of missing values, where that was released."""
+        """The tables' distribution with the released number of missing values, where that was released."""
         lacking = lacking_bins(self.binnings)
         panel = {j: int(lacking[j]) for j in self.panel}
         shares = np.array([self.binnings[j].probabilities[missing] for j, missing in panel.items()])

@@ -2,11 +2,11 @@
 
 Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. It has parts, whose means add up
 to mu_i: each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
-1996). The penalty on third differences of the
-spline's coefficients (Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places
-from 0 to 1, where no cell stands out of the noise, the logarithm goes on as a straight line: an exponential
-tail. An asymmetric penalty (Eilers 2005) makes it fall at least half as steeply as the density falls from its
-median to the tail. A flatter one would spread over all cells far out what noise adds to their sum.
+1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian where
+the counts show nothing more. Outside the places from 0 to 1, where no cell stands out of the noise, the
+logarithm goes on as a straight line: an exponential tail. An asymmetric penalty (Eilers 2005) makes it fall
+at least half as steeply as the density falls from its median to the tail. A flatter one would spread over all
+cells far out what noise adds to their sum.
 
 References
 ----------
@@ -33,7 +33,7 @@ _ORDER = 3
 _LEAST_FALL = 0.5
 #: Weight of the penalty on a tail that falls less, which forbids it in effect.
 _TURN = 1e4
-#: Keeps the coefficients finite where neither counts nor penalties say anything.
+#: Keeps the coefficients finite where neither counts nor penalties constrain them.
 _RIDGE = 1e-4
 #: Range of a mean's logarithm: beyond it a mean is none, and numbers near the end of their range are slow.
 _LOGS = (-40.0, 30.0)

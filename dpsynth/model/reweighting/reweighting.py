@@ -1,14 +1,15 @@
 """A reweighting: how likely each record is, compared with the base model.
 
-The law of a reweighted base model is
+The distribution of a reweighted base model is
 
     q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' (T_ij + w y U_ij) a_j(x_j)
                                               + w y b_i(x_i) V_ij b_j(x_j)) + sum of h_j(x_j) + m(k(x)))
 
 with p the base model, a_j the numbers of a column's bin, b_j its half, y the outcome's number, w its weight
-and s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all laws with its mean
-features it is the one nearest to the base model in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
-geometry"). The terms h and m keep one-way marginals and the law of missing values as they were released.
+and s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all distributions with
+its mean features it is the one nearest to the base model in Kullback-Leibler divergence (Csiszar 1975,
+"I-divergence geometry"). The terms h and m keep one-way marginals and the distribution of missing values as
+they were released.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
 every expectation. Read are
 
-1. the information at the fit to the draws, by which `dpsynth.model.study_samples.calibration` mends them;
+1. the information at the fit to the draws, by which `dpsynth.model.study_samples.calibration` corrects them;
 2. the score there, for a step;
 3. the score at the point that this leads to.
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import PrivacyError
-from dpsynth.model.study_samples.calibration import Mended, mended
+from dpsynth.model.study_samples.calibration import Corrected, corrected
 from dpsynth.model.study_samples.expectations import StandIn
 from dpsynth.model.study_samples.fitted_study import FittedStudy, Readings
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
@@ -52,7 +52,7 @@ SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 #: draws that are farther out than this in a standardised number are left out: in a table of many columns they
 #: are made of the noise in empty cells, a few per cent of the draws that would be most of their variance
 _FAR = 6.0
-#: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a word; an
+#: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a remark; an
 #: outcome without a tail has less than half of it, and one with has several times as much
 _APART = 0.25
 
@@ -82,7 +82,7 @@ class StudyReleases:
     ) -> StudyReleases:
         """All of them; ``noise_multiplier`` is that of one Gaussian mechanism that costs what they do.
 
-        None: exact, **not private**. ``survival`` says whether there is a life table.
+        None: exact, **not private**. ``survival``: whether there is a life table.
         """
         parts = SURVIVAL_SPLIT if survival else SPLIT
         each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
@@ -152,25 +152,25 @@ class StudyReleases:
         curve = self._survival(ledger, records, declared, schema, draws, rng)
         remarks = (*found.remarks, *_clipped(stand_in, start, covariance))
         estimates = replace(estimates, survival=curve, remarks=remarks)
-        readings = Readings(self.noise_multipliers, found.mending)
+        readings = Readings(self.noise_multipliers, found.correction)
         return FittedStudy(declared, design, mean, covariance, estimates, readings)
 
     def read(
         self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator
-    ) -> tuple[Floats, Floats, Mended]:
+    ) -> tuple[Floats, Floats, Corrected]:
         """The information and the two scores, and what they make.
 
-        ``stand_in``: not mended yet.
+        ``stand_in``: not corrected yet.
         ``start``, shape (d,): where the information and the first score are taken.
 
-        Returns ndarray of shape (d,), ndarray of shape (d, d), Mended: coefficients, their covariance, and
+        Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected: coefficients, their covariance, and
         the draws compared with the records.
         """
         beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
         there = replace(there, cap=stand_in.cap(there))
         release = self.information.at(there)
-        found = mended(stand_in, there, ledger.run(release, records, rng), release.noise_std)
+        found = corrected(stand_in, there, ledger.run(release, records, rng), release.noise_std)
         stand_in, cautious = found.stand_in, found.cautious
 
         first = stand_in.point(beta, self.first)
@@ -179,8 +179,8 @@ class StudyReleases:
         second = stand_in.point(beta, self.second)
         read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
         mean, _ = stand_in.estimate(read, beta)
-        told = [cautious.observation(*each, mean) for each in read]
-        covariance = posterior(told, cautious.prior)[1]
+        observations = [cautious.observation(*each, mean) for each in read]
+        covariance = posterior(observations, cautious.prior)[1]
         return mean, covariance, found
 
     def _survival(
@@ -250,12 +250,12 @@ def estimates_of(
 ) -> Estimates:
     """The study in the units in which its terms are reported; ``bare`` is the covariance without noise.
 
-    How much wider intervals are is told of the terms of which anything is claimed, where there are any.
+    How much wider intervals are is reported for the terms of which anything is claimed, where there are any.
     """
     values, reported = design.reported(beta, covariance)
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
-    told = np.array([term.name not in unknown for term in design.terms])
-    widening = widening[told] if told.any() else widening
+    known = np.array([term.name not in unknown for term in design.terms])
+    widening = widening[known] if known.any() else widening
     return Estimates(
         study,
         design.model.kind,

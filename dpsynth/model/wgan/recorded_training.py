@@ -1,7 +1,7 @@
 """A training run that an audit watches: the same steps as `Trainer`'s, with every noisy sum written down.
 
 The program is `dpsynth.model.wgan.step.Step`, evaluated once as a run evaluates it, and again without noise
-for the means that an adversary would compute who knows both tables. What is written down is as secret as the
+for the means that an adversary with both tables would compute. What is written down is as secret as the
 records.
 """
 
@@ -89,7 +89,7 @@ class Watched:
 
         ``world``: whether the table is D or D'.
         ``rng``: of noise and samples.
-        ``initial_rng``: of the initial weights, which the adversary knows.
+        ``initial_rng``: of the initial weights, which the adversary has.
 
         Returns Transcript: of ``plan.steps`` steps, whole generator iterations.
         """

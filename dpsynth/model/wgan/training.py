@@ -165,7 +165,7 @@ class Trainer:
         tf.config.experimental.enable_tensor_float_32_execution(False)
         self.layout, self.settings, self.with_base_model = layout, settings, with_base_model
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
-        # The plan's steps are whole generator iterations; a remainder makes fewer steps than were paid for.
+        # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has.
         self.n_steps = plan.steps // settings.critic_steps
         self.step = build_step(
             layout,
