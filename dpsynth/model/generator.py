@@ -48,11 +48,9 @@ class GeneratorModel:
     """The released parts of a fitted synthesizer.
 
     ``schema``: of the released table, with its derived columns and constraints.
-    ``encoder``: of the modelled columns, with the released marginals, if there are any.
     ``weights``: the generator; None samples the base model, or independent columns where there is none
         either.
     ``match_marginals``: whether samples are made to agree with the released marginals.
-    ``studies``: declared studies, in their order.
     """
 
     schema: Schema

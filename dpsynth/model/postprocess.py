@@ -41,7 +41,6 @@ def calibrate(
 
     ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts); one-hot
         groups as weights.
-    ``encoder``: with released marginals.
 
     Returns codes, places : lists of arrays, shape (n,): fine cells and places within them, one of each a
     column, as `Encoder.decode` takes them. Counts of categories and of missing values differ from n times
@@ -162,8 +161,6 @@ def exact_categories(
 
     ``weights``, shape (n, m): A row's weights of the categories; negative ones count as zero.
     ``probabilities``, shape (m,): released probabilities, sum 1.
-
-    Returns int array, shape (n,).
     """
     n, size = weights.shape
     # Category by category: sums along short rows are many times slower than whole columns.
@@ -217,9 +214,6 @@ def matched_draws(
     base_model: BayesianNetwork | None, encoder: Encoder, n: int, rng: np.random.Generator
 ) -> tuple[list[Codes], list[Places]]:
     """Fine cells of n records and places within them, as `Encoder.decode` takes them.
-
-    ``base_model``: None: independent columns.
-    ``encoder``: with released marginals.
 
     Returns codes, places : lists of arrays, shape (n,): one a column. Counts of categories and of missing
     values differ from n times the released probability by less than 1.

@@ -51,11 +51,9 @@ class Acceptance:
     """How many candidates were drawn to make a sample, and how many of them were taken.
 
     ``candidates``: records drawn from the model; 0 where there is no rule to test.
-    ``obey``: for each constraint, how many of the candidates obey it.
     ``obey_all``: how many obey all constraints.
     ``offered``, ``selected``: records that obey the constraints, and how many of them fulfil the conditions
         of ``where``.
-    ``conditions``: those conditions.
     ``moved``: the largest total variation distance of a column from its released marginal after weighting,
         in any block of the sample, and the column.
     """
@@ -124,9 +122,7 @@ def obeying(
 ) -> pd.DataFrame:
     """Draw records that obey all rules, at their released marginals.
 
-    ``size``: records wanted, at least 1.
     ``encoder``: with released marginals to keep; None keeps none.
-    ``record``: counts are added to it.
     ``least``, ``most``: records that ``make`` is asked for at once.
     """
     pool: list[pd.DataFrame] = []
@@ -181,7 +177,6 @@ def fulfilling(
 ) -> Iterator[pd.DataFrame]:
     """Yield frames of these sizes in which all conditions are true.
 
-    ``make``: makes records that obey the constraints.
     ``least``, ``most``: records that ``make`` is asked for at once.
     """
     record.conditions = " and ".join(rule.text for rule in conditions)

@@ -60,9 +60,6 @@ def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
     A cell that holds a bin's share gets a bin of its own, as long as there are bins left.
 
     ``probabilities``, shape (cells,): not negative; without any mass all cells count alike.
-    ``n_bins``: most bins, at least 1.
-
-    Returns int array, shape (cells,), ascending from 0 without gaps.
 
     Examples
     --------
@@ -118,7 +115,6 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     `dpsynth.releases.features` uses the half in which a value lies. Where that were 2, noise hides halves,
     and there are 3.
 
-    ``n``: public or released number of records.
     ``noise_std``: standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is
         noisy.
     ``classes``: number of outcome values in a three-way table.
@@ -134,10 +130,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The axes of a base model's tables; make them with `Bins.of`.
-
-    ``n``: public or released number of records.
-    """
+    """The axes of a base model's tables; make them with `Bins.of`."""
 
     grids: tuple[Grid, ...]
     binnings: tuple[Binning, ...]
@@ -157,7 +150,6 @@ class Bins:
 
         ``root``: A column that keeps all its cells: the outcome.
         ``classes``: cells of the outcome where every table has it as an axis, else 1.
-        ``noise_std``: of a cell of the tables.
         ``n_bins``: most bins of an ordered column; by default `default_bins`, a rule that reads no records.
         """
         if n_bins is not None and n_bins < 1:

@@ -74,7 +74,6 @@ class Transcript:
     are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record
     was taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
 
-    ``released``: the noisy sums.
     ``others``: their means without the differing record.
     ``records``: what the differing record adds where it is taken, under D and under D'; zeros where there is
         none.

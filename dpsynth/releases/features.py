@@ -66,7 +66,6 @@ class PairFeatures:
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
         """Features of binned columns.
 
-        ``bins``: with released probabilities.
         ``draws``, shape (m, columns): Bins of the base model's draws: half of them keep their length.
         ``outcome``: which column the outcome is; it counts only where it has one number.
         """

@@ -77,7 +77,6 @@ class LifeTable:
 class LifeTableRelease(GaussianRelease[Array]):
     """Counts of a survival study's records by interval and end, shape (3 J + 1,).
 
-    ``study``: its name.
     ``table``: the intervals; released before and given with :meth:`at`.
     """
 

@@ -37,7 +37,6 @@ _DEVIATIONS, _MOST = 8.0, 1000
 def group_count(n: float, noise_std: float) -> int:
     """Number of groups, such that a group of average size stands clear of the noise.
 
-    ``n``: public or released number of records.
     ``noise_std``: of a count; 0 without noise.
 
     Examples
@@ -55,7 +54,6 @@ class NeighbourHistogram:
 
     ``counts``, shape (groups.size,): with noise; some may be negative.
     ``noise_std``: standard deviation of the noise in a count.
-    ``n``: public or released number of records.
     ``features``: None where tables are redrawn from a model without them.
     ``fourier``, shape (features.size,), optional: sum of the records' features, with the same noise.
     """
@@ -141,7 +139,6 @@ class Groups:
     def of(cls, bins: Bins, draws: NDArray[np.int64], size: int, rng: np.random.Generator) -> Groups:
         """Groups around centres of draws.
 
-        ``bins``: with released probabilities.
         ``draws``, shape (m, columns): Bins of the base model's draws.
         ``size``: how many groups, at least 1; fewer where fewer draws differ.
         """

@@ -28,7 +28,6 @@ class PairwiseStatistics:
 
     ``mean``, shape of ``features.products``: symmetric, with noise; zero within a column.
     ``noise_std``: standard deviation of the noise in an entry of ``mean``.
-    ``n``: public or released number of records.
     """
 
     features: PairFeatures

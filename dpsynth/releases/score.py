@@ -33,7 +33,6 @@ Floats = NDArray[np.float64]
 class ScorePoint:
     """Where a score is taken, and how it is bounded; made of released numbers.
 
-    ``beta``, shape (d,).
     ``whitening``, shape (d, d): A, symmetric.
     ``bound``: C, on a record's whitened and weighted score.
     ``cap``: K, on the Frobenius norm of its information.
@@ -138,7 +137,6 @@ def symmetric(vector: Floats) -> Floats:
 class StudyRelease(GaussianRelease[Array]):
     """A sum over the records of a declared study, one bounded contribution each.
 
-    ``study``: its name.
     ``point``: where it is taken; released before and given with :meth:`at`.
     """
 

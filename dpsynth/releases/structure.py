@@ -47,9 +47,7 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
     ``epsilon``: cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not
         private**.
 
-    References
-    ----------
-    McSherry and Talwar (2007), Theorem 6; the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
+    Source: McSherry and Talwar (2007), Theorem 6; the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
 
     Examples
     --------
@@ -86,10 +84,8 @@ class EdgesRelease:
     ``table_std``: noise of a cell of the tables that follow, for which scores allow.
     ``bins``: released before, and given with :meth:`of`.
 
-    References
-    ----------
-    Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et al.
-    (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
+    Source: Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et
+    al. (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
     for noise).
     """
 
@@ -185,8 +181,6 @@ def pair_scores(
     Private; each entry has sensitivity 1 under add/remove one record, because ``n`` and the binnings'
     probabilities are released numbers that stay fixed.
 
-    ``n``: released number of records.
-
     Returns array, shape (columns, columns), symmetric, zero for other pairs.
     """
     scores = np.zeros((len(binnings), len(binnings)))
@@ -223,7 +217,6 @@ def grow_tree(
     Costs `n_choices` exponential mechanisms of ``epsilon`` each, with fresh noise.
 
     ``scores``, shape (all columns, all columns): sensitivity 1 each.
-    ``root``: A public choice.
     ``columns``: the tree's columns, ``root`` among them.
     ``epsilon``: None takes the best edges: **not private**.
 

@@ -36,7 +36,6 @@ def fit_factors(
 ) -> tuple[Factor, ...]:
     """The factors of a base model.
 
-    ``families``: columns of each factor, the child last.
     ``counts``: noisy tables; with three-way ones those of the root and each column alone, to which they are
         fitted.
     ``noise_std``: standard deviation of the noise in a cell of a three-way table.

@@ -32,9 +32,6 @@ _BLOCK, _ALIKE = 8192, 2
 class HeatBath:
     """Sweeps over records of a base model.
 
-    ``binnings``: of every column.
-    ``root``: the column drawn first.
-    ``factors``: the base model's tables.
     ``panel``: columns whose missing values are counted together; none where they are not.
     ``still``, shape (panel + 1,), optional: numbers of missing values of records that stay as they are.
     """

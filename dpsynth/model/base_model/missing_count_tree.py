@@ -53,7 +53,6 @@ _TOP = -1
 class CountedTree:
     """The distribution q above, and one of records with loose missing values; fitted when it is made.
 
-    ``root``: the column drawn first.
     ``first``, shape (root's bins,): its probabilities.
     ``factors``: in the order of drawing. With two parents the root is the first of them, in all tables but
         those whose only parent it is.

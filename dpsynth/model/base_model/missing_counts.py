@@ -40,7 +40,6 @@ def missing_values(
     """Number of missing values of each record among the panel's columns, shape (n,).
 
     ``draws``, shape (n, columns): Bins.
-    ``panel``: columns.
     ``last``, shape (columns,): bin of each column's last cell, which is that of missing values in the
         panel's.
     """

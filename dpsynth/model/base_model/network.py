@@ -60,7 +60,6 @@ class BayesianNetwork:
     """A fitted base model; made by `BaseModelReleases.run`.
 
     ``root``: column drawn first, from its one-way probabilities.
-    ``binnings``: coarse bins of each column.
     ``cells``, shapes (grid.size,): released probabilities of the fine cells, which spread a bin over its
         cells.
     ``factors``: in the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
@@ -302,7 +301,6 @@ class BaseModelReleases:
     ) -> BayesianNetwork:
         """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
-        ``records``: conformed to the schema.
         ``marginals``: released one-way marginals of the same schema; ``marginals.n`` is the number of
             records used.
         ``n_bins``: most bins of an ordered column; by default a rule that reads no records.

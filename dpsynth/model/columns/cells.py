@@ -55,7 +55,6 @@ def _slower(beyond: Array, edge: float) -> Array:
 class Cells:
     """Cells of one column; make them with `Cells.of`.
 
-    ``grid``: the public grid.
     ``starts``, shape (cells + 1,): first value of each cell; of real numbers, the number of the cell.
     ``counts``, ``variance``, shape (cells,): noisy number of records without point masses, and its variance.
     ``heavy``, shape (values,): which values are point masses.

@@ -51,10 +51,8 @@ def denoise(
 ) -> tuple[Grid, Array]:
     """Estimate a column's distribution from noisy counts.
 
-    ``grid``: public cells.
     ``noisy``, shape (grid.size,): counts with independent Gaussian noise.
     ``std``: standard deviation of that noise; 0 where there is none.
-    ``n``: public or released number of records.
     ``values``, shape (declared values + special codes + missing,), optional: counts of every declared value,
         with independent noise of the same deviation.
 

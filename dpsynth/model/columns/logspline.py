@@ -8,11 +8,10 @@ logarithm goes on as a straight line: an exponential tail. An asymmetric penalty
 at least half as steeply as the density falls from its median to the tail. A flatter one would spread over all
 cells far out what noise adds to their sum.
 
-References
-----------
-Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2; Silverman (1982), "On
-the estimation of a probability density function by the maximum penalized likelihood method", section 3;
-Eilers (2005), "Unimodal smoothing"; MacKay (1992), "Bayesian interpolation", section 4 (the evidence).
+Source: Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2; Silverman
+(1982), "On the estimation of a probability density function by the maximum penalized likelihood method",
+section 3; Eilers (2005), "Unimodal smoothing"; MacKay (1992), "Bayesian interpolation", section 4 (the
+evidence).
 """
 
 from __future__ import annotations
@@ -136,7 +135,6 @@ def fit(
     ``counts``, ``variance``, shape (cells,): noisy counts, and their variance around the density's means.
     ``total``: known sum of the means, and the variance with which it is known.
     ``b``, shape (splines,): coefficients to start from.
-    ``smoothness``: weights to try.
     """
     best: Fitted | None = None
     current = b

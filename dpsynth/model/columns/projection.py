@@ -25,9 +25,7 @@ def norm_sub(counts: ArrayLike, total: ArrayLike) -> NDArray[np.float64]:
 
     Returns array, shape (..., k): non-negative, sums to ``total``, nearest to ``counts`` in Euclidean norm.
 
-    References
-    ----------
-    Wang et al. (2020), section 4.3; the sort-based solution is Duchi et al. (2008), Figure 1.
+    Source: Wang et al. (2020), section 4.3; the sort-based solution is Duchi et al. (2008), Figure 1.
 
     Examples
     --------
@@ -61,14 +59,11 @@ def fit_margins(
     ``table``, shape (k_1, ..., k_d): strictly positive wherever a margin is positive.
     ``margins``: the axes kept by a margin, ascending, and its values, shape ``(k_axis for axis in axes)``.
         All targets must have the same sum; where they contradict each other the last one holds exactly.
-    ``iterations``: most passes over the margins.
     ``tolerance``: stop when a pass changes no margin by more than this fraction of the total.
 
     Returns array, shape (k_1, ..., k_d).
 
-    References
-    ----------
-    Deming and Stephan (1940); Csiszar (1975), Theorem 3.2.
+    Source: Deming and Stephan (1940); Csiszar (1975), Theorem 3.2.
 
     Examples
     --------

@@ -56,7 +56,6 @@ def weights_of(
     """Number of records that the base model counts for, per product; n where statistics are only noise.
 
     ``mean``, ``variance``, shape of ``features.products``: of the features under the base model.
-    ``draws``: from how many draws they are.
 
     Returns array, shape (3,): by the kind of a product (`PairFeatures.kinds`); array, of the shape of
     ``features.products``: of each product: that of its kind, or, where it stands out of its kind and of
@@ -90,7 +89,6 @@ def reweighted(
     """The base model with a reweighting that makes its draws agree with released pairwise statistics.
 
     ``base_model``: A reweighting that it has is where the fit starts.
-    ``released``: of the same bins.
     """
     bare = replace(base_model, reweighting=None)
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))

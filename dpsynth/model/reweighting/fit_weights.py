@@ -39,7 +39,6 @@ def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> F
     """What a draw of each group counts for, shape (groups,): at most 16, and 1 on average over draws.
 
     ``drawn``, shape (groups,): share of the base model's draws in each group.
-    ``draws``: from how many draws they are.
 
     Examples
     --------
@@ -73,7 +72,6 @@ def weighted(
     """The base model with weights that make its draws agree with the released histogram.
 
     ``base_model``: reweighted already, where it is to be.
-    ``histogram``: of the same bins.
     """
     bare = replace(base_model, weighting=None)
     draws = bare.sample(_DRAWS, rng)

@@ -149,7 +149,6 @@ def fourier_reweighting(
 
     ``mean``, shape (features.size,): released.
     ``noise_std``: of an entry of ``mean``.
-    ``n``: records that it is a mean of.
     ``draws``, shape (m, columns).
     ``weights``, shape (m,): what draws count for already.
     """

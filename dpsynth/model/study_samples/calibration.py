@@ -110,12 +110,7 @@ _APART = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``.
-
-    ``tilt``, shape (1 + p,).
-    ``matrix``, shape (p, p).
-    ``shift``, shape (p,).
-    """
+    """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``."""
 
     tilt: Floats
     matrix: Floats

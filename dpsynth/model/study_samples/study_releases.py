@@ -62,7 +62,6 @@ class StudyReleases:
     """The readings of a declared study, their noise fixed together and beforehand.
 
     ``multiplier``: of one Gaussian mechanism that costs what they do together.
-    ``life_table``: of a survival study.
     """
 
     information: InformationRelease
@@ -128,9 +127,6 @@ class StudyReleases:
     ) -> FittedStudy:
         """Read the records three times, four for a survival study, and estimate.
 
-        ``records``: conformed to the schema.
-        ``draws``: released synthetic records.
-        ``n``: public or privately counted number of records.
         ``rng``: of the noise and of the survival curve's redraws; secret.
         """
         if (self.life_table is not None) != declared.is_survival:
@@ -160,7 +156,6 @@ class StudyReleases:
     ) -> tuple[Floats, Floats, Corrected]:
         """The information and the two scores, and what they make.
 
-        ``stand_in``: not corrected yet.
         ``start``, shape (d,): where the information and the first score are taken.
 
         Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected: coefficients, their covariance, and

@@ -24,9 +24,7 @@ def glorot(rng: np.random.Generator, widths: Sequence[int], *, output_bias: bool
     ``widths`` is ``(n_in, hidden..., n_out)``; each layer is (W (n_in, n_out), b (n_out,)) in float32, with
     None for the last b unless ``output_bias``.
 
-    References
-    ----------
-    Glorot and Bengio (2010), equation 16.
+    Source: Glorot and Bengio (2010), equation 16.
     """
     weights: Weights = []
     last = len(widths) - 2

@@ -25,8 +25,6 @@ Chunk = dict[str, np.ndarray]
 class DrawShapes:
     """Sizes of what one training step draws.
 
-    ``steps``: generator steps in a chunk.
-    ``batch``: generated records in a step.
     ``n_parameters``: entries of the critic's gradient.
     ``n_records``: rows that may be sampled (secret).
     ``capacity``: initial width of the index array.

@@ -87,7 +87,6 @@ class Watched:
     def run(self, world: int, rng: np.random.Generator, initial_rng: np.random.Generator) -> Transcript:
         """Train once and write down what is released.
 
-        ``world``: whether the table is D or D'.
         ``rng``: of noise and samples.
         ``initial_rng``: of the initial weights, which the adversary has.
 

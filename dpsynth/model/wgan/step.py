@@ -78,7 +78,6 @@ def adam(
 class Step:
     """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
 
-    ``draws``: reads this step's random numbers out of a chunk.
     ``noise_scales``: centre and unit std of the released sum for given critic weights; None adds no noise.
     ``expected_batch``: public B = q * n.
     ``with_base_model``: whether the bank holds draws of a base model that the generator corrects.

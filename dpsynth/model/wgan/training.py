@@ -37,7 +37,6 @@ class TrainingState:
     """Everything needed to go on; private except for its released weights, so it stays with the data.
 
     ``arrays``: critic, generator, their Adam moments, and the generator's average.
-    ``step``: finished generator steps.
     ``history``: one record a chunk: ``step`` (critic steps so far) and the means of `METRICS`.
     """
 
