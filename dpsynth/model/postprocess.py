@@ -1,21 +1,16 @@
-"""Make generated points agree with the released one-way marginals: post-processing, free of cost.
+"""Make generated records agree with the released single-column counts: post-processing, free of cost.
 
-Numbers are replaced by their ranks, spread uniformly and read through the private distribution; category
-probabilities are re-weighted until their means are the released ones, and categories are then drawn in
-exact numbers. A generator's *dependence* (who ranks above whom, which record leans to which
-category) is kept; its one-way distributions are replaced by the released ones.
+`calibrate` takes points. Numbers are replaced by their ranks, spread uniformly and read through the private
+distribution. Category probabilities are re-weighted until their means are the released ones, and categories
+are then drawn in exact numbers. The *dependence* of the columns is kept; their own distributions are
+replaced.
 
-Ranks and exact numbers mean something among many records only. With few of them the marginals would be
-matched by breaking the dependence (a single record is an independent draw of every column), so a caller
-who wants few records generates some thousands, calibrates, and keeps a random part.
+`matched_draws` does the same for draws of a base model, from their bins. A bin of an ordered column is a
+range of cells in which a record's place was drawn at random, so its rank is its bin's, and at random within
+it.
 
-Draws of a base model that agree with the released marginals, without a detour through encoded points.
-
-What `dpsynth.model.postprocess` does to generated points, for records that are given by the base model's
-bins: categories in exact numbers, of which only a surplus changes; numbers by their ranks, spread evenly over
-the released distribution. A bin of an ordered column is a range of neighbouring cells in which a record's
-place was drawn at random, so the rank of a record is its bin's, and at random within it: the distribution is
-that of drawing the cell, encoding it, calibrating the point and decoding it again. Post-processing.
+Ranks and exact numbers need many records: a single one would be an independent draw of every column. A
+caller who wants few records generates some thousands, calibrates, and keeps a random part.
 """
 
 from __future__ import annotations

@@ -1,24 +1,20 @@
-"""Features of pairs of columns: what one record adds to the pairwise statistics that are released at once.
+"""Features of records: products of pairs of columns, and random Fourier features of all columns.
 
-Each column has a few numbers that place a record in it: the rank of an ordered column's bin, an
-indicator of each category and of a missing value, centred and divided by their standard deviation under the
-released marginals. A pair of columns has their products. Where there is an outcome of one number, there are
-also these products times the outcome, and those of two ordered columns' halves times the outcome (a half:
-above the median or below): an interaction may be one of how large both are, or of thresholds. A record's
-features, all pairs in one vector, are scaled down to a length that half of the base model's draws have: long
-ones are those of rare values, and noise is in proportion to the longest.
+Each column has a few numbers that place a record in it: the rank of an ordered column's bin, an indicator of
+each category and of a missing value, centred and divided by their standard deviation under the released
+marginals. These, and the length below, come from what was released before; frequencies are drawn before any
+record is read.
 
-Bins, standard deviations and length come from what was released before.
+A pair of columns has the products of their numbers. Where there is an outcome of one number, there are also
+these products times the outcome, and those of two ordered columns' halves (above the median or below) times
+the outcome: an interaction may be one of how large both are, or of thresholds. A record's products, in one
+vector, are scaled down to a length that half of the base model's draws have: long vectors are those of rare
+values, and noise is in proportion to the longest.
 
-Random Fourier features of a record: sines and cosines across all columns at once.
-
-Rahimi and Recht 2007, "Random features for large-scale kernel machines": cosine and sine of w'x for each of
-many frequencies w, drawn from a normal distribution, are features whose products approximate a Gaussian
-kernel. The mean of them is the records' characteristic function at these frequencies. Here x are the numbers
-of all columns of `dpsynth.releases.features`, so that a feature crosses curves and thresholds of any columns
-together. A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
-
-Frequencies are drawn before any record is read.
+Fourier features (Rahimi and Recht 2007, "Random features for large-scale kernel machines") are cosine and
+sine of w'x for many frequencies w, drawn from a normal distribution, with x the numbers of all columns.
+Their products approximate a Gaussian kernel; their mean is the records' characteristic function at these
+frequencies. A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
 """
 
 from __future__ import annotations

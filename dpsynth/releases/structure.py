@@ -5,17 +5,15 @@ mechanism among all edges between a column inside and one outside. A pair's scor
 
     sum over cells |n_ij - n p_i p_j|  -  expected absolute noise of a table of as many cells,
 
-with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record
-changes one n_ij by one and nothing else, so the score has sensitivity 1.
+with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record changes
+one n_ij by one and nothing else, so the score has sensitivity 1.
 
-Private choice of one of several candidates: the exponential mechanism (McSherry and Talwar 2007).
-
-Adjacency is add/remove one record. With scores of sensitivity 1, picking a candidate with probability
-proportional to ``exp(epsilon * score / 2)`` is (epsilon, 0)-differentially private, and its losses lie in
-an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either way, and
-that of their sum is the same for all candidates. Adding independent Gumbel noise of scale ``2 / epsilon`` to
-the scores and taking the largest draws from exactly this distribution.
-Each choice uses fresh noise and is posted on its own, so later candidates may depend on earlier choices.
+With such scores the exponential mechanism (McSherry and Talwar 2007), which picks a candidate with
+probability proportional to ``exp(epsilon * score / 2)``, is (epsilon, 0)-differentially private. Its losses
+lie in an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either
+way, and that of their sum is the same for all candidates. The largest of the scores plus independent Gumbel
+noise of scale ``2 / epsilon`` has exactly this distribution. Each choice uses fresh noise and is posted on
+its own, so later choices may depend on earlier ones.
 """
 
 from __future__ import annotations

@@ -68,10 +68,8 @@ class BayesianNetwork:
         among them.
     ``noise_std``: standard deviation of the noise in a cell of their tables (those of the outcome and one
         column have more, `dpsynth.releases.tables`), 0 without noise.
-    ``tilt``: what released pairwise statistics multiply the tables' distribution by
-        (`dpsynth.model.reweighting.fit_reweighting`).
-    ``weighting``: what released the nearest-neighbour histogram multiply that by
-        (`dpsynth.model.reweighting.fit_weights`).
+    ``reweighting``: by released pairwise statistics (`dpsynth.model.reweighting.fit_reweighting`).
+    ``weighting``: by a nearest-neighbour histogram (`dpsynth.model.reweighting.fit_weights`).
     """
 
     kind: str

@@ -10,7 +10,7 @@ value. From either come
 - a habit of writing numbers down (tens, halves, multiples of four): a factor for each residue of the value's
   number, pooled over all values, for the period of greatest evidence;
 - overdispersion: how much single values deviate from all this beyond noise. Each keeps that part of its noisy
-  deviation which is not noise (the posterior mean under Gaussian distributions).
+  deviation which is not noise (the posterior mean of Gaussians).
 
 It reads the noisy counts, the public grid, the public noise and the released number of records, nothing else.
 """

@@ -1,35 +1,31 @@
 """Adjust synthetic draws to match the noisy information matrix of the real records.
 
-The pairs of columns of draws are those of a tree with noise: with draws as they are, a trial with correlated
+Draws have the pairs of columns of a tree with noise. With draws as they are, a trial with correlated
 predictors covered .5 for .95, and one of a product of two columns that the tree does not join .3. So the
-records' information is released, once and first. Draws are weighted until the counts of their terms of two
-values agree with it (`resampled`). Then their predictors are mapped, by an affine map, to its mean and
-covariance, as far as it differs from the draws' by more than noise; for intervals, to those of its lower end.
+records' information is released once and first, and draws are adjusted in three steps.
 
-The information is read with a cap on every record's part. Where most of it is capped, in the few records of a
-rare cell, no map moves the draws' information in that direction, and further moves only stretch them. Where
-moves fall short, they are therefore made anew, so that the draws' uncapped information is at most in
-proportion to what was read. What is still apart after the last move is opened: nothing is claimed there.
-
-Predictors that are 0 or 1, the categories of a column and products of them, hold their whole distribution in
-their counts. A map of the predictors cannot change those: it stretches the few ones of a rare product until
-their squares are those of many, and a cap on a record's information then hides that they are few. So the
-draws are weighted by ``exp(tilt' x)`` until the counts, as distributions of their information, are those of
-the records: the least change of the draws that does it (raking, Deming and Stephan 1940; entropy balancing).
-
-Counts that were read with noise are met as far as their noise allows: the odds of the two values in records
-and in draws have a ratio of 1 beforehand, within a factor of e (a standard deviation of its logarithm).
-
-The draws give an expected information; that of the records is read with noise. In coordinates in which the
-draws' is the identity, the records' is a symmetric matrix of ratios plus noise. Its difference to the
-identity is shrunk by the noise that it holds (James and Stein 1961), so that it does no harm where noise is
-larger. An interval is made as if the ratio in every direction were a standard error of that noise less.
+1. Weights. Predictors that are 0 or 1 have their whole distribution in their counts, which no map of the
+   predictors can change. Draws are weighted by ``exp(tilt' x)`` until these counts agree with the records',
+   as far as their noise allows: the least change that does it (raking, Deming and Stephan 1940; entropy
+   balancing). Beforehand the odds in records and in draws have a ratio of 1, within a factor of e (a
+   standard deviation of its logarithm).
+2. Shrinkage. In coordinates in which the draws' information is the identity, the records' is a symmetric
+   matrix of ratios plus noise. Its difference to the identity is shrunk by the noise that it holds (James
+   and Stein 1961). An interval is made as if the ratio in every direction were a standard error of that
+   noise less.
+3. Map. An affine map takes the predictors to the mean and covariance of the shrunk information; for
+   intervals, to those of its lower end.
 
 A ratio is far below 1 where predictors go together more closely than in the draws, as a radius, a perimeter
-and an area do: a tree of binned columns is too coarse for it, and effects of their differences
-are hidden. Noise alone spreads the eigenvalues by ``sqrt(2 d)`` of its standard deviation (the edge of
-Wigner's semicircle). An eigenvalue that lies farther below 1 is taken for such a direction, and its interval
-may then claim next to nothing there. Where the edge itself is beyond 1, noise hides whether there is any.
+and an area do; effects of their differences are then hidden. Noise alone spreads the eigenvalues by ``sqrt(2
+d)`` of its standard deviation (the edge of Wigner's semicircle). An eigenvalue farther below 1 is taken for
+such a direction, and its interval may claim next to nothing there. Where the edge itself is beyond 1, noise
+hides whether there is any.
+
+The information has a cap on every record's part. Where most of it is capped, in the few records of a rare
+cell, no map moves the draws' information in that direction, and further moves only stretch them. They are
+then made anew, so that the draws' uncapped information is at most in proportion to what was read. Nothing is
+claimed of what is still apart after the last move.
 """
 
 from __future__ import annotations

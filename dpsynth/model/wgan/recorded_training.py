@@ -68,14 +68,7 @@ class Watched:
             in_graph=False,
             n_steps=self.n_steps,
         )
-        self.step = step(
-            made.layout,
-            made.settings,
-            made.draws,
-            made.noise_scales,
-            made.expected_batch,
-            made.with_base_model,
-        )
+        self.step = step(**vars(made))
         # Rows: the others, the first candidate, the second, if there is one.
         self._rows = (self.n_others, -1 if second is None else self.n_others + 1)
         last = [] if second is None else [second]
