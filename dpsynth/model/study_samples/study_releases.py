@@ -85,13 +85,9 @@ class StudyReleases:
         """
         parts = SURVIVAL_SPLIT if survival else SPLIT
         each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
-        return cls(
-            InformationRelease(study=study, noise_multiplier=each[0], stage=stage),
-            ScoreRelease(study=study, noise_multiplier=each[1], stage=stage),
-            ScoreRelease(study=study, noise_multiplier=each[2], stage=stage),
-            noise_multiplier,
-            LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None,
-        )
+        table = LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None
+        releases = cls.again(study, each[:3], stage)
+        return replace(releases, multiplier=noise_multiplier, life_table=table)
 
     @property
     def noise_multipliers(self) -> tuple[float | None, ...]:
@@ -99,13 +95,15 @@ class StudyReleases:
         return tuple(each.noise_multiplier for each in (self.information, self.first, self.second))
 
     @classmethod
-    def again(cls, study: str, noise_multipliers: Sequence[float | None]) -> StudyReleases:
-        """The information and the scores with :attr:`noise_multipliers` that are known."""
+    def again(
+        cls, study: str, noise_multipliers: Sequence[float | None], stage: Stage | None = None
+    ) -> StudyReleases:
+        """The information and the scores with these :attr:`noise_multipliers`."""
         information, first, second = noise_multipliers
         return cls(
-            InformationRelease(study=study, noise_multiplier=information),
-            ScoreRelease(study=study, noise_multiplier=first),
-            ScoreRelease(study=study, noise_multiplier=second),
+            InformationRelease(study=study, noise_multiplier=information, stage=stage),
+            ScoreRelease(study=study, noise_multiplier=first, stage=stage),
+            ScoreRelease(study=study, noise_multiplier=second, stage=stage),
             None,
         )
 
