@@ -47,23 +47,10 @@ _MASS = re.compile(
 class GeneratorModel:
     """The released parts of a fitted synthesizer.
 
-    Parameters
-    ----------
-    schema : Schema
-        Of the released table, with its derived columns and constraints.
-    encoder : Encoder
-        Of the modelled columns, with the released marginals, if there are any.
-    weights : list of (W, b) or None
-        The generator; None samples the base model, or independent columns where there is none either.
-    match_marginals : bool
-        Whether samples are made to agree with the released marginals.
-    studies : tuple of FittedStudy
-        Declared studies, in their order.
-
-    Raises
-    ------
-    RunError
-        If a number is not finite, or a probability or count is negative: no records could be drawn.
+    ``schema``: of the released table, with its derived columns and constraints.
+    ``weights``: the generator; None samples the base model, or independent columns where there is none
+        either.
+    ``match_marginals``: whether samples are made to agree with the released marginals.
     """
 
     schema: Schema
@@ -89,13 +76,7 @@ class GeneratorModel:
             )
 
     def study(self, name: str) -> FittedStudy:
-        """The declared study of this name.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it is no name: what was not declared before the fit was not bought.
-        """
+        """The declared study of this name."""
         if not isinstance(name, str):
             raise InputError(f"study must be the name of one declared study, got {type(name).__name__}")
         found = {study.estimates.study: study for study in self.studies}
@@ -153,11 +134,6 @@ class GeneratorModel:
         the greater it is, the nearer is their sampling noise to that of independent draws.
 
         ``redrawn`` gives records of the modelled columns other values, before constraints are looked at.
-
-        Raises
-        ------
-        RejectionError
-            If a constraint or condition is nearly impossible under the model.
         """
         most = max(block // among, 1)
         count = max(-(-n // most), 1)
@@ -171,7 +147,7 @@ class GeneratorModel:
             frame = frame if redrawn is None else redrawn(frame)
             return add_derived(frame, formulas, self.schema.columns) if formulas else frame
 
-        def lawful(size: int) -> pd.DataFrame:
+        def constrained(size: int) -> pd.DataFrame:
             least = max(among * size, SMALLEST_BLOCK)
             if not rules or not size:
                 return made(size, least)
@@ -182,9 +158,9 @@ class GeneratorModel:
 
         if where:
             limits = {"least": min(SMALLEST_BLOCK, most), "most": most}
-            yield from fulfilling(lawful, sizes, where, rng, found, **limits)
+            yield from fulfilling(constrained, sizes, where, rng, found, **limits)
         else:
-            yield from map(lawful, sizes)
+            yield from map(constrained, sizes)
 
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""

@@ -1,21 +1,16 @@
-"""Make generated points agree with the released one-way marginals: post-processing, free of cost.
+"""Make generated records agree with the released single-column counts: post-processing, free of cost.
 
-Numbers are replaced by their ranks, spread uniformly and read through the private distribution; category
-probabilities are re-weighted until their means are the released ones, and categories are then drawn in
-exact numbers. What a generator says about *dependence* (who ranks above whom, which record leans to which
-category) is kept; what it says about one-way distributions is replaced by what was paid for.
+`calibrate` takes points. Numbers are replaced by their ranks, spread uniformly and read through the private
+distribution. Category probabilities are re-weighted until their means are the released ones, and categories
+are then drawn in exact numbers. The *dependence* of the columns is kept; their own distributions are
+replaced.
 
-Ranks and exact numbers mean something among many records only. With few of them the marginals would be
-matched by breaking the dependence (a single record is an independent draw of every column), so a caller
-who wants few records generates some thousands, calibrates, and keeps a random part.
+`matched_draws` does the same for draws of a base model, from their bins. A bin of an ordered column is a
+range of cells in which a record's place was drawn at random, so its rank is its bin's, and at random within
+it.
 
-Draws of a base model that agree with the released marginals, without a detour through encoded points.
-
-What `dpsynth.model.postprocess` does to generated points, for records that are known by the base model's
-bins: categories in exact numbers, of which only a surplus changes; numbers by their ranks, spread evenly over
-the released distribution. A bin of an ordered column is a range of neighbouring cells in which a record's
-place was drawn at random, so the rank of a record is its bin's, and at random within it: the law is that of
-drawing the cell, encoding it, calibrating the point and decoding it again. Post-processing.
+Ranks and exact numbers need many records: a single one would be an independent draw of every column. A
+caller who wants few records generates some thousands, calibrates, and keeps a random part.
 """
 
 from __future__ import annotations
@@ -39,27 +34,13 @@ def calibrate(
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
     """Records that points stand for, with the released marginals of their encoder.
 
-    Parameters
-    ----------
-    points : array, shape (n, layout.dim)
-        Numeric coordinates of any size (only their order counts); one-hot groups as weights.
-    encoder : Encoder
-        With released marginals.
+    ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts); one-hot
+        groups as weights.
 
-    Returns
-    -------
-    codes, places : lists of arrays, shape (n,)
-        Fine cells and places within them, one of each a column, as `Encoder.decode` takes them. Counts of
-        categories and of missing values differ from n times the released probability by less than 1;
-        numbers are spread evenly over the released distribution, among the records where they are not
-        missing.
-
-    Raises
-    ------
-    ConfigError
-        If the encoder has no released marginals.
-    DataError
-        If the number of coordinates is not the layout's, or one is not a number.
+    Returns codes, places : lists of arrays, shape (n,): fine cells and places within them, one of each a
+    column, as `Encoder.decode` takes them. Counts of categories and of missing values differ from n times
+    the released probability by less than 1; numbers are spread evenly over the released distribution, among
+    the records where they are not missing.
 
     Examples
     --------
@@ -102,10 +83,8 @@ def calibrate(
 def into_filled(codes: list[NDArray[np.int64]], encoder: Encoder) -> list[NDArray[np.int64]]:
     """Cells of decoded points, those of no released mass replaced by the nearest that has some.
 
-    Parameters
-    ----------
-    codes : list of arrays, shape (n,)
-        Fine cells, one of each a column. Columns scaled by their bounds, or without released marginals, stay.
+    ``codes``, shape (n,): fine cells, one of each a column. Columns scaled by their bounds, or without
+        released marginals, stay.
     """
     if encoder.marginals is None:
         return codes
@@ -175,16 +154,8 @@ def exact_categories(
 ) -> NDArray[np.int64]:
     """One category a row, in exact numbers, leaning to each row's own weights.
 
-    Parameters
-    ----------
-    weights : array, shape (n, m)
-        A row's weights of the categories; negative ones count as zero.
-    probabilities : array, shape (m,)
-        Released probabilities, sum 1.
-
-    Returns
-    -------
-    int array, shape (n,)
+    ``weights``, shape (n, m): A row's weights of the categories; negative ones count as zero.
+    ``probabilities``, shape (m,): released probabilities, sum 1.
     """
     n, size = weights.shape
     # Category by category: sums along short rows are many times slower than whole columns.
@@ -239,23 +210,8 @@ def matched_draws(
 ) -> tuple[list[Codes], list[Places]]:
     """Fine cells of n records and places within them, as `Encoder.decode` takes them.
 
-    Parameters
-    ----------
-    base_model : Prior or None
-        None: independent columns.
-    encoder : Encoder
-        With released marginals.
-
-    Returns
-    -------
-    codes, places : lists of arrays, shape (n,)
-        One a column. Counts of categories and of missing values differ from n times the released
-        probability by less than 1.
-
-    Raises
-    ------
-    ConfigError
-        If the encoder has no released marginals.
+    Returns codes, places : lists of arrays, shape (n,): one a column. Counts of categories and of missing
+    values differ from n times the released probability by less than 1.
     """
     bins = None if base_model is None else base_model.sample(n, rng)
     codes, places = [], []
@@ -307,7 +263,7 @@ def _apart(
     exact = exact_labels(apart, released, rng)
     found = (apart > 0) & (exact == 0)
     if found.any():
-        # Of a value that was missing nothing is known: any rank is as good.
+        # A value that was missing has no rank: any is as good.
         drawn = drawn.copy()
         drawn[found] = labels[encoder.quantiles(j, rng.random(int(found.sum())))[0]]
     return drawn, exact
@@ -316,16 +272,11 @@ def _apart(
 def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.random.Generator) -> Codes:
     """Labels in exact numbers, of which as few as possible differ from those drawn.
 
-    Parameters
-    ----------
-    drawn : int array, shape (n,), from 0 to k - 1
-    probabilities : array, shape (k,)
-        Released, sum 1.
+    ``drawn``, shape (n,), from 0 to k - 1.
+    ``probabilities``, shape (k,): released, sum 1.
 
-    Returns
-    -------
-    int array, shape (n,)
-        With counts by `exact_counts`; surplus records, chosen at random, get the labels that lack.
+    Returns int array, shape (n,): with counts by `exact_counts`; surplus records, chosen at random, get the
+    labels that lack.
 
     Examples
     --------

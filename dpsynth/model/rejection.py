@@ -1,16 +1,16 @@
 """Records that obey rules: drawn, refused and weighted; post-processing, free of cost.
 
 Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
-the model's law given the constraints but moves the one-way marginals. So more are drawn than are wanted, and
-the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming and Stephan
-1940) brings back to the released marginals: of all laws that obey the constraints and have these marginals,
-the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where constraints hold in the real
-table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the sampling
-noise out of the chosen records' marginals. Every record is one that the model drew: none is repaired, and
-none is chosen twice.
+the model's distribution given the constraints but moves the one-way marginals. So more are drawn than are
+wanted, and the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming
+and Stephan 1940) brings back to the released marginals: of all distributions that obey the constraints and
+have these marginals, the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where
+constraints hold in the real table its marginals allow them, and so, up to noise, do the released ones.
+Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one that the
+model drew: none is repaired, and none is chosen twice.
 
-A condition of conditional sampling refuses as well, but nothing is brought back: the law is the one above,
-given the condition.
+A condition of conditional sampling refuses as well, but nothing is brought back: the distribution is the one
+above, given the condition.
 """
 
 from __future__ import annotations
@@ -50,21 +50,12 @@ Make = Callable[[int], pd.DataFrame]
 class Acceptance:
     """How many candidates were drawn to make a sample, and how many of them were taken.
 
-    Attributes
-    ----------
-    candidates : int
-        Records drawn from the model; 0 where there is no rule to test.
-    obey : dict of str to int
-        For each constraint, how many of the candidates obey it.
-    obey_all : int
-        How many obey all constraints.
-    offered, selected : int
-        Records that obey the constraints, and how many of them fulfil the conditions of ``where``.
-    conditions : str
-        Those conditions.
-    moved : (float, str) or None
-        The largest total variation distance of a column from its released marginal after weighting, in any
-        block of the sample, and the column.
+    ``candidates``: records drawn from the model; 0 where there is no rule to test.
+    ``obey_all``: how many obey all constraints.
+    ``offered``, ``selected``: records that obey the constraints, and how many of them fulfil the conditions
+        of ``where``.
+    ``moved``: the largest total variation distance of a column from its released marginal after weighting,
+        in any block of the sample, and the column.
     """
 
     candidates: int = 0
@@ -131,25 +122,8 @@ def obeying(
 ) -> pd.DataFrame:
     """Draw records that obey all rules, at their released marginals.
 
-    Parameters
-    ----------
-    size : int
-        Records wanted, at least 1.
-    encoder : Encoder or None
-        With released marginals to keep; None keeps none.
-    record : Acceptance
-        Counts are added to it.
-    least, most : int
-        Records that ``make`` is asked for at once.
-
-    Returns
-    -------
-    DataFrame of ``size`` records, in random order
-
-    Raises
-    ------
-    RejectionError
-        If fewer than one candidate in a thousand obeys, after a million candidates.
+    ``encoder``: with released marginals to keep; None keeps none.
+    ``least``, ``most``: records that ``make`` is asked for at once.
     """
     pool: list[pd.DataFrame] = []
     drawn = held = 0
@@ -203,17 +177,7 @@ def fulfilling(
 ) -> Iterator[pd.DataFrame]:
     """Yield frames of these sizes in which all conditions are true.
 
-    Parameters
-    ----------
-    make : callable
-        Makes records that obey the constraints.
-    least, most : int
-        Records that ``make`` is asked for at once.
-
-    Raises
-    ------
-    RejectionError
-        If fewer than one record in a thousand fulfils them, after a million candidates.
+    ``least``, ``most``: records that ``make`` is asked for at once.
     """
     record.conditions = " and ".join(rule.text for rule in conditions)
     waiting = make(0)
@@ -293,7 +257,7 @@ def _inclusion(
 
 def _capped(shares: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Shares in proportion, none above 1, of sum ``size`` (at most as many as there are records)."""
-    floor = 1e-12  # keeps a record that no marginal asks for in reach of the number wanted
+    floor = 1e-12  # keeps a record that no marginal needs in reach of the number wanted
     shares = np.maximum(shares, floor)
     full = np.zeros(len(shares), dtype=bool)
     while True:

@@ -34,12 +34,8 @@ _NOISE = 0.23
 class Binning:
     """Bins of one column.
 
-    Attributes
-    ----------
-    labels : int array, shape (cells,)
-        Bin of each fine grid cell.
-    probabilities : array, shape (size,)
-        Released probability of each bin.
+    ``labels``, shape (cells,): bin of each fine grid cell.
+    ``probabilities``, shape (size,): released probability of each bin.
     """
 
     labels: NDArray[np.int64]
@@ -63,16 +59,7 @@ def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
 
     A cell that holds a bin's share gets a bin of its own, as long as there are bins left.
 
-    Parameters
-    ----------
-    probabilities : array, shape (cells,)
-        Not negative; without any mass all cells count alike.
-    n_bins : int
-        Most bins, at least 1.
-
-    Returns
-    -------
-    int array, shape (cells,), ascending from 0 without gaps
+    ``probabilities``, shape (cells,): not negative; without any mass all cells count alike.
 
     Examples
     --------
@@ -100,13 +87,9 @@ def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
 def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, keep: bool = False) -> Binning:
     """Bins of one column from its released probabilities.
 
-    Parameters
-    ----------
-    probabilities : array, shape (grid.size,)
-    n_bins : int
-        Most bins of present values of an ordered column, at least 1.
-    keep : bool
-        Keep every cell apart (the outcome).
+    ``probabilities``, shape (grid.size,).
+    ``n_bins``: most bins of present values of an ordered column, at least 1.
+    ``keep``: keep every cell apart (the outcome).
     """
     if keep:
         labels = np.arange(grid.size)
@@ -129,21 +112,12 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
     cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at 23 hundredths of the
     records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
-    `dpsynth.releases.features` asks in which half a value lies. Where that were 2, noise drowns halves, and
-    there are 3.
+    `dpsynth.releases.features` uses the half in which a value lies. Where that were 2, noise hides halves,
+    and there are 3.
 
-    Parameters
-    ----------
-    n : float
-        Public or released number of records.
-    noise_std : float
-        Standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is noisy.
-    classes : int
-        Number of outcome values in a three-way table.
-
-    Returns
-    -------
-    int, 3 or even, to 24
+    ``noise_std``: standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is
+        noisy.
+    ``classes``: number of outcome values in a three-way table.
 
     Examples
     --------
@@ -156,13 +130,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The axes of a base model's tables; make them with `Bins.of`.
-
-    Parameters
-    ----------
-    n : float
-        Public or released number of records.
-    """
+    """The axes of a base model's tables; make them with `Bins.of`."""
 
     grids: tuple[Grid, ...]
     binnings: tuple[Binning, ...]
@@ -180,21 +148,9 @@ class Bins:
     ) -> Bins:
         """Bins from released marginals and public numbers.
 
-        Parameters
-        ----------
-        root : int or None
-            A column that keeps all its cells: the outcome.
-        classes : int
-            Cells of the outcome where every table has it as an axis, else 1.
-        noise_std : float
-            Of a cell of the tables.
-        n_bins : int, optional
-            Most bins of an ordered column; by default `default_bins`, a rule that reads no records.
-
-        Raises
-        ------
-        ConfigError
-            If ``n_bins`` is less than 1.
+        ``root``: A column that keeps all its cells: the outcome.
+        ``classes``: cells of the outcome where every table has it as an axis, else 1.
+        ``n_bins``: most bins of an ordered column; by default `default_bins`, a rule that reads no records.
         """
         if n_bins is not None and n_bins < 1:
             raise ConfigError(f"n_bins is {n_bins}, but must be at least 1")

@@ -15,10 +15,7 @@ from dpsynth.releases.records import Records
 class CountRelease(GaussianRelease[float]):
     """The number of records, whole and at least 1; sensitivity 1 under add/remove.
 
-    Parameters
-    ----------
-    detail : str
-        What of the budget it takes, for the ledger.
+    ``detail``: what of the budget it takes, for the ledger.
 
     Examples
     --------

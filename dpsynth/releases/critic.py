@@ -1,6 +1,6 @@
 """The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
 
-A `Transcript` is what an adversary who knows all records but one sees of them; it is for audits and attacks
+A `Transcript` is what an adversary with all records but one sees of them; it is for audits and attacks
 only. It holds sums over real records without noise: it is as secret as the records, and no model or report
 keeps one.
 """
@@ -36,12 +36,8 @@ class CriticRelease(Generic[Trained]):
     while it runs (`dpsynth.model.wgan.sensitivity`), and the step's noise is the plan's multiplier times
     that.
 
-    Parameters
-    ----------
-    sensitivity : str
-        Of a step, in words.
-    train : callable
-        ``train(records, plan, rng)`` makes the plan's steps on records in memory.
+    ``sensitivity``: of a step, in words.
+    ``train``: ``train(records, plan, rng)`` makes the plan's steps on records in memory.
     """
 
     plan: Plan
@@ -74,27 +70,15 @@ class Transcript:
     """A training run of T steps that each release P numbers, seen by an adversary.
 
     Table D holds one record that D' lacks or has another in place of. Each step takes that record with
-    probability ``sampling_prob``; the adversary knows which others were taken. Under D the numbers of step t
+    probability ``sampling_prob``; which others were taken is known. Under D the numbers of step t
     are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record
     was taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
 
-    Parameters
-    ----------
-    released : ndarray (T, P)
-        The noisy sums.
-    others : ndarray (T, P)
-        Their means without the differing record.
-    records : ndarray (2, T, P)
-        What the differing record adds where it is taken, under D and under D'; zeros where there is none.
-    stds : ndarray (T, P)
-        Of the noise, greater than 0.
-    sampling_prob : float
-        q in (0, 1].
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit each other, a number is not finite, or a standard deviation is not positive.
+    ``others``: their means without the differing record.
+    ``records``: what the differing record adds where it is taken, under D and under D'; zeros where there is
+        none.
+    ``stds``: of the noise, greater than 0.
+    ``sampling_prob``: q in (0, 1].
 
     Examples
     --------

@@ -1,24 +1,20 @@
-"""Features of pairs of columns: what one record adds to the pairwise statistics that are released at once.
+"""Features of records: products of pairs of columns, and random Fourier features of all columns.
 
-Each column has a few numbers that say where a record lies in it: the rank of an ordered column's bin, an
-indicator of each category and of a missing value, centred and divided by their standard deviation under the
-released marginals. A pair of columns has their products. Where there is an outcome of one number, there are
-also these products times the outcome, and those of two ordered columns' halves times the outcome (a half:
-above the median or below): an interaction may be one of how large both are, or of thresholds. A record's
-features, all pairs in one vector, are scaled down to a length that half of the base model's draws have: long
-ones are those of rare values, and noise is in proportion to the longest.
+Each column has a few numbers that place a record in it: the rank of an ordered column's bin, an indicator of
+each category and of a missing value, centred and divided by their standard deviation under the released
+marginals. These, and the length below, come from what was released before; frequencies are drawn before any
+record is read.
 
-Bins, standard deviations and length come from what was released before.
+A pair of columns has the products of their numbers. Where there is an outcome of one number, there are also
+these products times the outcome, and those of two ordered columns' halves (above the median or below) times
+the outcome: an interaction may be one of how large both are, or of thresholds. A record's products, in one
+vector, are scaled down to a length that half of the base model's draws have: long vectors are those of rare
+values, and noise is in proportion to the longest.
 
-Random Fourier features of a record: sines and cosines across all columns at once.
-
-Rahimi and Recht 2007, "Random features for large-scale kernel machines": cosine and sine of w'x for each of
-many frequencies w, drawn from a normal law, are features whose products approximate a Gaussian kernel. The
-mean of them is the records' characteristic function at these frequencies. Here x are the numbers of all
-columns of `dpsynth.releases.features`, so that a wave crosses curves and thresholds of any columns together.
-A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
-
-Frequencies are drawn before any record is read.
+Fourier features (Rahimi and Recht 2007, "Random features for large-scale kernel machines") are cosine and
+sine of w'x for many frequencies w, drawn from a normal distribution, with x the numbers of all columns.
+Their products approximate a Gaussian kernel; their mean is the records' characteristic function at these
+frequencies. A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
 """
 
 from __future__ import annotations
@@ -47,16 +43,11 @@ OUTCOME_WEIGHT = 0.5
 class PairFeatures:
     """Products of the columns' numbers, one vector a record; make them with `PairFeatures.of`.
 
-    Parameters
-    ----------
-    tables : tuple of float32 arrays, shapes (bins, numbers)
-        The numbers of each bin, column by column.
-    cap : float
-        Longest vector; others are scaled down to it.
-    outcome : int, optional
-        A column of one number, by which the products of all others are multiplied once more.
-    halves : tuple of float32 arrays, shapes (bins, numbers), optional
-        Numbers whose products are multiplied by the outcome as well; 0, by default, where there is none.
+    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
+    ``cap``: longest vector; others are scaled down to it.
+    ``outcome``: A column of one number, by which the products of all others are multiplied once more.
+    ``halves``, shapes (bins, numbers), optional: numbers whose products are multiplied by the outcome as
+        well; 0, by default, where there is none.
     """
 
     tables: tuple[NDArray[np.float32], ...]
@@ -71,14 +62,8 @@ class PairFeatures:
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
         """Features of binned columns.
 
-        Parameters
-        ----------
-        bins : Bins
-            With released probabilities.
-        draws : int array, shape (m, columns)
-            Bins of the base model's draws: half of them keep their length.
-        outcome : int, optional
-            Which column the outcome is; it counts only where it has one number.
+        ``draws``, shape (m, columns): Bins of the base model's draws: half of them keep their length.
+        ``outcome``: which column the outcome is; it counts only where it has one number.
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
@@ -220,12 +205,8 @@ def length_of(
     products by pairs, P' that of their halves', y^2 the outcome's and w its weight:
     sqrt(P + y^2 (w^2 (P + P') + Q)).
 
-    Parameters
-    ----------
-    total, pairs : arrays, shapes (2, ...)
-        Q and Q', P and P'.
-    outcome : array, shape (...)
-        y^2.
+    ``total``, ``pairs``, shapes (2, ...): Q and Q', P and P'.
+    ``outcome``, shape (...): y^2.
 
     Examples
     --------
@@ -263,18 +244,13 @@ def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -
 def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
-    Parameters
-    ----------
-    ordered : bool
-        One number, the rank; otherwise an indicator of each category, or of the second of two.
-    apart : int
-        Last bins of an ordered column that are of special codes or missing values: each has its own number.
-    halves : bool
-        In the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is in it.
+    ``ordered``: one number, the rank; otherwise an indicator of each category, or of the second of two.
+    ``apart``: last bins of an ordered column that are of special codes or missing values: each has its own
+        number.
+    ``halves``: in the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is
+        in it.
 
-    Returns
-    -------
-    float32 array, shape (bins, numbers)
+    Returns float32 array, shape (bins, numbers).
 
     Examples
     --------
@@ -298,7 +274,7 @@ def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False
         table = np.eye(len(p))[:, 1:] if len(p) == 2 else np.eye(len(p))
     table = table - p @ table  # ranks are centred already: of a missing value they are 0
     deviation = np.maximum(np.sqrt(p @ table**2), _LEAST_DEVIATION)
-    # Indicators of many categories say little each.
+    # Each of many categories' indicators holds little.
     return (table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)).astype(np.float32)
 
 
@@ -311,11 +287,8 @@ _BLOCK = 4096
 class FourierFeatures:
     """Frequencies of random Fourier features; make them with `FourierFeatures.of`.
 
-    Parameters
-    ----------
-    tables : tuple of float32 arrays, shapes (bins, numbers)
-        The numbers of each bin, column by column.
-    frequencies : float32 array, shape (numbers of all columns, frequencies)
+    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
+    ``frequencies``, shape (numbers of all columns, frequencies).
     """
 
     tables: tuple[NDArray[np.float32], ...]

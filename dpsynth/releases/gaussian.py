@@ -32,15 +32,8 @@ Released = TypeVar("Released", covariant=True)
 class GaussianRelease(ABC, Generic[Released]):
     """Counts of private records with Gaussian noise, and what is made of them afterwards.
 
-    Parameters
-    ----------
-    noise_multiplier : float or None
-        Noise standard deviation over L2 sensitivity. None releases exact counts: **not private**.
-
-    Raises
-    ------
-    ConfigError
-        If the multiplier is neither None nor a positive finite number.
+    ``noise_multiplier``: noise standard deviation over L2 sensitivity. None releases exact counts: **not
+        private**.
     """
 
     noise_multiplier: float | None

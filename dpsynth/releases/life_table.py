@@ -31,12 +31,9 @@ INTERVALS = 20
 class LifeTable:
     """Which columns are counted by which intervals of time; public or made of released numbers.
 
-    Parameters
-    ----------
-    duration, event : str
-        Column of the times, and of the event: the last of its two categories.
-    boundaries : ndarray of shape (J,)
-        Ends of the intervals, each of which its end belongs to; the last is the duration's upper bound.
+    ``duration``, ``event``: column of the times, and of the event: the last of its two categories.
+    ``boundaries``, shape (J,): ends of the intervals, each of which its end belongs to; the last is the
+        duration's upper bound.
     """
 
     schema: Schema
@@ -80,12 +77,7 @@ class LifeTable:
 class LifeTableRelease(GaussianRelease[Array]):
     """Counts of a survival study's records by interval and end, shape (3 J + 1,).
 
-    Parameters
-    ----------
-    study : str
-        Its name.
-    table : LifeTable, optional
-        The intervals; released before and given with :meth:`at`.
+    ``table``: the intervals; released before and given with :meth:`at`.
     """
 
     study: str

@@ -23,7 +23,7 @@ from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Counting, make_grids
 from dpsynth.table.schema import Schema
 
-#: With fewer columns that may be missing there is no panel to speak of.
+#: With fewer columns that may be missing there is no panel.
 _FEWEST_COLUMNS = 3
 
 
@@ -45,19 +45,9 @@ def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
 class MarginalsRelease(GaussianRelease[list[Array]]):
     """Every column's histogram, and the number of missing values a record.
 
-    Parameters
-    ----------
-    n : float
-        ``schema.n_public`` or a noisy count, never the length of a table.
-    n_std : float
-        Standard deviation of the noise of ``n``; 0 where it is public.
-    counted : Counting, optional
-        How an earlier release counted; by default a rule on public numbers.
-
-    Raises
-    ------
-    ConfigError
-        If ``noise_multiplier`` or ``n`` is not positive, or ``n_std`` is negative.
+    ``n``: ``schema.n_public`` or a noisy count, never the length of a table.
+    ``n_std``: standard deviation of the noise of ``n``; 0 where it is public.
+    ``counted``: how an earlier release counted; by default a rule on public numbers.
 
     Examples
     --------
@@ -88,7 +78,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 
     @cached_property
     def counting(self) -> Counting:
-        """How numeric columns are counted whose schema does not say."""
+        """How numeric columns are counted where the schema does not specify it."""
         return self.counted or Counting.of(self.schema, self.n, self.noise_multiplier or 0.0)
 
     @cached_property
@@ -154,11 +144,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
     def query(self, records: Records) -> list[Array]:
         """Exact counts: a private quantity, never to be shown.
 
-        Returns
-        -------
-        list of arrays
-            For each column the counts of its cells; then the counts of the values of those that are counted
-            twice; last the records with 0, 1, ... missing values, where there is a panel.
+        Returns list of arrays: for each column the counts of its cells; then the counts of the values of
+        those that are counted twice; last the records with 0, 1, ... missing values, where there is a panel.
         """
         axes = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
         names = tuple(self.schema.names[j] for j in self.panel)

@@ -35,14 +35,9 @@ _DEVIATIONS, _MOST = 8.0, 1000
 
 
 def group_count(n: float, noise_std: float) -> int:
-    """How many groups are asked about, so that a group of average size stands clear of the noise.
+    """Number of groups, such that a group of average size stands clear of the noise.
 
-    Parameters
-    ----------
-    n : float
-        Public or released number of records.
-    noise_std : float
-        Of a count; 0 without noise.
+    ``noise_std``: of a count; 0 without noise.
 
     Examples
     --------
@@ -57,18 +52,10 @@ def group_count(n: float, noise_std: float) -> int:
 class NeighbourHistogram:
     """The released histogram.
 
-    Parameters
-    ----------
-    counts : array, shape (groups.size,)
-        With noise; some may be negative.
-    noise_std : float
-        Standard deviation of the noise in a count.
-    n : float
-        Public or released number of records.
-    features : FourierFeatures, optional
-        None where tables are redrawn from a model without them.
-    fourier : array, shape (features.size,), optional
-        Sum of the records' features, with the same noise.
+    ``counts``, shape (groups.size,): with noise; some may be negative.
+    ``noise_std``: standard deviation of the noise in a count.
+    ``features``: None where tables are redrawn from a model without them.
+    ``fourier``, shape (features.size,), optional: sum of the records' features, with the same noise.
     """
 
     groups: Groups
@@ -88,10 +75,7 @@ class NeighbourHistogram:
 class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
     """How many records are most like each group of draws, and the sum of their Fourier features.
 
-    Parameters
-    ----------
-    features : FourierFeatures, optional
-        Released or drawn before, and given with :meth:`of`.
+    ``features``: released or drawn before, and given with :meth:`of`.
     """
 
     bins: Bins | None = None
@@ -144,11 +128,8 @@ _BATCH, _ITERATIONS = 4096, 20
 class Groups:
     """Centres of groups; make them with `Groups.of`.
 
-    Parameters
-    ----------
-    tables : tuple of float32 arrays, shapes (bins, numbers)
-        The numbers of each bin, column by column.
-    centres : float32 array, shape (groups, numbers of all columns)
+    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
+    ``centres``, shape (groups, numbers of all columns).
     """
 
     tables: tuple[NDArray[np.float32], ...]
@@ -158,14 +139,8 @@ class Groups:
     def of(cls, bins: Bins, draws: NDArray[np.int64], size: int, rng: np.random.Generator) -> Groups:
         """Groups around centres of draws.
 
-        Parameters
-        ----------
-        bins : Bins
-            With released probabilities.
-        draws : int array, shape (m, columns)
-            Bins of the base model's draws.
-        size : int
-            How many groups, at least 1; fewer where fewer draws differ.
+        ``draws``, shape (m, columns): Bins of the base model's draws.
+        ``size``: how many groups, at least 1; fewer where fewer draws differ.
         """
         from sklearn.cluster import MiniBatchKMeans
 

@@ -1,6 +1,6 @@
-"""The pairwise statistics, bought at once: a critic that is solved in one shot.
+"""Pairwise statistics, released at once: a critic that is solved in one step.
 
-A Wasserstein critic that is linear in fixed features of a record asks for one number of the data, their mean
+A Wasserstein critic that is linear in fixed features of a record uses one statistic of the data, their mean
 feature; with it released, the critic's best answer to any generator follows without another reading. Here the
 features are those of pairs of columns (`dpsynth.releases.features`), their sum is read once under Gaussian
 noise, and `dpsynth.model.reweighting.fit_reweighting` makes the base model's draws agree with it.
@@ -26,14 +26,8 @@ from dpsynth.releases.records import Records
 class PairwiseStatistics:
     """Released mean features.
 
-    Parameters
-    ----------
-    mean : array, of the shape of ``features.products``
-        Symmetric, with noise; zero within a column.
-    noise_std : float
-        Standard deviation of the noise in an entry of ``mean``.
-    n : float
-        Public or released number of records.
+    ``mean``, shape of ``features.products``: symmetric, with noise; zero within a column.
+    ``noise_std``: standard deviation of the noise in an entry of ``mean``.
     """
 
     features: PairFeatures
@@ -46,10 +40,7 @@ class PairwiseStatistics:
 class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
     """The sum of the records' pair features, each record's divided by the longest vector's length.
 
-    Parameters
-    ----------
-    features : PairFeatures, optional
-        Released before, and given with :meth:`of`.
+    ``features``: released before, and given with :meth:`of`.
     """
 
     bins: Bins | None = None

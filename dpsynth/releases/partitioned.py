@@ -81,7 +81,7 @@ class PartitionedRecords(Records):
         raise self.not_in_memory()
 
     def not_in_memory(self) -> InputError:
-        """What is said to whoever asks for the records themselves, as the critic's steps do."""
+        """The error for a caller that needs the records in memory, as the critic's steps do."""
         return InputError(
             f"critic steps need records in memory, and {self.table.path} is a table in parts; give "
             "training_steps=0 (--steps 0)"

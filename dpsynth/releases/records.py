@@ -53,32 +53,16 @@ class Records(ABC):
             self._open = before
 
     def size(self) -> int:
-        """Number of records; sensitivity 1 under add/remove.
-
-        Raises
-        ------
-        PrivacyError
-            Outside of a release that a ledger runs.
-        """
+        """Number of records; sensitivity 1 under add/remove."""
         self._check_open()
         return self._size()
 
     def counts(self, tables: Sequence[Axes]) -> list[NDArray[np.float64]]:
         """Exact contingency tables, each of L2 sensitivity 1 under add/remove: a record lies in one cell.
 
-        Parameters
-        ----------
-        tables : sequence of sequences of Axis
-            An axis that several tables share is read once.
+        ``tables``: an axis that several tables share is read once.
 
-        Returns
-        -------
-        list of arrays, each of shape ``tuple(axis.size for axis in axes)``
-
-        Raises
-        ------
-        PrivacyError
-            Outside of a release that a ledger runs.
+        Returns list of arrays, each of shape ``tuple(axis.size for axis in axes)``.
         """
         self._check_open()
         return [table.astype(np.float64) for table in self._counts(tables)]
@@ -86,30 +70,14 @@ class Records(ABC):
     def sums(self, of: Summing) -> list[NDArray[np.float64]]:
         """Exact sums over the records, of arrays to which each record adds something of its own.
 
-        Parameters
-        ----------
-        of : callable
-            The sums of some records, a frame of them, which add up over frames; with no record, zeros. What
-            one record adds, and so the sensitivity, is for the release to bound.
-
-        Raises
-        ------
-        PrivacyError
-            Outside of a release that a ledger runs.
+        ``of``: the sums of some records, a frame of them, which add up over frames; with no record, zeros.
+            What one record adds, and so the sensitivity, is for the release to bound.
         """
         self._check_open()
         return self._sums(of)
 
     def frame(self) -> pd.DataFrame:
-        """The records themselves, in memory: what a critic's steps are computed from.
-
-        Raises
-        ------
-        PrivacyError
-            Outside of a release that a ledger runs.
-        InputError
-            If they are not in memory.
-        """
+        """The records themselves, in memory: what a critic's steps are computed from."""
         self._check_open()
         return self._frame()
 
@@ -133,10 +101,7 @@ class Records(ABC):
 class FrameRecords(Records):
     """Records in memory.
 
-    Parameters
-    ----------
-    frame : DataFrame, shape (n, columns)
-        Conformed to its schema.
+    ``frame``, shape (n, columns): conformed to its schema.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:

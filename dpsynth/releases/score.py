@@ -3,7 +3,7 @@
 The gradient of a log likelihood is a sum over records, and so is its information; our own technique with a
 critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is ``g = sum_j
 r_j x_j`` (`dpsynth.studies.families`). It is whitened by a matrix A made from synthetic draws, so that one
-spherical noise is in every direction in proportion to what the records know there, and weighted:
+spherical noise is in every direction in proportion to the records' information there, and weighted:
 
     w(x) = min(1, C / reach(x)),   reach(x) = max over every outcome of |A g|.
 
@@ -33,15 +33,9 @@ Floats = NDArray[np.float64]
 class ScorePoint:
     """Where a score is taken, and how it is bounded; made of released numbers.
 
-    Parameters
-    ----------
-    beta : ndarray of shape (d,)
-    whitening : ndarray of shape (d, d)
-        A, symmetric.
-    bound : float
-        C, on a record's whitened and weighted score.
-    cap : float
-        K, on the Frobenius norm of its information.
+    ``whitening``, shape (d, d): A, symmetric.
+    ``bound``: C, on a record's whitened and weighted score.
+    ``cap``: K, on the Frobenius norm of its information.
     """
 
     design: StudyDesign
@@ -119,7 +113,7 @@ def _norms(rows: Floats, curvature: Floats) -> Floats:
 
 
 def _finite(contributions: Floats) -> Floats:
-    """A record that overflows contributes nothing: one NaN in a sum would tell that it is there."""
+    """A record that overflows contributes nothing: one NaN in a sum would reveal it."""
     whole = np.isfinite(contributions).all(axis=1)
     return np.where(whole[:, None], contributions, 0.0)
 
@@ -143,12 +137,7 @@ def symmetric(vector: Floats) -> Floats:
 class StudyRelease(GaussianRelease[Array]):
     """A sum over the records of a declared study, one bounded contribution each.
 
-    Parameters
-    ----------
-    study : str
-        Its name.
-    point : ScorePoint, optional
-        Where it is taken; released before and given with :meth:`at`.
+    ``point``: where it is taken; released before and given with :meth:`at`.
     """
 
     study: str

@@ -5,17 +5,15 @@ mechanism among all edges between a column inside and one outside. A pair's scor
 
     sum over cells |n_ij - n p_i p_j|  -  expected absolute noise of a table of as many cells,
 
-with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record
-changes one n_ij by one and nothing else, so the score has sensitivity 1.
+with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record changes
+one n_ij by one and nothing else, so the score has sensitivity 1.
 
-Private choice of one of several candidates: the exponential mechanism (McSherry and Talwar 2007).
-
-Adjacency is add/remove one record. With scores of sensitivity 1, picking a candidate with probability
-proportional to ``exp(epsilon * score / 2)`` is (epsilon, 0)-differentially private, and its losses lie in
-an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either way, and
-that of their sum is the same for all candidates. Adding independent Gumbel noise of scale ``2 / epsilon`` to
-the scores and taking the largest draws from exactly this law.
-Each choice uses fresh noise and is posted on its own, so later candidates may depend on earlier choices.
+With such scores the exponential mechanism (McSherry and Talwar 2007), which picks a candidate with
+probability proportional to ``exp(epsilon * score / 2)``, is (epsilon, 0)-differentially private. Its losses
+lie in an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either
+way, and that of their sum is the same for all candidates. The largest of the scores plus independent Gumbel
+noise of scale ``2 / epsilon`` has exactly this distribution. Each choice uses fresh noise and is posted on
+its own, so later choices may depend on earlier ones.
 """
 
 from __future__ import annotations
@@ -43,21 +41,11 @@ if TYPE_CHECKING:
 def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
     """Index of a candidate, by the exponential mechanism.
 
-    Parameters
-    ----------
-    scores : array, shape (k,)
-        Each changes by at most 1 when one record is added or removed; k >= 1.
-    epsilon : float or None
-        Cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not private**.
+    ``scores``, shape (k,): each changes by at most 1 when one record is added or removed; k >= 1.
+    ``epsilon``: cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not
+        private**.
 
-    Raises
-    ------
-    ConfigError
-        If there is no candidate or epsilon is not positive.
-
-    References
-    ----------
-    McSherry and Talwar (2007), Theorem 6; the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
+    Source: McSherry and Talwar (2007), Theorem 6; the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
 
     Examples
     --------
@@ -88,28 +76,14 @@ Family = tuple[int, ...]
 class EdgesRelease:
     """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
-    Parameters
-    ----------
-    schema : Schema
-        Its outcome is the tree's root; without one the first column is.
-    kind : {"tree", "tan"}
-        One parent a column, or the outcome and another; "tan" needs an outcome.
-    epsilon : float or None
-        Of each choice, an exponential mechanism; None takes the best edges: **not private**.
-    table_std : float
-        Noise of a cell of the tables that follow, for which scores allow.
-    bins : Bins, optional
-        Released before, and given with :meth:`of`.
+    ``schema``: its outcome is the tree's root; without one the first column is.
+    ``kind``: one parent a column, or the outcome and another; "tan" needs an outcome.
+    ``epsilon``: of each choice, an exponential mechanism; None takes the best edges: **not private**.
+    ``table_std``: noise of a cell of the tables that follow, for which scores allow.
+    ``bins``: released before, and given with :meth:`of`.
 
-    Raises
-    ------
-    ConfigError
-        If ``kind`` is unknown or needs an outcome, or epsilon is not positive.
-
-    References
-    ----------
-    Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et al.
-    (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
+    Source: Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et
+    al. (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
     for noise).
     """
 
@@ -205,14 +179,7 @@ def pair_scores(
     Private; each entry has sensitivity 1 under add/remove one record, because ``n`` and the binnings'
     probabilities are released numbers that stay fixed.
 
-    Parameters
-    ----------
-    n : float
-        Released number of records.
-
-    Returns
-    -------
-    array, shape (columns, columns), symmetric, zero for other pairs
+    Returns array, shape (columns, columns), symmetric, zero for other pairs.
     """
     scores = np.zeros((len(binnings), len(binnings)))
     for (a, b), counts in tables.items():
@@ -247,21 +214,11 @@ def grow_tree(
 
     Costs `n_choices` exponential mechanisms of ``epsilon`` each, with fresh noise.
 
-    Parameters
-    ----------
-    scores : array, shape (all columns, all columns)
-        Sensitivity 1 each.
-    root : int
-        A public choice.
-    columns : sequence of int
-        The tree's columns, ``root`` among them.
-    epsilon : float or None
-        None takes the best edges: **not private**.
+    ``scores``, shape (all columns, all columns): sensitivity 1 each.
+    ``columns``: the tree's columns, ``root`` among them.
+    ``epsilon``: None takes the best edges: **not private**.
 
-    Returns
-    -------
-    list of (parent, child)
-        In the order of growth, so that a parent comes before its children.
+    Returns list of (parent, child): in the order of growth, so that a parent comes before its children.
 
     Examples
     --------

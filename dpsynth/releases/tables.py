@@ -1,6 +1,6 @@
 """The base model's tables: counts of the columns that it ties together, with Gaussian noise.
 
-Where the outcome is a parent of all, it is also counted with each other column alone. A classifier lives on
+Where the outcome is a parent of all, it is also counted with each other column alone. A classifier needs
 those two-way tables, and the sum of a three-way one over its third column adds up the noise of all its cells.
 """
 
@@ -32,14 +32,9 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
     with_outcome / 3) under add/remove of one record. The number of tables is public; which columns they have
     is released before them, and given with :meth:`of`.
 
-    Parameters
-    ----------
-    count : int
-        Number of tables in which a record counts for 1; ``noise_std`` is that of their cells.
-    with_outcome : int
-        Number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
-    families : tuple of tuples of int, optional
-        Columns of each table, the child last; those of the outcome and one column first.
+    ``count``: number of tables in which a record counts for 1; ``noise_std`` is that of their cells.
+    ``with_outcome``: number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
+    ``families``: columns of each table, the child last; those of the outcome and one column first.
     """
 
     count: int
@@ -66,14 +61,9 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
     ) -> TablesRelease:
         """The tables of a base model of so many columns.
 
-        Parameters
-        ----------
-        columns : int
-            But for the root.
-        three_way : bool
-            Whether the root is a parent of all; of two columns there is one table all the same.
-        noise_multiplier : float or None
-            Over their sensitivity together; None: exact, **not private**.
+        ``columns``: but for the root.
+        ``three_way``: whether the root is a parent of all; of two columns there is one table all the same.
+        ``noise_multiplier``: over their sensitivity together; None: exact, **not private**.
         """
         three_way = three_way and columns > 1
         return cls(
@@ -84,13 +74,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         )
 
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
-        """The release for these families of a base model; its cost is the same.
-
-        Raises
-        ------
-        PrivacyError
-            If its tables are not as many as were planned.
-        """
+        """The release for these families of a base model; its cost is the same."""
         counted = tuple(families)
         if self.with_outcome:
             alone = tuple((family[0], family[-1]) for family in families)

@@ -249,7 +249,7 @@ class Population:
             residuals = y - design.rows(x)[:, 0] @ mode(design, x, y, 1.0)[0]
         if design.model.kind == "cox":
             ends = last_seen(np.abs(y), ~np.signbit(y), rng)
-        return cls(design, study.beta, readings.mending(x), complete, residuals, ends)
+        return cls(design, study.beta, readings.correction(x), complete, residuals, ends)
 
     def table(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
         """``n`` records less those that lack a value: standardised terms and the outcome."""

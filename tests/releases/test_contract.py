@@ -229,7 +229,7 @@ def test_the_event_describes_the_noise(name):
     missing values would not be missed.
     """
     release, frame, rng = CASES[name].make(), table(300), np.random.default_rng(1)
-    times = max(60, 4000 // len(read(release, frame)))
+    times = max(60, 2000 // len(read(release, frame)))
     scale = release.event.noise_multiplier * CASES[name].sensitivity
     draws = noises(release, frame, rng, times) / scale
     assert release.event == dp_accounting.GaussianDpEvent(Z)

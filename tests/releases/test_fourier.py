@@ -144,13 +144,13 @@ def test_a_weak_tilt_is_the_posterior_mean() -> None:
 
 
 def test_noise_alone_is_no_tilt() -> None:
-    """Waves of noise that draws are weighed by, on tables where there is nothing to tell; of nine draws."""
+    """Waves of noise that draws are weighed by, on tables where there is nothing to tell; of five draws."""
     of, draws = features(), draws_of(5000, 7)
     found = []
-    for seed in range(9):
+    for seed in range(5):
         mean = of.total(draws_of(2000, 100 + seed)) / 2000 + 0.01 * RNG(seed).normal(size=of.size)
         found.append(fourier_reweighting(of, mean, 0.01, 2000.0, draws, np.ones(len(draws))) is None)
-    assert sum(found) >= 8
+    assert sum(found) >= 4
 
 
 def test_a_ring_is_kept() -> None:
@@ -166,8 +166,8 @@ def test_a_ring_is_kept() -> None:
 def test_a_small_square_is_found() -> None:
     """Bounds of what a draw counts for that are not about the mean: a strong tilt is cut down to none."""
     tables = (numbers(Binning(np.arange(24), np.full(24, 1 / 24)), ordered=True, apart=0),) * 2
-    of, n = FourierFeatures.of(tables, RNG(0)), 20_000
-    draws = RNG(5).integers(0, 24, (20_000, 2))
+    of, n = FourierFeatures.of(tables, RNG(0)), 8000
+    draws = RNG(5).integers(0, 24, (8000, 2))
     inside = (np.abs(draws - 11.5) < 2).all(axis=1)
     records = draws[inside][RNG(6).integers(0, inside.sum(), n)]
     mean = of.total(records) / n + 4 / n * RNG(7).normal(size=of.size)

@@ -78,7 +78,7 @@ def assert_same(a, b):
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_counts_are_those_of_the_frame(data, tmp_path, client, monkeypatch):
     """Catches a record that is lost, counted twice or read otherwise in a part than in the whole table."""
     schema = data.draw(schemas())

@@ -1,11 +1,11 @@
-"""From noisy tables to the factors of a base_model: post-processing, free of privacy cost.
+"""From noisy tables to the factors of a base model: post-processing, free of privacy cost.
 
 Tables are made non-negative (norm-sub) and fitted to the released one-way marginals. A table of the outcome
-and two columns is more: its two-way tables with the outcome are known better, from tables of their own and
+and two columns is more: its two-way tables with the outcome are more precise, from tables of their own and
 from sums of all that hold the column, weighed by their precision. What is left to it is how the two columns
-go together, which is nearly the same in each class: most of what a three-way table says beyond its two-way
+go together, which is nearly the same in each class: most of what a three-way table shows beyond its two-way
 ones (Bishop, Fienberg and Holland 1975, "Discrete multivariate analysis", section 3.5: the model without
-three-factor interaction) is noise, and is believed as far as its sum of squares exceeds what noise and the
+three-factor interaction) is noise, and is kept as far as its sum of squares exceeds what noise and the
 sampling of independent columns make of it (the positive-part rule of James and Stein 1961). That is a rule of
 thumb: noise of the two-way tables adds up to half as much again where the outcome is rare.
 """
@@ -36,14 +36,9 @@ def fit_factors(
 ) -> tuple[Factor, ...]:
     """The factors of a base model.
 
-    Parameters
-    ----------
-    families : sequence of tuples of int
-        Columns of each factor, the child last.
-    counts : mapping of families to arrays
-        Noisy tables; with three-way ones those of the root and each column alone, to which they are fitted.
-    noise_std : float
-        Standard deviation of the noise in a cell of a three-way table.
+    ``counts``: noisy tables; with three-way ones those of the root and each column alone, to which they are
+        fitted.
+    ``noise_std``: standard deviation of the noise in a cell of a three-way table.
     """
     pairs: dict[int, Array] = {}
     if any(len(family) > 2 for family in families):

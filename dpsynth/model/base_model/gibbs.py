@@ -1,9 +1,9 @@
-"""Draws of a tilted base_model: every column of every record is drawn anew given the others, many times.
+"""Draws of a reweighted base model: every column of every record is drawn anew given the others, many times.
 
-Gibbs sampling (Geman and Geman 1984) of discrete records: the law of one column's bin, given the others, is
-the product of the base model's tables that hold the column and of the reweighting, over all its bins. A sweep
-visits the columns in random order; the base model's own draws are the start, so that few sweeps are enough
-where the reweighting is mild. Post-processing: everything here is a function of released numbers.
+Gibbs sampling (Geman and Geman 1984) of discrete records: the distribution of one column's bin, given the
+others, is the product of the base model's tables that hold the column and of the reweighting, over all its
+bins. A sweep visits the columns in random order; the base model's own draws are the start, so that few sweeps
+are enough where the reweighting is mild. Post-processing: everything here is a function of released numbers.
 """
 
 from __future__ import annotations
@@ -32,18 +32,8 @@ _BLOCK, _ALIKE = 8192, 2
 class HeatBath:
     """Sweeps over records of a base model.
 
-    Parameters
-    ----------
-    binnings : sequence of Binning
-        Of every column.
-    root : int
-        The column drawn first.
-    factors : sequence of (parents, child, table)
-        The base model's tables.
-    panel : sequence of int
-        Columns whose missing values are counted together; none where they are not.
-    still : bool array, shape (panel + 1,), optional
-        Numbers of missing values of records that stay as they are.
+    ``panel``: columns whose missing values are counted together; none where they are not.
+    ``still``, shape (panel + 1,), optional: numbers of missing values of records that stay as they are.
     """
 
     def __init__(
@@ -79,10 +69,7 @@ class HeatBath:
     ) -> None:
         """Draw every column of every record anew, ``times`` times, in place.
 
-        Parameters
-        ----------
-        draws : int array, shape (n, columns)
-            Bins.
+        ``draws``, shape (n, columns): Bins.
         """
         if self.still is not None and self.still.any():
             moving = np.flatnonzero(~self.still[self.missing(draws)])
@@ -192,10 +179,7 @@ class _Sweeper:
     def _scales(self, j: int, total: Floats, products: Floats) -> Floats:
         """What records are multiplied by, by the bin of column j: squared lengths are linear in its squares.
 
-        Parameters
-        ----------
-        total, products : float32 arrays, shapes (2, n)
-            Of all columns but j and the outcome, see `length_of`.
+        ``total``, ``products``, shapes (2, n): of all columns but j and the outcome, see `length_of`.
         """
         features, (square, half) = self.reweighting.features, self.reweighting.features.squares[j][:, :, None]
         weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome

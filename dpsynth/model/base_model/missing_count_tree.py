@@ -2,21 +2,21 @@
 
 Laboratory panels are taken or not taken as a whole, and the tables of a base model tie a column's missing
 values to those of one other column only: that ten are missing in one record is next to impossible for them.
-How many are is released (`dpsynth.model.base_model.missing_counts`), and of all laws with that, and with each
-column's own share of missing values, the one nearest to the tables' law p is
+How many are is released (`dpsynth.model.base_model.missing_counts`), and of all distributions with that, and
+with each column's own share of missing values, the one nearest to the tables' distribution p is
 
     q(x)  ~  p(x) g(k(x)) product over missing columns of v_j,
 
 with k the number of missing values (Csiszar 1975, "I-divergence geometry"). Given the class (the bin of the
 root, where it is a parent of all) the tables are a forest, on which k is a sum over branches: messages up the
-tree hold its law, draws go down, for each column first how many values its branch lacks and then its bin.
-That is exact, where weights for draws of p are of no use if no draw lacks ten. The factors are the
+tree hold its distribution, draws go down, for each column first how many values its branch lacks and then its
+bin. That is exact, where weights for draws of p are of no use if no draw lacks ten. The factors are the
 minimum of a convex function, whose gradient the same messages give.
 
-What the tables say of each missing value multiplies over ten of them, errors too, though the panel is one
-event: all who lack it would be of one sex and dead. A number of missing values that the law has more than ten
-times as often as the tables is therefore *loose*: in such records what is missing depends on nothing else.
-Post-processing, free of cost.
+The tables' probabilities of each missing value multiply over ten of them, and so do their errors, though the
+panel is one event: all who lack it would be of one sex and dead. A number of missing values that the
+distribution has more than ten times as often as the tables is therefore *loose*: in such records what is
+missing depends on nothing else. Post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -42,40 +42,29 @@ _LEAST = 1e-12
 _LARGEST = 1e6
 #: Numbers of missing values of less probability are none that the tables reach.
 _NOTHING = 1e-290
-#: What the law counts for where it is 0, on the way between numbers that it has.
+#: What the distribution counts for where it is 0, on the way between numbers that it has.
 _SELDOM = 1e-6
-#: A law's number of missing values is loose from so many times the tables' own on.
+#: A distribution's number of missing values is loose from so many times the tables' own on.
 _FAR = 10.0
 #: The parent of what has no other parent than the class.
 _TOP = -1
 
 
 class CountedTree:
-    """The law q above, and one of records that lack more than the tables can tell; fitted when it is made.
+    """The distribution q above, and one of records with loose missing values; fitted when it is made.
 
-    Parameters
-    ----------
-    root : int
-        The column drawn first.
-    first : array, shape (root's bins,)
-        Its probabilities.
-    factors : sequence of (parents, child, table)
-        In the order of drawing. With two parents the root is the first of them, in all tables but those
-        whose only parent it is.
-    panel : mapping of int to int
-        Columns whose missing values are counted, and the bin of these.
-    law : array, shape (panel + 1,)
-        Probabilities of 0, 1, ... of them.
-    shares : array, shape (panel,)
-        Probability of each to be missing. Where law and shares contradict each other, the law holds; the
-        factors stay within a million of each other then, and the fit ends after 200 steps at the latest.
+    ``first``, shape (root's bins,): its probabilities.
+    ``factors``: in the order of drawing. With two parents the root is the first of them, in all tables but
+        those whose only parent it is.
+    ``panel``: columns whose missing values are counted, and the bin of these.
+    ``law``, shape (panel + 1,): probabilities of 0, 1, ... of them.
+    ``shares``, shape (panel,): probability of each to be missing. Where law and shares contradict each
+        other, the law holds; the factors stay within a million of each other then, and the fit ends after
+        200 steps at the latest.
 
-    Attributes
-    ----------
-    loose : bool array, shape (panel + 1,)
-        Numbers of missing values that are far more frequent than the tables have them.
-    columns : dict of int to float
-        v_j, whose geometric mean is 1.
+    ``loose``, shape (panel + 1,): numbers of missing values that are far more frequent than the tables have
+        them.
+    ``columns``: v_j, whose geometric mean is 1.
 
     Notes
     -----
@@ -138,7 +127,7 @@ class CountedTree:
 
     @property
     def log_number(self) -> Floats:
-        """log g for sweeps, which can pass through numbers that the law does not have, shape (panel + 1,)."""
+        """log g for sweeps, shape (panel + 1,); they can pass through numbers of probability 0."""
         log_total = self.parts[0].log_total
         seldom = np.log(np.maximum(np.where(self.loose, 0.0, self.law), _SELDOM))
         return np.where(np.isfinite(log_total), seldom - log_total, np.log(_SELDOM))
@@ -154,7 +143,7 @@ class CountedTree:
 
 
 class _Forest:
-    """Tables, and messages on them for one law of the number of missing values."""
+    """Tables, and messages on them for one distribution of the number of missing values."""
 
     def __init__(self, root: int, first: Floats, factors: Sequence[Factor], panel: Mapping[int, int]) -> None:
         self.panel, self.width = panel, 1 + len(factors)
@@ -166,7 +155,7 @@ class _Forest:
         self.lacking = np.zeros(len(self.classes), dtype=np.int64)
         if self.root in panel:
             self.lacking[panel[root]] = 1
-        #: of each column, in the order of drawing, its parent and its law: (classes, parent's bins, bins)
+        #: of each column, in the order of drawing, parent and distribution: (classes, parent's bins, bins)
         self.given: dict[int, tuple[int, Floats]] = {} if self.root is not None else {root: (_TOP, own)}
         for parents, child, table in factors:
             law = conditional(table)
@@ -215,7 +204,7 @@ class _Forest:
         reached = total > _NOTHING
         #: logarithm of the weight of each number of missing values, before the law, shape (panel + 1,)
         self.log_total = np.where(reached, np.log(np.maximum(total, _NOTHING)) + log_scale, -np.inf)
-        #: its mean under the law
+        #: its mean under the distribution
         self.log_weight = float(law[reached] @ self.log_total[reached])
         self.joint = self.joint * np.divide(law, total, out=np.zeros_like(total), where=reached)
 
@@ -227,7 +216,7 @@ class _Forest:
         return rests[-1]
 
     def shares(self) -> dict[int, float]:
-        """How much of the law lacks each column of the panel: probabilities go down the tree."""
+        """How much of the distribution lacks each column of the panel: probabilities go down the tree."""
         shares: dict[int, float] = {}
         most = self.rests[_TOP][0].shape[2]
         at_top = np.stack(
@@ -299,7 +288,7 @@ class _Forest:
 
 
 def conditional(table: Floats) -> Floats:
-    """Law of a table's last axis given the others; even where nothing is, as it is drawn there."""
+    """Distribution of a table's last axis given the others; even where nothing is, as it is drawn there."""
     total = table.sum(axis=-1, keepdims=True)
     even = np.full(table.shape, 1.0 / table.shape[-1])
     return np.maximum(np.divide(table, total, out=even, where=total > 0), _LEAST)
@@ -315,7 +304,7 @@ def _independent(table: Floats, missing: int, share: float) -> Floats:
 
 
 def _added(a: Floats, b: Floats) -> Floats:
-    """Law of a sum of two independent numbers, along the last axis."""
+    """Distribution of a sum of two independent numbers, along the last axis."""
     out = np.zeros((*a.shape[:-1], a.shape[-1] + b.shape[-1] - 1))
     for k in range(a.shape[-1]):
         out[..., k : k + b.shape[-1]] += a[..., k : k + 1] * b
@@ -323,7 +312,7 @@ def _added(a: Floats, b: Floats) -> Floats:
 
 
 def _groups(keys: tuple[Ints, ...], sizes: tuple[int, ...]) -> tuple[tuple[Ints, ...], Ints]:
-    """What tells groups of records apart, one entry a group, and the group of each record."""
+    """Keys of groups of records, one entry a group, and the group of each record."""
     cell = np.ravel_multi_index(keys, sizes)
     if np.prod(sizes) <= len(cell):
         return np.unravel_index(np.arange(np.prod(sizes)), sizes), cell

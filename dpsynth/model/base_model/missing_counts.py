@@ -1,10 +1,10 @@
-"""Values that are missing together: the number of missing values a record, bought and kept.
+"""Values that are missing together: a noisy histogram of the number per record.
 
 Laboratory panels are taken or not taken as a whole. A base model of few tables ties a column's missing values
 to those of one other column only, so that records lack about the same number each, where real ones lack none
-or a whole panel. One more histogram, of the number of missing values a record, says how it is; a record lies
-in exactly one of its cells. Records are drawn with this law and each column's own share of missing values
-(`dpsynth.model.base_model.missing_count_tree`).
+or a whole panel. One more histogram, of the number of missing values a record, measures this; a record lies
+in exactly one of its cells. Records are drawn with this distribution and each column's own share of missing
+values (`dpsynth.model.base_model.missing_count_tree`).
 """
 
 from __future__ import annotations
@@ -39,14 +39,9 @@ def missing_values(
 ) -> NDArray[np.int64]:
     """Number of missing values of each record among the panel's columns, shape (n,).
 
-    Parameters
-    ----------
-    draws : int array, shape (n, columns)
-        Bins.
-    panel : sequence of int
-        Columns.
-    last : int array, shape (columns,)
-        Bin of each column's last cell, which is that of missing values in the panel's.
+    ``draws``, shape (n, columns): Bins.
+    ``last``, shape (columns,): bin of each column's last cell, which is that of missing values in the
+        panel's.
     """
     columns = list(panel)
     return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
@@ -72,18 +67,14 @@ def choose(
 
 
 def with_mean(law: Array, mean: float) -> Array:
-    """The law of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
+    """The distribution of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
 
-    A noisy law's mean adds up the noise of its cells times their number; that of the sum of a panel's missing
-    values is known better from the columns' shares. Numbers that the law does not have stay without
-    probability, unless the mean lies outside of those that it has.
+    A noisy distribution's mean adds up the noise of its cells times their number; that of the sum of a
+    panel's missing values is more precise from the columns' shares. Numbers that the distribution does not
+    have stay without probability, unless the mean lies outside of those that it has.
 
-    Parameters
-    ----------
-    law : array, shape (numbers,)
-        Not negative, with sum 1.
-    mean : float
-        Brought within the numbers.
+    ``law``, shape (numbers,): not negative, with sum 1.
+    ``mean``: brought within the numbers.
 
     Examples
     --------
@@ -102,7 +93,7 @@ def with_mean(law: Array, mean: float) -> Array:
         return near
 
     def reweighted(slope: float) -> Array:
-        """The nearest law of those with its own mean: a straight line is added, and cut at zero."""
+        """The nearest distribution of those with its own mean: a straight line is added, and cut at zero."""
         return norm_sub(law[numbers] + slope * numbers, 1.0)
 
     # from a slope of 2 on, either way, the first or the last number takes all

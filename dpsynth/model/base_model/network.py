@@ -1,7 +1,7 @@
-"""A private base_model: a tree of marginals from which records are drawn (theory of section 1.8).
+"""A private base model: a tree of marginals from which records are drawn (theory of section 1.8).
 
 Algorithm 1 of Pedersen (2022) leaves the generator's input distribution free. Here it is a small Bayesian
-network bought with part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
+network that uses part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
 ``tan`` (tree-augmented naive Bayes, Friedman et al. 1997) gives every column the outcome *and* one other
 column as parents, which keeps what classifiers need when the outcome has many weak causes.
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 #: Columns, in the order of drawing, by which candidates are sorted before some of them are chosen.
 _SORTED = 6
-#: Sweeps of the heat bath from draws of the tables to draws of the tilted law: after four, pairwise
-#: statistics of 40,000 draws are as near to those of the law as another 40,000 (flchain, support2; PhysioNet
-#: 2012 nearly).
+#: Sweeps of the heat bath from draws of the tables to reweighted ones: after four, pairwise statistics of
+#: 40,000 draws are as near to those of the distribution as another 40,000 (flchain, support2; PhysioNet 2012
+#: nearly).
 SWEEPS = 5
 #: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
 _WEIGHED, _MORE = 20_000, 100
@@ -59,29 +59,17 @@ _CAPS = 100
 class BayesianNetwork:
     """A fitted base model; made by `BaseModelReleases.run`.
 
-    Attributes
-    ----------
-    root : int
-        Column drawn first, from its one-way probabilities.
-    binnings : tuple of Binning
-        Coarse bins of each column.
-    cells : tuple of arrays, shapes (grid.size,)
-        Released probabilities of the fine cells, which spread a bin over its cells.
-    factors : tuple of (parents, child, table)
-        In the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
-    panel : tuple of int
-        Columns whose missing values are drawn together.
-    missing_law : array, shape (len(panel) + 1,), or None
-        Released probabilities of the number of missing values among them.
-    noise_std : float
-        Standard deviation of the noise in a cell of their tables (those of the outcome and one column have
-        more, `dpsynth.releases.tables`), 0 without noise.
-    tilt : Reweighting or None
-        What released pairwise statistics multiply the tables' law by
-        (`dpsynth.model.reweighting.fit_reweighting`).
-    weighting : Weighting or None
-        What released the nearest-neighbour histogram multiply that by
-        (`dpsynth.model.reweighting.fit_weights`).
+    ``root``: column drawn first, from its one-way probabilities.
+    ``cells``, shapes (grid.size,): released probabilities of the fine cells, which spread a bin over its
+        cells.
+    ``factors``: in the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
+    ``panel``: columns whose missing values are drawn together.
+    ``missing_law``, shape (len(panel) + 1,), or None: released probabilities of the number of missing values
+        among them.
+    ``noise_std``: standard deviation of the noise in a cell of their tables (those of the outcome and one
+        column have more, `dpsynth.releases.tables`), 0 without noise.
+    ``reweighting``: by released pairwise statistics (`dpsynth.model.reweighting.fit_reweighting`).
+    ``weighting``: by a nearest-neighbour histogram (`dpsynth.model.reweighting.fit_weights`).
     """
 
     kind: str
@@ -106,7 +94,7 @@ class BayesianNetwork:
         return tuple((*parents, child) for parents, child, _ in self.factors)
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw coarse bins of n records, shape (n, columns), with the released law of missing values."""
+        """Draw coarse bins of n records, shape (n, columns), with the released missing values."""
         if n < 0:
             raise ConfigError(f"n is {n}, but cannot be negative")
         if self.weighting is None or self.weighting.most == 1.0 or n == 0:
@@ -131,7 +119,7 @@ class BayesianNetwork:
 
     @property
     def _counted(self) -> tuple[int, ...]:
-        """Columns whose missing values are counted together, where their law was released."""
+        """Columns whose missing values are counted together, where their distribution was released."""
         return self.panel if self.missing_law is not None else ()
 
     def _reweighted(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -152,7 +140,7 @@ class BayesianNetwork:
 
     @cached_property
     def counted(self) -> CountedTree:
-        """The tables' law with the released number of missing values, where that was released."""
+        """The tables' distribution with the released number of missing values, where that was released."""
         lacking = lacking_bins(self.binnings)
         panel = {j: int(lacking[j]) for j in self.panel}
         shares = np.array([self.binnings[j].probabilities[missing] for j, missing in panel.items()])
@@ -282,17 +270,9 @@ class BaseModelReleases:
     ) -> BaseModelReleases:
         """Both readings, from public numbers.
 
-        Parameters
-        ----------
-        noise_multiplier : float or None
-            Noise standard deviation of the tables over their sensitivity; None: exact, **not private**.
-        epsilon : float or None
-            Of each choice of an edge; None: the best edges, **not private**.
-
-        Raises
-        ------
-        ConfigError
-            If ``kind`` is unknown or needs an outcome, or a number is out of range.
+        ``noise_multiplier``: noise standard deviation of the tables over their sensitivity; None: exact,
+            **not private**.
+        ``epsilon``: of each choice of an edge; None: the best edges, **not private**.
         """
         tables = TablesRelease.plan(
             len(schema) - 1, three_way=kind == "tan", noise_multiplier=noise_multiplier, stage=stage
@@ -319,19 +299,9 @@ class BaseModelReleases:
     ) -> BayesianNetwork:
         """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
-        Parameters
-        ----------
-        records : Records
-            Conformed to the schema.
-        marginals : Marginals
-            Released one-way marginals of the same schema; ``marginals.n`` is the number of records used.
-        n_bins : int, optional
-            Most bins of an ordered column; by default a rule that reads no records.
-
-        Raises
-        ------
-        ConfigError
-            If the marginals are of other columns.
+        ``marginals``: released one-way marginals of the same schema; ``marginals.n`` is the number of
+            records used.
+        ``n_bins``: most bins of an ordered column; by default a rule that reads no records.
         """
         edges, schema = self.edges, self.edges.schema
         if marginals.names != schema.names:

@@ -55,16 +55,9 @@ def _slower(beyond: Array, edge: float) -> Array:
 class Cells:
     """Cells of one column; make them with `Cells.of`.
 
-    Attributes
-    ----------
-    grid : Grid
-        The public grid.
-    starts : int array, shape (cells + 1,)
-        First value of each cell; of real numbers, the number of the cell.
-    counts, variance : arrays, shape (cells,)
-        Noisy number of records without point masses, and its variance.
-    heavy : bool array, shape (values,)
-        Which values are point masses.
+    ``starts``, shape (cells + 1,): first value of each cell; of real numbers, the number of the cell.
+    ``counts``, ``variance``, shape (cells,): noisy number of records without point masses, and its variance.
+    ``heavy``, shape (values,): which values are point masses.
     """
 
     grid: Grid
@@ -80,12 +73,9 @@ class Cells:
     def of(cls, grid: Grid, coarse: Array | None, values: Array | None, std: float) -> Cells:
         """Cells from noisy counts of the grid's present cells, of each value, or of both.
 
-        Parameters
-        ----------
-        coarse : array, shape (grid.present,), or None
-        values : array, shape (declared values,), or None
-        std : float
-            Standard deviation of the noise of either.
+        ``coarse``, shape (grid.present,), or None.
+        ``values``, shape (declared values,), or None.
+        ``std``: standard deviation of the noise of either.
         """
         starts = grid.starts if grid.starts is not None else np.arange(grid.present + 1)
         heavy = np.zeros(int(starts[-1]), dtype=bool)

@@ -10,7 +10,7 @@ value. From either come
 - a habit of writing numbers down (tens, halves, multiples of four): a factor for each residue of the value's
   number, pooled over all values, for the period of greatest evidence;
 - overdispersion: how much single values deviate from all this beyond noise. Each keeps that part of its noisy
-  deviation which is not noise (the posterior mean under Gaussian distributions).
+  deviation which is not noise (the posterior mean of Gaussians).
 
 It reads the noisy counts, the public grid, the public noise and the released number of records, nothing else.
 """
@@ -51,26 +51,14 @@ def denoise(
 ) -> tuple[Grid, Array]:
     """Estimate a column's distribution from noisy counts.
 
-    Parameters
-    ----------
-    grid : Grid
-        Public cells.
-    noisy : array, shape (grid.size,)
-        Counts with independent Gaussian noise.
-    std : float
-        Standard deviation of that noise; 0 where there is none.
-    n : float
-        Public or released number of records.
-    values : array, shape (declared values + special codes + missing,), optional
-        Counts of every declared value, with independent noise of the same deviation.
+    ``noisy``, shape (grid.size,): counts with independent Gaussian noise.
+    ``std``: standard deviation of that noise; 0 where there is none.
+    ``values``, shape (declared values + special codes + missing,), optional: counts of every declared value,
+        with independent noise of the same deviation.
 
-    Returns
-    -------
-    grid : Grid
-        Cells that the estimate is on. Without ``values`` those of the public grid.
-    counts : array, shape (grid.size,)
-        Non-negative, sum n. Without order, with fewer than 8 cells, or without noise and ``values``, these
-        are those of `norm_sub`.
+    Returns grid : Grid: cells that the estimate is on. Without ``values`` those of the public grid; counts :
+    array, shape (grid.size,): non-negative, sum n. Without order, with fewer than 8 cells, or without noise
+    and ``values``, these are those of `norm_sub`.
 
     Examples
     --------

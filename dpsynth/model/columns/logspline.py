@@ -2,17 +2,16 @@
 
 Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. It has parts, whose means add up
 to mu_i: each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
-1996). The penalty on third differences of the
-spline's coefficients (Silverman 1982) leaves a Gaussian where the counts say nothing more. Outside the places
-from 0 to 1, where no cell stands out of the noise, the logarithm goes on as a straight line: an exponential
-tail. An asymmetric penalty (Eilers 2005) makes it fall at least half as steeply as the density falls from its
-median to the tail. A flatter one would spread over all cells far out what noise adds to their sum.
+1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian where
+the counts show nothing more. Outside the places from 0 to 1, where no cell stands out of the noise, the
+logarithm goes on as a straight line: an exponential tail. An asymmetric penalty (Eilers 2005) makes it fall
+at least half as steeply as the density falls from its median to the tail. A flatter one would spread over all
+cells far out what noise adds to their sum.
 
-References
-----------
-Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2; Silverman (1982), "On
-the estimation of a probability density function by the maximum penalized likelihood method", section 3;
-Eilers (2005), "Unimodal smoothing"; MacKay (1992), "Bayesian interpolation", section 4 (the evidence).
+Source: Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2; Silverman
+(1982), "On the estimation of a probability density function by the maximum penalized likelihood method",
+section 3; Eilers (2005), "Unimodal smoothing"; MacKay (1992), "Bayesian interpolation", section 4 (the
+evidence).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _ORDER = 3
 _LEAST_FALL = 0.5
 #: Weight of the penalty on a tail that falls less, which forbids it in effect.
 _TURN = 1e4
-#: Keeps the coefficients finite where neither counts nor penalties say anything.
+#: Keeps the coefficients finite where neither counts nor penalties constrain them.
 _RIDGE = 1e-4
 #: Range of a mean's logarithm: beyond it a mean is none, and numbers near the end of their range are slow.
 _LOGS = (-40.0, 30.0)
@@ -43,15 +42,11 @@ _LOGS = (-40.0, 30.0)
 class Design:
     """What a density is made of, from public values and from which cells stand out.
 
-    Parameters
-    ----------
-    basis : array, shape (cells * parts, splines)
-    offset : array, shape (cells * parts,)
-        Logarithm of a part's mean count under an even density.
-    penalty : array, shape (splines, splines)
-        Of third differences.
-    tails : tuple of arrays, shape (splines,)
-        Slopes of the tails there are, as they rise away from the resolved cells, in the coefficients.
+    ``basis``, shape (cells * parts, splines).
+    ``offset``, shape (cells * parts,): logarithm of a part's mean count under an even density.
+    ``penalty``, shape (splines, splines): of third differences.
+    ``tails``, shape (splines,): slopes of the tails there are, as they rise away from the resolved cells, in
+        the coefficients.
     """
 
     basis: Array
@@ -103,16 +98,11 @@ class Design:
 class Fitted:
     """A fitted density.
 
-    Attributes
-    ----------
-    coefficients : array, shape (splines,)
-    means : array, shape (cells,)
-    fine : array, shape (cells, parts)
-        Their parts.
-    evidence : float
-        Logarithm, up to a constant that designs of the same counts share.
-    smoothness : float
-        Weight of the third differences.
+    ``coefficients``, shape (splines,).
+    ``means``, shape (cells,).
+    ``fine``, shape (cells, parts): their parts.
+    ``evidence``: logarithm, up to a constant that designs of the same counts share.
+    ``smoothness``: weight of the third differences.
     """
 
     coefficients: Array
@@ -142,16 +132,9 @@ def fit(
 ) -> Fitted:
     """The density of greatest evidence among penalty weights.
 
-    Parameters
-    ----------
-    counts, variance : arrays, shape (cells,)
-        Noisy counts, and their variance around the density's means.
-    total : (float, float)
-        Known sum of the means, and the variance with which it is known.
-    b : array, shape (splines,)
-        Coefficients to start from.
-    smoothness : array
-        Weights to try.
+    ``counts``, ``variance``, shape (cells,): noisy counts, and their variance around the density's means.
+    ``total``: known sum of the means, and the variance with which it is known.
+    ``b``, shape (splines,): coefficients to start from.
     """
     best: Fitted | None = None
     current = b

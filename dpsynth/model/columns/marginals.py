@@ -25,16 +25,9 @@ def estimate_marginals(
 ) -> Marginals:
     """Distributions of all columns, which belong to one number of records.
 
-    Parameters
-    ----------
-    noisy : sequence of arrays
-        Its noisy counts.
-    onto : sequence of Grid, optional
-        Cells of an earlier estimate, to which the distributions are summed up.
+    ``onto``: cells of an earlier estimate, to which the distributions are summed up.
 
-    References
-    ----------
-    Wang et al. (2020), section 4.3 (norm-sub).
+    Source: Wang et al. (2020), section 4.3 (norm-sub).
 
     Examples
     --------

@@ -20,26 +20,12 @@ from dpsynth.errors import ConfigError
 def norm_sub(counts: ArrayLike, total: ArrayLike) -> NDArray[np.float64]:
     """Project the last axis on the simplex scaled to ``total``.
 
-    Parameters
-    ----------
-    counts : array, shape (..., k)
-        Noisy counts; k >= 1.
-    total : float or array broadcastable to shape (...)
-        The sum that the result has along its last axis; not negative.
+    ``counts``, shape (..., k): noisy counts; k >= 1.
+    ``total``, shape (...): the sum that the result has along its last axis; not negative.
 
-    Returns
-    -------
-    array, shape (..., k)
-        Non-negative, sums to ``total``, nearest to ``counts`` in Euclidean norm.
+    Returns array, shape (..., k): non-negative, sums to ``total``, nearest to ``counts`` in Euclidean norm.
 
-    Raises
-    ------
-    ConfigError
-        If a total is negative, or the last axis is empty.
-
-    References
-    ----------
-    Wang et al. (2020), section 4.3; the sort-based solution is Duchi et al. (2008), Figure 1.
+    Source: Wang et al. (2020), section 4.3; the sort-based solution is Duchi et al. (2008), Figure 1.
 
     Examples
     --------
@@ -70,25 +56,14 @@ def fit_margins(
 ) -> NDArray[np.float64]:
     """Scale a positive table until it has the given margins (iterative proportional fitting).
 
-    Parameters
-    ----------
-    table : array, shape (k_1, ..., k_d)
-        Strictly positive wherever a margin is positive.
-    margins : sequence of (axes, target)
-        The axes kept by a margin, ascending, and its values, shape ``(k_axis for axis in axes)``. All
-        targets must have the same sum; where they contradict each other the last one holds exactly.
-    iterations : int
-        Most passes over the margins.
-    tolerance : float
-        Stop when a pass changes no margin by more than this fraction of the total.
+    ``table``, shape (k_1, ..., k_d): strictly positive wherever a margin is positive.
+    ``margins``: the axes kept by a margin, ascending, and its values, shape ``(k_axis for axis in axes)``.
+        All targets must have the same sum; where they contradict each other the last one holds exactly.
+    ``tolerance``: stop when a pass changes no margin by more than this fraction of the total.
 
-    Returns
-    -------
-    array, shape (k_1, ..., k_d)
+    Returns array, shape (k_1, ..., k_d).
 
-    References
-    ----------
-    Deming and Stephan (1940); Csiszar (1975), Theorem 3.2.
+    Source: Deming and Stephan (1940); Csiszar (1975), Theorem 3.2.
 
     Examples
     --------

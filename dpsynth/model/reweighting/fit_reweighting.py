@@ -1,4 +1,4 @@
-"""Fit a reweighting: the law nearest to the base model whose mean features are those that were released.
+"""Fit a reweighting: the distribution nearest to the base model that has the released mean features.
 
 With released means m, noise of variance s^2 in each and sampling noise of variance C / n (C: a feature's
 variance), the reweighting maximises
@@ -8,15 +8,14 @@ variance), the reweighting maximises
 a convex problem whose penalty is a Gaussian prior on what the tree lacks: the base model counts for as much
 as w records. w is not chosen but estimated: the gap between released and base model means has variance C / w
 + s^2 + C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is
-taken. Kinds of products have a w each, for the base model does not know all alike: a TAN has counted every
-column with the outcome, but of the others few pairs, and of most it does not know how they go together in
-each class. A product that stands out of its kind, as one interaction among many pairs without any, has one of
-its own.
+taken. Kinds of products have a w each, for the base model is not equally precise for all. A TAN has counted
+every column with the outcome, but few pairs of the others, and few of these in each class. A product that
+stands out of its kind, as one interaction among many pairs without any, has one of its own.
 
-The gradient needs means under the tilted law. They come from chains that go on while T changes (stochastic
-approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the heat bath a
-step, each product's step divided by its variance. In the words of a WGAN, T is the critic and the chains are
-the generator. Post-processing, free of cost.
+The gradient needs means under the reweighted distribution. They come from chains that go on while T changes
+(stochastic approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the
+heat bath a step, each product's step divided by its variance. Compared with a WGAN, T is the critic and the
+chains are the generator. Post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -54,22 +53,13 @@ _DRAWS = 40_000
 def weights_of(
     released: PairwiseStatistics, mean: Floats, variance: Floats, draws: int
 ) -> tuple[Floats, Floats]:
-    """For how many records the base model counts beside released pairwise statistics; n where these only tell
-    noise.
+    """Number of records that the base model counts for, per product; n where statistics are only noise.
 
-    Parameters
-    ----------
-    mean, variance : arrays, of the shape of ``features.products``
-        Of the features under the base model.
-    draws : int
-        From how many draws they are.
+    ``mean``, ``variance``, shape of ``features.products``: of the features under the base model.
 
-    Returns
-    -------
-    array, shape (3,)
-        By the kind of a product (`PairFeatures.kinds`).
-    array, of the shape of ``features.products``
-        Of each product: that of its kind, or, where it stands out of its kind and of noise, its own.
+    Returns array, shape (3,): by the kind of a product (`PairFeatures.kinds`); array, of the shape of
+    ``features.products``: of each product: that of its kind, or, where it stands out of its kind and of
+    noise, its own.
     """
     kinds, square = released.features.kinds, (released.mean - mean) ** 2
     noise = released.noise_std**2 + variance * (1.0 / released.n + 1.0 / draws)
@@ -84,7 +74,7 @@ def weights_of(
 
         known = sums(variance)
         weights = known / np.maximum(sums(square - noise), np.maximum(known, _LEAST) / released.n)
-        # of a column that hardly varies pairwise statistics tell noise, whatever their gap
+        # of a column that hardly varies pairwise statistics are noise, whatever their gap
         tells = known > np.maximum(sums(np.full_like(square, released.noise_std**2)), _LEAST)
         weights = np.where(tells, weights, released.n)
         of_each = weights[kinds]
@@ -98,12 +88,7 @@ def reweighted(
 ) -> BayesianNetwork:
     """The base model with a reweighting that makes its draws agree with released pairwise statistics.
 
-    Parameters
-    ----------
-    base_model : BayesianNetwork
-        A tilt that it has is where the fit starts.
-    released : PairwiseStatistics
-        Of the same bins.
+    ``base_model``: A reweighting that it has is where the fit starts.
     """
     bare = replace(base_model, reweighting=None)
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))
@@ -147,7 +132,7 @@ class _Fit:
                 self.columns[j][self.bath.last[j]] += np.log(factor)
 
     def start(self, reweighting: Reweighting) -> None:
-        """Go on from another fit's tilt."""
+        """Go on from another fit's reweighting."""
         self.pairs = reweighting.pairs.astype(np.float64)
         self.columns = [column.astype(np.float64) for column in reweighting.columns]
         self.missing = reweighting.missing.astype(np.float64)
@@ -170,7 +155,7 @@ class _Fit:
         return self.reweighting()
 
     def reweighting(self) -> Reweighting:
-        """The tilt as it is."""
+        """The reweighting as it is."""
         return Reweighting(
             self.released.features,
             self.pairs.astype(np.float32),

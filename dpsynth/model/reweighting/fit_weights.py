@@ -1,12 +1,12 @@
-"""Weigh a base model's draws by released histogram: post-processing, free of cost.
+"""Weigh a base model's draws by a released histogram: post-processing, free of cost.
 
-Where the base model puts q of its draws into a group and the nearest-neighbour histogram says c of n records,
-c / (n q) is what a draw of the group should count for. Both are uncertain, and groups are many: departures of
-c / (n q) from 1 are taken to have one variance, which is estimated from how far all counts together depart
-beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973), and each is shrunk
-accordingly. Where the nearest-neighbour histogram tells nothing but noise, all weights are 1. What released
-Fourier features tell beside them is a smooth factor (`dpsynth.model.reweighting.weights`), which is
-fitted to draws that have the groups' weights already.
+Where the base model puts q of its draws into a group and the nearest-neighbour histogram counts c of n
+records, c / (n q) is what a draw of the group should count for. Both are uncertain, and groups are many:
+departures of c / (n q) from 1 are taken to have one variance, which is estimated from how far all counts
+together depart beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973), and each is
+shrunk accordingly. Where the nearest-neighbour histogram is nothing but noise, all weights are 1. Released
+Fourier features add a smooth factor (`dpsynth.model.reweighting.weights`), which is fitted to draws that have
+the groups' weights already.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dpsynth.releases.neighbour_histogram import NeighbourHistogram
 
 Floats = NDArray[np.float64]
 
-#: Draws of the base model that say what it expects; and those that random Fourier features are fitted to.
+#: Draws of the base model from which its expectations are computed; and those that random Fourier features
+#: are fitted to.
 _DRAWS, _FITTED = 60_000, 20_000
 #: Most that a draw counts for, by the nearest-neighbour histogram and random Fourier features, and for the
 #: sake of marginals alone: so many are made at most for each one that is kept.
@@ -37,12 +38,7 @@ _ABOVE = 0.001
 def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> Floats:
     """What a draw of each group counts for, shape (groups,): at most 16, and 1 on average over draws.
 
-    Parameters
-    ----------
-    drawn : array, shape (groups,)
-        Share of the base model's draws in each group.
-    draws : int
-        From how many draws they are.
+    ``drawn``, shape (groups,): share of the base model's draws in each group.
 
     Examples
     --------
@@ -75,12 +71,7 @@ def weighted(
 ) -> BayesianNetwork:
     """The base model with weights that make its draws agree with the released histogram.
 
-    Parameters
-    ----------
-    base_model : BayesianNetwork
-        Tilted already, where it is to be.
-    histogram : NeighbourHistogram
-        Of the same bins.
+    ``base_model``: reweighted already, where it is to be.
     """
     bare = replace(base_model, weighting=None)
     draws = bare.sample(_DRAWS, rng)
@@ -102,7 +93,7 @@ def weighted(
 def _fourier(
     histogram: NeighbourHistogram, draws: NDArray[np.int64], weights: Floats
 ) -> FourierReweighting | None:
-    """What the released features tell beside the groups' weights."""
+    """The factor from released features, beside the groups' weights."""
     if histogram.features is None or histogram.fourier is None or not weights.any():
         return None
     n = _records(histogram)
@@ -132,7 +123,7 @@ def _records(histogram: NeighbourHistogram) -> float:
 def _kept_marginals(
     base_model: BayesianNetwork, draws: NDArray[np.int64], weights: Floats
 ) -> tuple[tuple[Floats, ...], Floats, Floats]:
-    """Factors that keep released marginals and the law of missing values (raking), and weights with them."""
+    """Rake: factors that keep released marginals and missing values, and weights with them."""
     number = base_model.missing(draws)
     columns = [np.ones(binning.size) for binning in base_model.binnings]
     missing = np.ones(len(base_model.panel) + 1)
@@ -147,7 +138,7 @@ def _kept_marginals(
 
 
 def _factor(kept: Floats, label: NDArray[np.int64], weights: Floats, law: Floats) -> Floats:
-    """Factor of each draw towards a law of its labels; ``kept`` is multiplied by the labels' factors."""
+    """Factor of each draw towards ``law`` of labels; multiplies ``kept`` by the labels' factors."""
     have = np.bincount(label, weights=weights, minlength=len(law)) / len(label)
     factor = np.divide(law, have, out=np.ones_like(have), where=have > 0)
     np.clip(factor, 0.25, 4.0, out=factor)

@@ -1,14 +1,15 @@
 """A reweighting: how likely each record is, compared with the base model.
 
-The law of a reweighted base model is
+The distribution of a reweighted base model is
 
     q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' (T_ij + w y U_ij) a_j(x_j)
                                               + w y b_i(x_i) V_ij b_j(x_j)) + sum of h_j(x_j) + m(k(x)))
 
 with p the base model, a_j the numbers of a column's bin, b_j its half, y the outcome's number, w its weight
-and s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all laws with its mean
-features it is the one nearest to the base model in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
-geometry"). The terms h and m keep one-way marginals and the law of missing values as they were released.
+and s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all distributions with
+its mean features it is the one nearest to the base model in Kullback-Leibler divergence (Csiszar 1975,
+"I-divergence geometry"). The terms h and m keep one-way marginals and the distribution of missing values as
+they were released.
 """
 
 from __future__ import annotations
@@ -29,18 +30,12 @@ Floats = NDArray[np.float32]
 class Reweighting:
     """What multiplies the base model.
 
-    Parameters
-    ----------
-    pairs : float32 array, of the shape of ``features.products``
-        T, and U and V beside it where there is an outcome; symmetric, zero within a column.
-    columns : tuple of float32 arrays, shapes (bins,)
-        h.
-    missing : float32 array, shape (panel + 1,)
-        m, by the number of missing values.
-    noise_std : float
-        Of an entry of the pairwise statistics that it was fitted to.
-    weights : tuple of float
-        How many records the base model counted for beside them, by the kind of a product
+    ``pairs``, shape of ``features.products``: T, and U and V beside it where there is an outcome; symmetric,
+        zero within a column.
+    ``columns``, shapes (bins,): h.
+    ``missing``, shape (panel + 1,): m, by the number of missing values.
+    ``noise_std``: of an entry of the pairwise statistics that it was fitted to.
+    ``weights``: how many records the base model counted for beside them, by the kind of a product
         (`PairFeatures.kinds`).
     """
 

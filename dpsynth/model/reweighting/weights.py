@@ -1,14 +1,14 @@
 """Weights of a base model's draws: how likely each is, by group and by random Fourier features.
 
 A draw x has the weight w_g(x) of the group that it lies in, times exp(f(x)) over its mean, a factor for each
-column's bin and one for its number of missing values. The factors keep single-column counts and the law of
-missing values as they were released. Draws are made by choosing among more of them than are needed, at most
-`most` times as many.
+column's bin and one for its number of missing values. The factors keep single-column counts and the
+distribution of missing values as they were released. Draws are made by choosing among more of them than are
+needed, at most `most` times as many.
 
 f(x) = T'(phi(x) - mu), with phi the features and mu their mean over the draws, whose weights are counted in
 everywhere. Where the entries of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006,
 chapter 2), and the gap g between released means and mu has the covariance (C: the features' under the draws;
-s: the noise of a mean; m: as many equal draws as say as much)
+s: the noise of a mean; m: the effective number of draws)
 
     t C^2 + s^2 + C (1 / n + 1 / m),
 
@@ -36,20 +36,12 @@ Floats = NDArray[np.float64]
 class Weighting:
     """What a draw of the base model counts for.
 
-    Parameters
-    ----------
-    weights : array, shape (groups.size,)
-        Not negative.
-    columns : tuple of arrays, shapes (bins,)
-        Factor of each bin.
-    missing : array, shape (panel + 1,)
-        Factor of the number of missing values.
-    most : float
-        Greatest weight that counts, at least 1: so many draws are made for each one that is kept.
-    noise_std : float
-        Of the nearest-neighbour histogram that it was fitted to.
-    fourier : FourierReweighting, optional
-        None where they told nothing.
+    ``weights``, shape (groups.size,): not negative.
+    ``columns``, shapes (bins,): factor of each bin.
+    ``missing``, shape (panel + 1,): factor of the number of missing values.
+    ``most``: greatest weight that counts, at least 1: so many draws are made for each one that is kept.
+    ``noise_std``: of the nearest-neighbour histogram that it was fitted to.
+    ``fourier``: None where they were nothing but noise.
     """
 
     groups: Groups
@@ -63,12 +55,8 @@ class Weighting:
     def of(self, draws: NDArray[np.int64], missing: NDArray[np.int64]) -> Floats:
         """Weight of each draw, shape (m,), from 0 to ``most``.
 
-        Parameters
-        ----------
-        draws : int array, shape (m, columns)
-            Bins.
-        missing : int array, shape (m,)
-            Number of missing values of each among the panel's columns.
+        ``draws``, shape (m, columns): Bins.
+        ``missing``, shape (m,): number of missing values of each among the panel's columns.
         """
         weights = self.weights[self.groups.labels(draws)] * self.missing[missing]
         for j, factors in enumerate(self.columns):
@@ -129,14 +117,10 @@ _MOST = 50.0
 
 @dataclass(frozen=True, eq=False)
 class FourierReweighting:
-    """The logarithm of what each draw counts for, as a sum of waves.
+    """The logarithm of what each draw counts for, as a sum of sines and cosines.
 
-    Parameters
-    ----------
-    coefficients : float32 array, shape (features.size,)
-        T, cosines first.
-    offset : float
-        T'mu, and the logarithm of the mean of exp(f).
+    ``coefficients``, shape (features.size,): T, cosines first.
+    ``offset``: T'mu, and the logarithm of the mean of exp(f).
     """
 
     features: FourierFeatures
@@ -146,7 +130,7 @@ class FourierReweighting:
     def of(self, draws: NDArray[np.int64]) -> Floats:
         """What each draw counts for, shape (m,): from 1/50 to 50, and 1 on average where it was fitted."""
         cosine, sine = np.split(self.coefficients / np.float32(np.sqrt(self.features.size // 2)), 2)
-        # a cos(x) + b sin(x) is one wave: half of the cosines
+        # a cos(x) + b sin(x) is one shifted cosine: half of the cosines
         height, lag = np.hypot(cosine, sine), np.arctan2(sine, cosine)
         parts = [np.cos(angles - lag) @ height for angles in self.features.angles(draws)]
         reweighting = np.concatenate([*parts, np.zeros(0)]) - self.offset
@@ -161,19 +145,12 @@ def fourier_reweighting(
     draws: NDArray[np.int64],
     weights: Floats,
 ) -> FourierReweighting | None:
-    """The tilt that released means ask for, or None where they tell nothing but noise.
+    """The reweighting towards released means, or None where they are nothing but noise.
 
-    Parameters
-    ----------
-    mean : array, shape (features.size,)
-        Released.
-    noise_std : float
-        Of an entry of ``mean``.
-    n : float
-        Records that it is a mean of.
-    draws : int array, shape (m, columns)
-    weights : array, shape (m,)
-        What draws count for already.
+    ``mean``, shape (features.size,): released.
+    ``noise_std``: of an entry of ``mean``.
+    ``draws``, shape (m, columns).
+    ``weights``, shape (m,): what draws count for already.
     """
     from scipy.optimize import minimize
     from scipy.special import logsumexp

@@ -1,39 +1,31 @@
-"""Synthetic draws are put right: their predictors become what the records' information tells of them.
+"""Adjust synthetic draws to match the noisy information matrix of the real records.
 
-The pairs of columns of draws are those of a tree with noise: with draws as they are, a trial with correlated
+Draws have the pairs of columns of a tree with noise. With draws as they are, a trial with correlated
 predictors covered .5 for .95, and one of a product of two columns that the tree does not join .3. So the
-records' information is bought, once and first. Draws are weighted, until the counts of their terms of two
-values are those that it tells (`resampled`), then their predictors are mapped, by an affine map, to its mean
-and covariance, as far as its noise lets tell it from what the draws had
-(`dpsynth.model.study_samples.calibration`); for intervals, to those of its lower end.
+records' information is released once and first, and draws are adjusted in three steps.
 
-The information is read with a cap on every record's part. Where most of it is capped, in the few records of
-a rare cell, no map moves what the draws say in that direction, and further moves only stretch them. Where
-moves fall short, they are therefore made anew, so that draws say no more, without the cap, than in proportion
-to what was read. What is still apart after the last move is opened: nothing is claimed there.
+1. Weights. Predictors that are 0 or 1 have their whole distribution in their counts, which no map of the
+   predictors can change. Draws are weighted by ``exp(tilt' x)`` until these counts agree with the records',
+   as far as their noise allows: the least change that does it (raking, Deming and Stephan 1940; entropy
+   balancing). Beforehand the odds in records and in draws have a ratio of 1, within a factor of e (a
+   standard deviation of its logarithm).
+2. Shrinkage. In coordinates in which the draws' information is the identity, the records' is a symmetric
+   matrix of ratios plus noise. Its difference to the identity is shrunk by the noise that it holds (James
+   and Stein 1961). An interval is made as if the ratio in every direction were a standard error of that
+   noise less.
+3. Map. An affine map takes the predictors to the mean and covariance of the shrunk information; for
+   intervals, to those of its lower end.
 
-Draws reweighted so that their terms of two values are 1 as often as in the records.
+A ratio is far below 1 where predictors go together more closely than in the draws, as a radius, a perimeter
+and an area do; effects of their differences are then hidden. Noise alone spreads the eigenvalues by ``sqrt(2
+d)`` of its standard deviation (the edge of Wigner's semicircle). An eigenvalue farther below 1 is taken for
+such a direction, and its interval may claim next to nothing there. Where the edge itself is beyond 1, noise
+hides whether there is any.
 
-Predictors that are 0 or 1, the categories of a column and products of them, hold their whole law in their
-counts. A map of the predictors cannot change those: it stretches the few ones of a rare product until their
-squares are those of many, and a cap on a record's information then hides that they are few. So the draws are
-weighted by ``exp(tilt' x)`` until the counts, as laws of their information, are those of the records: the
-least change of the draws that does it (raking, Deming and Stephan 1940; entropy balancing).
-
-Counts that were read with noise are met as far as their noise allows: the odds of the two values in records
-and in draws have a ratio of 1 beforehand, within a factor of e (a standard deviation of its logarithm).
-
-Draws say what a study's information should be; that of the records is read with noise. In coordinates in
-which the draws' is the identity the records' is a symmetric matrix of ratios plus noise. Its difference to
-the identity is shrunk by the noise that it holds (James and Stein 1961), so that it does no harm where noise
-drowns it. An interval is made as if the ratio in every direction were a standard error of that noise less:
-unsure is wide.
-
-A ratio is far below 1 where predictors go together more closely than the draws tell, as a radius, a perimeter
-and an area do: a tree of binned columns cannot say how closely, and effects that only their differences tell
-are hidden. Noise alone spreads the eigenvalues by ``sqrt(2 d)`` of its standard deviation (the edge of
-Wigner's semicircle). An eigenvalue that lies farther below 1 is taken for such a direction, and its interval
-may then claim next to nothing there. Where the edge itself is beyond 1, noise hides whether there is any.
+The information has a cap on every record's part. Where most of it is capped, in the few records of a rare
+cell, no map moves the draws' information in that direction, and further moves only stretch them. They are
+then made anew, so that the draws' uncapped information is at most in proportion to what was read. Nothing is
+claimed of what is still apart after the last move.
 """
 
 from __future__ import annotations
@@ -58,16 +50,10 @@ _STEPS, _CLOSE = 100, 1e-9
 class Sums:
     """What was read of records whose terms of two values are to be counted, and the same of draws.
 
-    Attributes
-    ----------
-    each : ndarray of shape (k, 1 + 2 b)
-        Of a draw: a 1, its b terms, and their squares.
-    mass : ndarray of shape (k,)
-        What it counts for, 0 or more.
-    wanted : ndarray of shape (1 + 2 b,)
-        ``each.T @ mass`` of the records, with noise.
-    noise : ndarray of shape (1 + 2 b, 1 + 2 b)
-        The covariance of that; positive definite.
+    ``each``, shape (k, 1 + 2 b): of a draw: a 1, its b terms, and their squares.
+    ``mass``, shape (k,): what it counts for, 0 or more.
+    ``wanted``, shape (1 + 2 b,): ``each.T @ mass`` of the records, with noise.
+    ``noise``, shape (1 + 2 b, 1 + 2 b): the covariance of that; positive definite.
     """
 
     each: Floats
@@ -78,10 +64,8 @@ class Sums:
     def tilt(self, scale: Floats) -> Floats:
         """The most probable tilt of the draws, shape (1 + b,), by Gauss and Newton's steps.
 
-        Parameters
-        ----------
-        scale : ndarray of shape (1 + b,)
-            Standard deviation beforehand: 1 for all, and for each term one over how far its values lie apart.
+        ``scale``, shape (1 + b,): standard deviation beforehand: 1 for all, and for each term one over how
+            far its values lie apart.
         """
         rows = self.each[:, : len(scale)]
         weight = np.linalg.inv(self.noise)
@@ -114,49 +98,35 @@ def resampled(weights: Floats) -> NDArray[np.int64]:
 _MOVES = 4
 #: a term takes part in a combination if its coefficient is more than this of the largest
 _TAKES_PART = 1 / 3
-#: part of what was read that moved draws say in every direction, if moves bring them there
+#: part of what was read that moved draws reach in every direction, if moves bring them there
 _REACHED = 0.9
-#: draws that say this many times as much as was read in some direction, or as little, are not the records
+#: draws whose information is this many times what was read in some direction, or as little, do not match
 _APART = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Mending:
-    """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``.
-
-    Attributes
-    ----------
-    tilt : ndarray of shape (1 + p,)
-    matrix : ndarray of shape (p, p)
-    shift : ndarray of shape (p,)
-    """
+class Correction:
+    """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``."""
 
     tilt: Floats
     matrix: Floats
     shift: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        """As many predictors of mended draws."""
+        """As many predictors of corrected draws."""
         weights = np.exp(x @ self.tilt[1:])
         return np.asarray(self.shift + x[resampled(weights)] @ self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
-class Mended:
+class Corrected:
     """Draws that were compared with the records.
 
-    Attributes
-    ----------
-    cautious : StandIn
-        The same, for intervals.
-    hidden : tuple of str
-        Terms of which the noise hides how much the records know.
-    apart : tuple of str
-        Others, of which the draws could not be brought to what the records know.
-    blind : bool
-        Whether noise hides if there are any.
-    mending : Mending
-        What was done to the draws of ``stand_in``.
+    ``cautious``: the same, for intervals.
+    ``hidden``: terms whose information the noise hides.
+    ``apart``: others, of which the draws could not be brought to the records' information.
+    ``blind``: whether noise hides if there are any.
+    ``correction``: what was done to the draws of ``stand_in``.
     """
 
     stand_in: StandIn
@@ -164,7 +134,7 @@ class Mended:
     hidden: tuple[str, ...]
     apart: tuple[str, ...]
     blind: bool
-    mending: Mending
+    correction: Correction
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -180,62 +150,58 @@ class Mended:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the intervals should know."""
-        said = []
+        """Remarks for readers of the intervals."""
+        remarks = []
         if not len(self.stand_in.x):
-            said.append(
+            remarks.append(
                 "No synthetic record has a value in all of the study's columns: nothing was learned, and "
                 "these numbers are what was supposed beforehand."
             )
         if len(self.hidden) == 1:
-            said.append(
+            remarks.append(
                 f"Noise hides how much the records know of {self.hidden[0]}, which may hardly vary beside "
                 "the others: nothing is claimed of it."
             )
         elif self.hidden:
-            said.append(
+            remarks.append(
                 f"Noise hides how much the records know of {together(self.hidden)}: they may go together too "
                 "closely to be told apart with this budget, and nothing is claimed of them."
             )
         if self.apart:
             them = "it" if len(self.apart) == 1 else "them"
-            said.append(
+            remarks.append(
                 f"Synthetic records could not be brought to what the records tell of {together(self.apart)}: "
                 f"nothing is claimed of {them}."
             )
         if self.blind:
-            said.append(
+            remarks.append(
                 "Noise hides whether predictors go together closely: where some do, these intervals are too "
                 "short."
             )
-        return tuple(said)
+        return tuple(remarks)
 
 
-def mended(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Mended:
+def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Corrected:
     """The draws with the information of the records, and the same for intervals.
 
-    Parameters
-    ----------
-    point : ScorePoint
-        Where the information was read; its cap is finite.
-    noisy : ndarray of shape (d, d)
-    noise_std : float
-        Of the noise on its diagonal, over the cap.
+    ``point``: where the information was read; its cap is finite.
+    ``noisy``, shape (d, d).
+    ``noise_std``: of the noise on its diagonal, over the cap.
     """
     noise_std = max(noise_std, NO_NOISE) * point.cap
     tilt = _tilt(draws, point, noisy, noise_std)
     weighted = _weighted(draws, tilt)
-    found = compared(weighted.told(point), noisy, noise_std)
+    found = compared(weighted.information(point), noisy, noise_std)
     free = replace(point, cap=np.inf)
-    ratio = _transport(weighted.told(point), found.estimate)
-    most = ratio @ weighted.told(free) @ ratio
+    ratio = _transport(weighted.information(point), found.estimate)
+    most = ratio @ weighted.information(free) @ ratio
     for bounded in (False, True):
-        moved, mending = weighted, Mending(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
+        moved, correction = weighted, Correction(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
         for _ in range(_MOVES):
-            moved, mending = _moved(moved, mending, point, found.estimate)
+            moved, correction = _moved(moved, correction, point, found.estimate)
             if bounded:
-                moved, mending = _moved(moved, mending, free, _at_most(moved.told(free), most))
-        if _ratios(moved.told(point), found.estimate)[0].min() > _REACHED:
+                moved, correction = _moved(moved, correction, free, _at_most(moved.information(free), most))
+        if _ratios(moved.information(point), found.estimate)[0].min() > _REACHED:
             break
 
     back = np.linalg.inv(point.whitening)
@@ -244,15 +210,15 @@ def mended(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -
     # a map changes no mass: what is less of it is less of the covariance
     cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
     hidden = _terms(moved, point, found.hidden)
-    left = _terms(moved, point, _apart(moved.told(point), found.estimate)) if len(moved.x) else ()
+    left = _terms(moved, point, _apart(moved.information(point), found.estimate)) if len(moved.x) else ()
     apart = tuple(name for name in left if name not in hidden)
-    return Mended(moved, cautious, hidden, apart, found.blind, mending)
+    return Corrected(moved, cautious, hidden, apart, found.blind, correction)
 
 
 def _tilt(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Floats:
     """How draws are weighted, for the counts of their terms of two values, shape (1 + p,).
 
-    The information tells a count twice, as a sum and as a sum of squares: those of a rare value are the
+    The information holds a count twice, as a sum and as a sum of squares: those of a rare value are the
     greater, and have the same noise.
     """
     design = draws.design
@@ -263,13 +229,13 @@ def _tilt(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) ->
     squares = [np.outer(term, term) for term in every[j:][two]]
     back = np.linalg.inv(point.whitening)
     # sums of the records as inner products with their information, in coordinates in which its noise is round
-    told = np.array([triangle(back @ part @ back) for part in (np.diag(ones), *sides, *squares)])
+    linear = np.array([triangle(back @ part @ back) for part in (np.diag(ones), *sides, *squares)])
     x = draws.x[:, two]
     sums = Sums(
         np.column_stack([np.ones(len(x)), x, x**2]),
         draws.share * point.curvatures(draws.x, draws.y)[1].sum(axis=1),
-        told @ triangle(noisy),
-        noise_std**2 * told @ told.T,
+        linear @ triangle(noisy),
+        noise_std**2 * linear @ linear.T,
     )
     tilt = np.zeros(1 + len(two))
     tilt[np.r_[True, two]] = sums.tilt(np.r_[1.0, design.scale[two]])
@@ -285,37 +251,41 @@ def _weighted(draws: StandIn, tilt: Floats) -> StandIn:
     return replace(draws, x=draws.x[kept], y=draws.y[kept], share=draws.share * float(weights.mean()))
 
 
-def _moved(draws: StandIn, mending: Mending, point: ScorePoint, wanted: Floats) -> tuple[StandIn, Mending]:
-    """The draws, mapped to the mean and covariance of an information, as a law of weights ``v``."""
+def _moved(
+    draws: StandIn, correction: Correction, point: ScorePoint, wanted: Floats
+) -> tuple[StandIn, Correction]:
+    """The draws, mapped to the mean and covariance of an information, as a distribution of weights ``v``."""
     if not len(draws.x):
-        return draws, mending
+        return draws, correction
     back = np.linalg.inv(point.whitening)
-    mass, centre, spread = draws.moments(back @ draws.told(point) @ back)
+    mass, centre, spread = draws.moments(back @ draws.information(point) @ back)
     whole, mean, goal = draws.moments(back @ wanted @ back)
     step = _transport(spread, goal).T
     x, share = mean + (draws.x - centre) @ step, draws.share * whole / mass
-    done = replace(mending, matrix=mending.matrix @ step, shift=mean + (mending.shift - centre) @ step)
+    done = replace(
+        correction, matrix=correction.matrix @ step, shift=mean + (correction.shift - centre) @ step
+    )
     return replace(draws, x=x, share=share), done
 
 
-def _ratios(told: Floats, wanted: Floats) -> tuple[Floats, Floats]:
-    """What is told over what is wanted, by direction, and these as combinations of the coefficients."""
+def _ratios(found: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    """Ratios of one information to another, by direction, and these as combinations of the coefficients."""
     inverse = roots(wanted)[1]
-    ratios, axes = np.linalg.eigh(inverse @ told @ inverse)
+    ratios, axes = np.linalg.eigh(inverse @ found @ inverse)
     return ratios, inverse @ axes
 
 
-def _at_most(told: Floats, most: Floats) -> Floats:
-    """An information that says no more than ``most`` in any direction."""
+def _at_most(found: Floats, most: Floats) -> Floats:
+    """An information that is at most ``most`` in any direction."""
     root, inverse = roots(most)
-    ratios, axes = np.linalg.eigh(inverse @ told @ inverse)
+    ratios, axes = np.linalg.eigh(inverse @ found @ inverse)
     back = root @ axes
     return np.asarray((back * np.minimum(ratios, 1.0)) @ back.T)
 
 
-def _apart(told: Floats, wanted: Floats) -> Floats:
-    """Combinations of the coefficients, one a column, of which draws and records do not say the same."""
-    ratios, axes = _ratios(told, wanted)
+def _apart(found: Floats, wanted: Floats) -> Floats:
+    """Combinations of the coefficients, one a column, in which draws and records differ."""
+    ratios, axes = _ratios(found, wanted)
     return np.asarray(axes[:, (ratios < 1 / _APART) | (ratios > _APART)])
 
 
@@ -339,24 +309,19 @@ _RATIOS = (0.1, 4.0)
 _DOUBT = 0.5
 #: what is left of a ratio at its lower end at least; of one beyond the noise's edge, which is itself no less
 _LEAST, _LEAST_BEYOND = 0.3, 0.01
-#: part of a ratio that is left where it is not said to be hidden
+#: part of a ratio that is left where it is not taken for hidden
 _HIDDEN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The records' information, as far as its noise lets tell it from that of the draws.
+    """The records' information, as far as it differs from that of the draws by more than noise.
 
-    Attributes
-    ----------
-    estimate : ndarray of shape (d, d)
-        Positive definite.
-    lower : ndarray of shape (d, d)
-        A standard error less, in every direction.
-    hidden : ndarray of shape (d, k)
-        Combinations of the coefficients, one a column, of which little is known and how little is not.
-    blind : bool
-        Whether the noise is too strong to see such combinations.
+    ``estimate``, shape (d, d): positive definite.
+    ``lower``, shape (d, d): A standard error less, in every direction.
+    ``hidden``, shape (d, k): combinations of the coefficients, one a column, with little information, the
+        noise hiding how little.
+    ``blind``: whether the noise is too strong to see such combinations.
     """
 
     estimate: Floats
@@ -368,12 +333,9 @@ class Compared:
 def compared(own: Floats, noisy: Floats, noise_std: float) -> Compared:
     """Compare a noisy information with that of draws.
 
-    Parameters
-    ----------
-    own : ndarray of shape (d, d)
-        What draws say, positive semidefinite.
-    noisy : ndarray of shape (d, d)
-        Of the records, with noise of ``noise_std`` on its diagonal and 1 / sqrt(2) of that beside it.
+    ``own``, shape (d, d): the draws' information, positive semidefinite.
+    ``noisy``, shape (d, d): of the records, with noise of ``noise_std`` on its diagonal and 1 / sqrt(2) of
+        that beside it.
     """
     size = len(own)
     squared = float(((noisy - own) ** 2).sum())

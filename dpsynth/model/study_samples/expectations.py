@@ -1,8 +1,8 @@
-"""Synthetic draws in the place of records: a study's expectations, and what a score says of coefficients.
+"""Synthetic draws in the place of records: a study's expectations, and the coefficients that a score implies.
 
-Whatever a study needs to know of the records on average, their information, what a score is expected to be,
-how long the intervals of a bound would be, comes from draws of the released prior and is free. Where they are
-wrong, so is every expectation: `dpsynth.model.study_samples.calibration` puts them right.
+A study's averages over the records (their information, the expected score, the length of the intervals of a
+bound) are computed from draws of the released base model, and are free. Where the draws are wrong, so is
+every expectation: `dpsynth.model.study_samples.calibration` corrects them.
 """
 
 from __future__ import annotations
@@ -45,12 +45,8 @@ NO_NOISE = 1e-6
 class StandIn:
     """Synthetic draws that stand for the records.
 
-    Attributes
-    ----------
-    x, y : ndarray of shape (k, p), (k,)
-        Of the draws that lack nothing.
-    share : float
-        How many records each stands for.
+    ``x``, ``y``, shape (k, p), (k,): of the draws that lack nothing.
+    ``share``: how many records each stands for.
     """
 
     design: StudyDesign
@@ -88,8 +84,10 @@ class StandIn:
         """Coefficients and covariance, from points with their noise and scores, beginning at ``beta``."""
         reaches = [each[0].reach(self.x) for each in read]
         for _ in range(_ROUNDS):
-            told = [self.observation(*each, beta, reach) for each, reach in zip(read, reaches, strict=True)]
-            mean, covariance = posterior(told, self.prior)
+            observations = [
+                self.observation(*each, beta, reach) for each, reach in zip(read, reaches, strict=True)
+            ]
+            mean, covariance = posterior(observations, self.prior)
             step = bounded_step(mean - beta)
             beta = beta + step
             if np.abs(step).max() < _CLOSE:
@@ -104,7 +102,7 @@ class StandIn:
         truth: Floats,
         reach: Floats | None = None,
     ) -> Observation:
-        """What a whitened score says, near ``truth``.
+        """The observation that a whitened score makes, near ``truth``.
 
         A score is linear in the coefficients only nearby, so what the draws expect at its own point, if
         ``truth`` is true, is taken off: it is then a score at ``truth``. ``reach`` is that of the draws at
@@ -129,12 +127,12 @@ class StandIn:
         """Precision of the coefficients' prior, shape (d, d)."""
         return prior_precision(self.design, self.x)
 
-    def told(self, point: ScorePoint) -> Floats:
+    def information(self, point: ScorePoint) -> Floats:
         """The information of the draws at a point, as that of the records is read there, shape (d, d)."""
         return self.share * point.information(self.x, self.y)
 
     def moments(self, information: Floats) -> tuple[float, Floats, Floats]:
-        """Mass, mean and covariance of the predictors in the law that an information is of."""
+        """Mass, mean and covariance of the predictors in the distribution that an information is of."""
         j = self.design.family.baseline
         mass = max(float(np.trace(information[:j, :j])), 1e-12)
         mean = information[:j, j:].sum(axis=0) / mass

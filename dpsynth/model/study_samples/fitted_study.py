@@ -1,8 +1,8 @@
 """What is kept of a declared study once its records were read: released numbers, and how they were read.
 
-Whoever knows the noise of each reading can read a simulated table in the same way
-(`dpsynth.synthesis.rehearsal`). The noise is public, and the map that mends synthetic draws is made of the
-released information: neither tells more than the ledger and the release do.
+With the noise of each reading, a simulated table can be read in the same way (`dpsynth.synthesis.rehearsal`).
+The noise is public, and the map that corrects synthetic draws is made of the released information: neither
+adds to the ledger and the release.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.model.study_samples.calibration import Mending
+from dpsynth.model.study_samples.calibration import Correction
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
@@ -26,24 +26,21 @@ Floats = NDArray[np.float64]
 class Readings:
     """How a study's records were read.
 
-    Attributes
-    ----------
-    noise_multipliers : tuple of float or None
-        Of the information, the first and the second score; None where a reading was exact.
-    mending : Mending
-        Which takes synthetic draws to what the information tells of the records.
+    ``noise_multipliers``: of the information, the first and the second score; None where a reading was
+        exact.
+    ``correction``: the map of synthetic draws to the records' noisy information.
     """
 
     noise_multipliers: tuple[float | None, ...]
-    mending: Mending
+    correction: Correction
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record."""
         return {
             "noise_multipliers": list(self.noise_multipliers),
-            "tilt": self.mending.tilt.tolist(),
-            "matrix": self.mending.matrix.tolist(),
-            "shift": self.mending.shift.tolist(),
+            "tilt": self.correction.tilt.tolist(),
+            "matrix": self.correction.matrix.tolist(),
+            "shift": self.correction.shift.tolist(),
         }
 
     @classmethod
@@ -52,18 +49,15 @@ class Readings:
         matrix, shift = (np.array(record[name], dtype=np.float64) for name in ("matrix", "shift"))
         multipliers = tuple(None if z is None else float(z) for z in record["noise_multipliers"])
         tilt = np.array(record["tilt"], dtype=np.float64)
-        return cls(multipliers, Mending(tilt, matrix, shift))
+        return cls(multipliers, Correction(tilt, matrix, shift))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedStudy:
     """A released study.
 
-    Attributes
-    ----------
-    beta : ndarray of shape (d,)
-        Of standardised terms, intercepts first.
-    covariance : ndarray of shape (d, d)
+    ``beta``, shape (d,): of standardised terms, intercepts first.
+    ``covariance``, shape (d, d).
     """
 
     declared: Study
@@ -74,7 +68,7 @@ class FittedStudy:
     readings: Readings
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; the schema is known from elsewhere."""
+        """JSON-able record; the schema is stored elsewhere."""
         return {
             "declared": self.declared.model_dump(mode="json"),
             "design": self.design.to_dict(),

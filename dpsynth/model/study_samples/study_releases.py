@@ -3,7 +3,7 @@
 Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
 every expectation. Read are
 
-1. the information at the fit to the draws, by which `dpsynth.model.study_samples.calibration` mends them;
+1. the information at the fit to the draws, by which `dpsynth.model.study_samples.calibration` corrects them;
 2. the score there, for a step;
 3. the score at the point that this leads to.
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import PrivacyError
-from dpsynth.model.study_samples.calibration import Mended, mended
+from dpsynth.model.study_samples.calibration import Corrected, corrected
 from dpsynth.model.study_samples.expectations import StandIn
 from dpsynth.model.study_samples.fitted_study import FittedStudy, Readings
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
@@ -52,7 +52,7 @@ SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 #: draws that are farther out than this in a standardised number are left out: in a table of many columns they
 #: are made of the noise in empty cells, a few per cent of the draws that would be most of their variance
 _FAR = 6.0
-#: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a word; an
+#: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a remark; an
 #: outcome without a tail has less than half of it, and one with has several times as much
 _APART = 0.25
 
@@ -61,12 +61,7 @@ _APART = 0.25
 class StudyReleases:
     """The readings of a declared study, their noise fixed together and beforehand.
 
-    Parameters
-    ----------
-    multiplier : float or None
-        Of one Gaussian mechanism that costs what they do together.
-    life_table : LifeTableRelease or None
-        Of a survival study.
+    ``multiplier``: of one Gaussian mechanism that costs what they do together.
     """
 
     information: InformationRelease
@@ -86,17 +81,13 @@ class StudyReleases:
     ) -> StudyReleases:
         """All of them; ``noise_multiplier`` is that of one Gaussian mechanism that costs what they do.
 
-        None: exact, **not private**. ``survival`` says whether there is a life table.
+        None: exact, **not private**. ``survival``: whether there is a life table.
         """
         parts = SURVIVAL_SPLIT if survival else SPLIT
         each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
-        return cls(
-            InformationRelease(study=study, noise_multiplier=each[0], stage=stage),
-            ScoreRelease(study=study, noise_multiplier=each[1], stage=stage),
-            ScoreRelease(study=study, noise_multiplier=each[2], stage=stage),
-            noise_multiplier,
-            LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None,
-        )
+        table = LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None
+        releases = cls.again(study, each[:3], stage)
+        return replace(releases, multiplier=noise_multiplier, life_table=table)
 
     @property
     def noise_multipliers(self) -> tuple[float | None, ...]:
@@ -104,13 +95,15 @@ class StudyReleases:
         return tuple(each.noise_multiplier for each in (self.information, self.first, self.second))
 
     @classmethod
-    def again(cls, study: str, noise_multipliers: Sequence[float | None]) -> StudyReleases:
-        """The information and the scores with :attr:`noise_multipliers` that are known."""
+    def again(
+        cls, study: str, noise_multipliers: Sequence[float | None], stage: Stage | None = None
+    ) -> StudyReleases:
+        """The information and the scores with these :attr:`noise_multipliers`."""
         information, first, second = noise_multipliers
         return cls(
-            InformationRelease(study=study, noise_multiplier=information),
-            ScoreRelease(study=study, noise_multiplier=first),
-            ScoreRelease(study=study, noise_multiplier=second),
+            InformationRelease(study=study, noise_multiplier=information, stage=stage),
+            ScoreRelease(study=study, noise_multiplier=first, stage=stage),
+            ScoreRelease(study=study, noise_multiplier=second, stage=stage),
             None,
         )
 
@@ -132,21 +125,7 @@ class StudyReleases:
     ) -> FittedStudy:
         """Read the records three times, four for a survival study, and estimate.
 
-        Parameters
-        ----------
-        records : Records
-            Conformed to the schema.
-        draws : DataFrame of at least one record
-            Released synthetic records.
-        n : float
-            Public or privately counted number of records.
-        rng : numpy.random.Generator
-            Of the noise and of the survival curve's redraws; secret.
-
-        Raises
-        ------
-        PrivacyError
-            If no life table was planned for a survival study, or one for another.
+        ``rng``: of the noise and of the survival curve's redraws; secret.
         """
         if (self.life_table is not None) != declared.is_survival:
             raise PrivacyError(
@@ -167,31 +146,24 @@ class StudyReleases:
         curve = self._survival(ledger, records, declared, schema, draws, rng)
         remarks = (*found.remarks, *_clipped(stand_in, start, covariance))
         estimates = replace(estimates, survival=curve, remarks=remarks)
-        readings = Readings(self.noise_multipliers, found.mending)
+        readings = Readings(self.noise_multipliers, found.correction)
         return FittedStudy(declared, design, mean, covariance, estimates, readings)
 
     def read(
         self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator
-    ) -> tuple[Floats, Floats, Mended]:
+    ) -> tuple[Floats, Floats, Corrected]:
         """The information and the two scores, and what they make.
 
-        Parameters
-        ----------
-        stand_in : StandIn
-            Not mended yet.
-        start : ndarray of shape (d,)
-            Where the information and the first score are taken.
+        ``start``, shape (d,): where the information and the first score are taken.
 
-        Returns
-        -------
-        ndarray of shape (d,), ndarray of shape (d, d), Mended
-            Coefficients, their covariance, and the draws compared with the records.
+        Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected: coefficients, their covariance, and
+        the draws compared with the records.
         """
         beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
         there = replace(there, cap=stand_in.cap(there))
         release = self.information.at(there)
-        found = mended(stand_in, there, ledger.run(release, records, rng), release.noise_std)
+        found = corrected(stand_in, there, ledger.run(release, records, rng), release.noise_std)
         stand_in, cautious = found.stand_in, found.cautious
 
         first = stand_in.point(beta, self.first)
@@ -200,8 +172,8 @@ class StudyReleases:
         second = stand_in.point(beta, self.second)
         read.append((second, self.second.noise_std, ledger.run(self.second.at(second), records, rng)))
         mean, _ = stand_in.estimate(read, beta)
-        told = [cautious.observation(*each, mean) for each in read]
-        covariance = posterior(told, cautious.prior)[1]
+        observations = [cautious.observation(*each, mean) for each in read]
+        covariance = posterior(observations, cautious.prior)[1]
         return mean, covariance, found
 
     def _survival(
@@ -233,12 +205,8 @@ class StudyReleases:
 def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StandIn]:
     """The fit to draws, shape (d,), and those that are not far out with the design that the fit completed.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (k, p), (k,)
-        As `StudyDesign.read` gives them.
-    share : float
-        How many records each stands for.
+    ``x``, ``y``, shape (k, p), (k,): as `StudyDesign.read` gives them.
+    ``share``: how many records each stands for.
     """
     kept = near(design, x)
     start, complete = mode(design, x[kept], y[kept], share)
@@ -275,12 +243,12 @@ def estimates_of(
 ) -> Estimates:
     """The study in the units in which its terms are reported; ``bare`` is the covariance without noise.
 
-    How much wider intervals are is told of the terms of which anything is claimed, where there are any.
+    How much wider intervals are is reported for the terms of which anything is claimed, where there are any.
     """
     values, reported = design.reported(beta, covariance)
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
-    told = np.array([term.name not in unknown for term in design.terms])
-    widening = widening[told] if told.any() else widening
+    known = np.array([term.name not in unknown for term in design.terms])
+    widening = widening[known] if known.any() else widening
     return Estimates(
         study,
         design.model.kind,

@@ -3,13 +3,14 @@
 ===================  =================================================================================
 `settings`           how both networks are built and trained
 `critic`             the critic and the gradients of each record
-`generator`          the generator, in TensorFlow and in NumPy
+`networks`           the generator, in TensorFlow and in NumPy, and lists of ``(W, b)``
 `sensitivity`        from the critic's weights to centre and noise of its gradient sum
 `step`, `training`   one generator step, and the program that makes many of them
 `randomness`         where that program's random numbers come from
 `checkpoint`         what is kept, privately, of an interrupted run
-`weights`, `quiet`   lists of ``(W, b)``; TensorFlow without its start-up messages
+`recorded_training`  a run of which every step is recorded, for audits
+`quiet`              TensorFlow without its start-up messages
 ===================  =================================================================================
 
-Points in, generator out: tables, budgets and the ledger are :mod:`dpsynth.synthesis`'s.
+Input: points. Output: a generator. Tables, budgets and the ledger are in :mod:`dpsynth.synthesis`.
 """

@@ -25,13 +25,7 @@ _NOTE = "PRIVATE: this folder holds the state of an unfinished run. Keep it with
 
 
 def check_target(path: str | Path) -> None:
-    """Refuse a folder that a checkpoint would replace although it is not an earlier checkpoint.
-
-    Raises
-    ------
-    InputError
-        Naming the folder.
-    """
+    """Refuse a folder that a checkpoint would replace although it is not an earlier checkpoint."""
     path = Path(path)
     if path.is_file():
         raise InputError(f"checkpoint {path} is a file; name a folder")
@@ -90,12 +84,6 @@ def take_checkpoint(
 
     ``conform`` gives the conformed records from the checkpoint's record; what it raises leaves the checkpoint
     unused.
-
-    Raises
-    ------
-    DataError
-        If the folder holds no checkpoint, a damaged one, one that has been used already or one of another
-        table.
     """
     path = Path(path)
     if (path / _USED).exists() and not (path / _NAME).exists():

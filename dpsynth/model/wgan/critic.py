@@ -51,18 +51,6 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
     For record i and layer l the gradient is the outer product ``inputs[l][i] deltas[l][i]^T`` for the matrix
     and ``deltas[l][i]`` for the bias, so a weighted sum over records is one matrix product and no per-record
     gradient is formed.
-
-    Parameters
-    ----------
-    weights : list of (W, b)
-    x : tensor (n, dim)
-        Centred points.
-
-    Returns
-    -------
-    scores : tensor (n,)
-    inputs : list of tensor (n, n_in)
-    deltas : list of tensor (n, n_out)
     """
     inputs, masks = [x], []
     s = x

@@ -24,9 +24,7 @@ def glorot(rng: np.random.Generator, widths: Sequence[int], *, output_bias: bool
     ``widths`` is ``(n_in, hidden..., n_out)``; each layer is (W (n_in, n_out), b (n_out,)) in float32, with
     None for the last b unless ``output_bias``.
 
-    References
-    ----------
-    Glorot and Bengio (2010), equation 16.
+    Source: Glorot and Bengio (2010), equation 16.
     """
     weights: Weights = []
     last = len(widths) - 2
@@ -65,19 +63,10 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
     correction of the draw's logits; a last layer of zeros makes it the identity up to the smoothing of
     one-hot groups.
 
-    Parameters
-    ----------
-    weights : list of (W, b)
-    latent : array (n, n_latent)
-    base : array (n, dim) or None
-        Draws from the private base model, encoded.
-    xp : Ops
-        `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
+    ``base``: draws from the private base model, encoded.
+    ``xp``: `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
 
-    Returns
-    -------
-    array (n, dim)
-        Numeric coordinates in (0, 1), then group probabilities that sum to one.
+    Returns array (n, dim): numeric coordinates in (0, 1), then group probabilities that sum to one.
     """
     h = latent if base is None else xp.concat([base - layout.center.astype(np.float32), latent])
     for layer, (matrix, bias) in enumerate(weights):

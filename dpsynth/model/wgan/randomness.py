@@ -25,20 +25,10 @@ Chunk = dict[str, np.ndarray]
 class DrawShapes:
     """Sizes of what one training step draws.
 
-    Parameters
-    ----------
-    steps : int
-        Generator steps in a chunk.
-    batch : int
-        Generated records in a step.
-    n_parameters : int
-        Entries of the critic's gradient.
-    n_records : int
-        Rows that may be sampled (secret).
-    capacity : int
-        Initial width of the index array.
-    n_bank : int
-        Rows of the bank of base model or public points, 0 where there is none.
+    ``n_parameters``: entries of the critic's gradient.
+    ``n_records``: rows that may be sampled (secret).
+    ``capacity``: initial width of the index array.
+    ``n_bank``: rows of the bank of base model or public points, 0 where there is none.
     """
 
     steps: int

@@ -1,7 +1,7 @@
 """A training run that an audit watches: the same steps as `Trainer`'s, with every noisy sum written down.
 
 The program is `dpsynth.model.wgan.step.Step`, evaluated once as a run evaluates it, and again without noise
-for the means that an adversary would compute who knows both tables. What is written down is as secret as the
+for the means that an adversary with both tables would compute. What is written down is as secret as the
 records.
 """
 
@@ -29,24 +29,12 @@ class Watched:
     record in another's place. Nothing is posted: a watched run is an experiment of an auditor who holds the
     records, and its outcome is internal.
 
-    Parameters
-    ----------
-    others : ndarray (n, dim)
-        Encoded records that both tables have, in the unit cube.
-    first : ndarray (dim,)
-        The record of table D.
-    second : ndarray (dim,) or None
-        The record that D' has in its place.
-    layout, settings, plan, bank, with_base_model
-        As for `dpsynth.model.wgan.training.Trainer`.
-    step : type, optional
-        A subclass of Step, for what an audit injects.
-
-    Raises
-    ------
-    InputError
-        If the plan adds no noise, or the penalty is taken at records, whose sums depend on more than the
-        weights.
+    ``others``: encoded records that both tables have, in the unit cube.
+    ``first``: the record of table D.
+    ``second``: the record that D' has in its place.
+    ``layout``, ``settings``, ``plan``, ``bank``, ``with_base_model``: as for
+        `dpsynth.model.wgan.training.Trainer`.
+    ``step``: A subclass of Step, for what an audit injects.
     """
 
     def __init__(
@@ -80,14 +68,7 @@ class Watched:
             in_graph=False,
             n_steps=self.n_steps,
         )
-        self.step = step(
-            made.layout,
-            made.settings,
-            made.draws,
-            made.noise_scales,
-            made.expected_batch,
-            made.with_base_model,
-        )
+        self.step = step(**vars(made))
         # Rows: the others, the first candidate, the second, if there is one.
         self._rows = (self.n_others, -1 if second is None else self.n_others + 1)
         last = [] if second is None else [second]
@@ -99,19 +80,10 @@ class Watched:
     def run(self, world: int, rng: np.random.Generator, initial_rng: np.random.Generator) -> Transcript:
         """Train once and write down what is released.
 
-        Parameters
-        ----------
-        world : {0, 1}
-            Whether the table is D or D'.
-        rng : numpy.random.Generator
-            Of noise and samples.
-        initial_rng : numpy.random.Generator
-            Of the initial weights, which the adversary knows.
+        ``rng``: of noise and samples.
+        ``initial_rng``: of the initial weights, which the adversary has.
 
-        Returns
-        -------
-        Transcript
-            Of ``plan.steps`` steps, whole generator iterations.
+        Returns Transcript: of ``plan.steps`` steps, whole generator iterations.
         """
         arrays: State = initial_state(
             self.layout, self.settings, with_base_model=self.with_base_model, rng=initial_rng

@@ -24,11 +24,6 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
     program; the plan gives the noise shape and whether the sum is centred.
 
-    Raises
-    ------
-    PrivacyError
-        When called, if the noise shape needs componentwise bounds where the penalty has none.
-
     Examples
     --------
     >>> from dpsynth.model.wgan.networks import glorot

@@ -78,16 +78,9 @@ def adam(
 class Step:
     """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
 
-    Parameters
-    ----------
-    draws : HostDraws
-        Reads this step's random numbers out of a chunk.
-    noise_scales : callable or None
-        Centre and unit std of the released sum for given critic weights; None adds no noise.
-    expected_batch : float
-        Public B = q * n.
-    with_base_model : bool
-        Whether the bank holds draws of a base model that the generator corrects.
+    ``noise_scales``: centre and unit std of the released sum for given critic weights; None adds no noise.
+    ``expected_batch``: public B = q * n.
+    ``with_base_model``: whether the bank holds draws of a base model that the generator corrects.
     """
 
     layout: Layout
@@ -133,14 +126,8 @@ class Step:
 
         The gradient at generated and at public points, post-processing, is added to it.
 
-        Returns
-        -------
-        gradient : list of tensor
-            Flat, shaped like the critic's arrays.
-        noise_std : scalar tensor
-            Of the whole gradient.
-        score : scalar tensor
-            Mean score of the generated records.
+        Returns gradient : list of tensor: flat, shaped like the critic's arrays; noise_std : scalar tensor:
+        of the whole gradient; score : scalar tensor: mean score of the generated records.
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)

@@ -36,14 +36,8 @@ _CHUNK_STEPS = 250
 class TrainingState:
     """Everything needed to go on; private except for its released weights, so it stays with the data.
 
-    Parameters
-    ----------
-    arrays : nested dict of arrays
-        Critic, generator, their Adam moments, and the generator's average.
-    step : int
-        Finished generator steps.
-    history : list of dict
-        One record a chunk: ``step`` (critic steps so far) and the means of `METRICS`.
+    ``arrays``: critic, generator, their Adam moments, and the generator's average.
+    ``history``: one record a chunk: ``step`` (critic steps so far) and the means of `METRICS`.
     """
 
     arrays: State
@@ -146,17 +140,11 @@ class Trainer:
 
     Adjacency and sensitivity are the plan's; its event is what a run costs, whether or not it ends early.
 
-    Parameters
-    ----------
-    points : ndarray (n, dim) float32
-        Encoded private records in the unit cube.
-    plan : Plan
-        Sampler, noise and event; ``plan.steps`` critic steps are made.
-    bank : ndarray (n_bank, dim) or None
-        Draws of the base model (``with_base_model``) or points made without private records, for
+    ``points``: encoded private records in the unit cube.
+    ``plan``: sampler, noise and event; ``plan.steps`` critic steps are made.
+    ``bank``: draws of the base model (``with_base_model``) or points made without private records, for
         ``penalty='public'``.
-    in_graph : bool, optional
-        Draw noise inside the program; by default only where there is a GPU.
+    ``in_graph``: draw noise inside the program; by default only where there is a GPU.
     """
 
     def __init__(
@@ -176,7 +164,7 @@ class Trainer:
         tf.config.experimental.enable_tensor_float_32_execution(False)
         self.layout, self.settings, self.with_base_model = layout, settings, with_base_model
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
-        # The plan's steps are whole generator iterations; a remainder makes fewer steps than were paid for.
+        # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has.
         self.n_steps = plan.steps // settings.critic_steps
         self.step = build_step(
             layout,
@@ -208,24 +196,13 @@ class Trainer:
     ) -> TrainingState:
         """Train to the plan's end.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of noise and Poisson samples; secret.
-        initial_rng : numpy.random.Generator, optional
-            Source of the initial weights. Never ``rng``: after few steps they can be read off a released
-            generator, and would show outputs of the generator that draws the noise.
-        state : TrainingState, optional
-            Where to go on from.
-        on_chunk : callable, optional
-            Called after every chunk with the state and the total number of generator steps.
-        on_interrupt : callable, optional
-            Called with the last finished state when the user interrupts; the interrupt is raised again.
-
-        Raises
-        ------
-        RunError
-            If the weights cease to be finite.
+        ``rng``: source of noise and Poisson samples; secret.
+        ``initial_rng``: source of the initial weights. Never ``rng``: after few steps they can be read off a
+            released generator, and would show outputs of the generator that draws the noise.
+        ``state``: where to go on from.
+        ``on_chunk``: called after every chunk with the state and the total number of generator steps.
+        ``on_interrupt``: called with the last finished state when the user interrupts; the interrupt is
+            raised again.
         """
         if state is None:
             start = initial_rng if initial_rng is not None else np.random.default_rng()
