@@ -171,7 +171,7 @@ CASES = {
     "without panel": Case(lambda: marginals(SCHEMA.select(["group", "died"])), np.sqrt(2)),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(3 + 4 / 3)),  # and four of the outcome with one column
-    "pairwise_statistics": Case(lambda: pairwise_statistics(None), 1.0),
+    "pairwise statistics": Case(lambda: pairwise_statistics(None), 1.0),
     "pairwise statistics with the outcome": Case(lambda: pairwise_statistics(3), 1.0),
     "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0),
     "neighbour_histogram": Case(
