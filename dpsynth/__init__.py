@@ -6,8 +6,9 @@ TensorFlow.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, table
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
+_HOMES = {
     "DPWGANGP": "dpsynth.synthesis.synthesizer",
     "load": "dpsynth.synthesis.synthesizer",
     "combine": "dpsynth.studies.combining",
@@ -31,8 +32,12 @@ _HOME = {
     "TrainingSettings": "dpsynth.model.wgan.settings",
     "Shares": "dpsynth.synthesis.budget",
     "Study": "dpsynth.studies.study",
+    "accounting": "dpsynth.accounting",
+    "datasets": "dpsynth.datasets",
+    "errors": "dpsynth.errors",
+    "evaluation": "dpsynth.evaluation",
+    "table": "dpsynth.table",
 }
-_MODULES = ("accounting", "datasets", "errors", "evaluation", "table")
 
 __all__ = [
     "DPWGANGP",
@@ -53,12 +58,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _MODULES:
-        return importlib.import_module(f"dpsynth.{name}")
-    raise AttributeError(f"module 'dpsynth' has no attribute {name!r}")
+__getattr__ = first_used(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

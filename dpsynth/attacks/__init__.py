@@ -8,8 +8,9 @@ used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
     from dpsynth.attacks.adversary import Game, largest_exceedance, log_odds
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
     from dpsynth.evaluation.tables import Tables
 
 _HOMES = {
-    "Attempt": "attacks.attempt",
-    "Errors": "attacks.lower_bounds",
-    "Game": "attacks.adversary",
-    "Proved": "attacks.synthetic.risk",
-    "Risk": "attacks.synthetic.risk",
-    "Tables": "evaluation.tables",
-    "attack_tables": "attacks.synthetic.suite",
-    "audit_table": "attacks.synthetic.black_box",
-    "by_epsilon": "attacks.lower_bounds",
-    "epsilon_lower": "attacks.lower_bounds",
-    "errors_at": "attacks.lower_bounds",
-    "in_words": "attacks.synthetic.words",
-    "largest_exceedance": "attacks.adversary",
-    "log_odds": "attacks.adversary",
-    "right_guesses": "attacks.lower_bounds",
-    "shadow_attack": "attacks.synthetic.shadow",
-    "split": "attacks.lower_bounds",
+    "Attempt": "dpsynth.attacks.attempt",
+    "Errors": "dpsynth.attacks.lower_bounds",
+    "Game": "dpsynth.attacks.adversary",
+    "Proved": "dpsynth.attacks.synthetic.risk",
+    "Risk": "dpsynth.attacks.synthetic.risk",
+    "Tables": "dpsynth.evaluation.tables",
+    "attack_tables": "dpsynth.attacks.synthetic.suite",
+    "audit_table": "dpsynth.attacks.synthetic.black_box",
+    "by_epsilon": "dpsynth.attacks.lower_bounds",
+    "epsilon_lower": "dpsynth.attacks.lower_bounds",
+    "errors_at": "dpsynth.attacks.lower_bounds",
+    "in_words": "dpsynth.attacks.synthetic.words",
+    "largest_exceedance": "dpsynth.attacks.adversary",
+    "log_odds": "dpsynth.attacks.adversary",
+    "right_guesses": "dpsynth.attacks.lower_bounds",
+    "shadow_attack": "dpsynth.attacks.synthetic.shadow",
+    "split": "dpsynth.attacks.lower_bounds",
 }
 
 __all__ = [
@@ -69,8 +70,4 @@ __all__ = [
     "split",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dpsynth.{_HOMES[name]}"), name)
+__getattr__ = first_used(__name__, _HOMES)

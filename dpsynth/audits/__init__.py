@@ -7,8 +7,9 @@ reads real records, so that its results are internal. The names below are loaded
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
     from dpsynth.audits.adversary_critic import run_at_the_bound
@@ -16,15 +17,11 @@ if TYPE_CHECKING:
     from dpsynth.audits.releases import audit_in_one_run
 
 _HOMES = {
-    "audit_fit": "configuration",
-    "audit_in_one_run": "releases",
-    "run_at_the_bound": "adversary_critic",
+    "audit_fit": "dpsynth.audits.configuration",
+    "audit_in_one_run": "dpsynth.audits.releases",
+    "run_at_the_bound": "dpsynth.audits.adversary_critic",
 }
 
 __all__ = ["audit_fit", "audit_in_one_run", "run_at_the_bound"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = first_used(__name__, _HOMES)

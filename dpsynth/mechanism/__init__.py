@@ -18,8 +18,9 @@ when first used, because some load TensorFlow.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
     from dpsynth.mechanism.bounds import gradient_bounds
@@ -30,18 +31,14 @@ if TYPE_CHECKING:
     from dpsynth.mechanism.tf_privacy_query import BoundedSumQuery
 
 _HOMES = {
-    "BoundedSumQuery": "tf_privacy_query",
-    "Domain": "domain",
-    "Plan": "plan",
-    "gradient_bounds": "bounds",
-    "poisson_batches": "sampling",
-    "secure_generator": "noise",
+    "BoundedSumQuery": "dpsynth.mechanism.tf_privacy_query",
+    "Domain": "dpsynth.mechanism.domain",
+    "Plan": "dpsynth.mechanism.plan",
+    "gradient_bounds": "dpsynth.mechanism.bounds",
+    "poisson_batches": "dpsynth.mechanism.sampling",
+    "secure_generator": "dpsynth.mechanism.noise",
 }
 
 __all__ = ["BoundedSumQuery", "Domain", "Plan", "gradient_bounds", "poisson_batches", "secure_generator"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = first_used(__name__, _HOMES)

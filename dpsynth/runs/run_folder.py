@@ -14,24 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
-
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
-from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import dump_json, locked, read_json, write_text
 from dpsynth.files.storage import check_same_ledger
-from dpsynth.report.markdown import to_markdown
-from dpsynth.report.page.html import write_page
-from dpsynth.report.run_report import RunReport
-from dpsynth.runs.config import EvaluateConfig, RunConfig
-from dpsynth.runs.preflight import load_table, split_table
-from dpsynth.synthesis.synthesizer import DPWGANGP
-from dpsynth.table.csv_format import OURS
-from dpsynth.table.io import read_table
 
+# What reads a model, a report or a table is imported where it is used: commands that ask for paths and the
+# ledger alone start without it.
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dpsynth.datasets.table import Table
+    from dpsynth.evaluation.records import Evaluation
+    from dpsynth.report.run_report import RunReport
+    from dpsynth.runs.config import RunConfig
+    from dpsynth.synthesis.synthesizer import DPWGANGP
 
 
 @dataclass(frozen=True)
@@ -144,10 +141,14 @@ class RunFolder:
 
     def load_model(self) -> DPWGANGP:
         """Read the fitted model; raise DataError where there is none, or a damaged one."""
+        from dpsynth.synthesis.synthesizer import DPWGANGP
+
         return DPWGANGP.load(self.model_home)
 
     def write_report(self, report: RunReport) -> None:
         """Write the report as JSON and as Markdown."""
+        from dpsynth.report.markdown import to_markdown
+
         self.write_json(report)
         write_text(self.report_md, to_markdown(report))
 
@@ -157,6 +158,8 @@ class RunFolder:
 
     def write_page(self, report: RunReport) -> None:
         """Write the page for the table's owner."""
+        from dpsynth.report.page.html import write_page
+
         write_page(report, self.page(), "internal")
 
     def read_report(self) -> RunReport:
@@ -165,6 +168,8 @@ class RunFolder:
         Raises InputError if the folder is neither, DataError if a file cannot be read or holds something
         else.
         """
+        from dpsynth.report.run_report import RunReport
+
         if self.report_json.is_file():
             return self._report()
         if self.evaluation_json.is_file():
@@ -175,6 +180,8 @@ class RunFolder:
         )
 
     def _report(self) -> RunReport:
+        from dpsynth.report.run_report import RunReport
+
         path, record = self.report_json, _record(self.report_json)
         if not self.ledger.is_file():
             raise DataError(f"{self.path} holds {path.name} but no {self.ledger.name}")
@@ -202,6 +209,8 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def _evaluation(record: Mapping[str, Any], path: Path) -> Evaluation:
+    from dpsynth.evaluation.records import Evaluation
+
     try:
         return Evaluation.from_dict(record)
     except InputError as problem:
@@ -235,6 +244,10 @@ class OpenedRun:
 
         Raises InputError if there is no synthetic table, DataError if the schema is not the run's any more.
         """
+        from dpsynth.runs.preflight import load_table, split_table
+        from dpsynth.table.csv_format import OURS
+        from dpsynth.table.io import read_table
+
         made, path = self.folder.synthetic, self.folder.path
         if not made.is_file():
             raise InputError(
@@ -254,6 +267,8 @@ def open_run(run: RunFolder, settings: Mapping[str, object] | None = None) -> Op
     Raises DataError if its report or its ledger cannot be read, ConfigError if the configuration in the
     report, or a setting, is wrong.
     """
+    from dpsynth.runs.config import EvaluateConfig, RunConfig
+
     report = run.read_report()
     config = dict(report.config)
     if isinstance(model := config.get("model"), Mapping):

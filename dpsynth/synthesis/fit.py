@@ -139,18 +139,16 @@ def _release_refinements(
     if releases.pairwise_statistics is None and releases.neighbour_histogram is None:
         return Refinements()
     bins, draws = Bins(marginals.grids, base_model.binnings, marginals.n), base_model.sample(_DRAWS, rng)
-    pairwise_statistics, neighbour_histogram = None, None
+    pairs, histogram = None, None
     if releases.pairwise_statistics is not None:
         outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
         products = PairFeatures.of(bins, draws, outcome)
-        pairwise_statistics = ledger.run(releases.pairwise_statistics.of(bins, products), records, rng)
+        pairs = ledger.run(releases.pairwise_statistics.of(bins, products), records, rng)
     if releases.neighbour_histogram is not None:
         groups = Groups.of(bins, draws, group_count(bins.n, releases.neighbour_histogram.noise_std), rng)
         features = FourierFeatures.of(groups.tables, rng)
-        neighbour_histogram = ledger.run(
-            releases.neighbour_histogram.of(bins, groups, features), records, rng
-        )
-    return Refinements(pairwise_statistics, neighbour_histogram)
+        histogram = ledger.run(releases.neighbour_histogram.of(bins, groups, features), records, rng)
+    return Refinements(pairs, histogram)
 
 
 def _refined(model: GeneratorModel, refinements: Refinements, rng: np.random.Generator) -> GeneratorModel:

@@ -128,9 +128,7 @@ class FitOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _studies_have_draws(self) -> Self:
-        if self.studies and (
-            self.base_model == "none" or self.marginals == "none" or self.preset is not None
-        ):
+        if self.studies and not self.has_base_model:
             raise ValueError(
                 "studies need a base model, which stands for the records where nothing is released: leave "
                 "base_model at 'auto', marginals at 'histogram' and preset at None"

@@ -53,20 +53,16 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
         base_model = usual if options.base_model == "auto" else options.base_model
     # a noisy count must not choose the releases: the total variation would depend on it
     known, delta = None if schema.n_public is None else n, total_delta(schema, options)
-    steps, pairwise_statistics, neighbour_histogram = (
-        options.steps(known),
-        options.pairwise_statistics,
-        options.neighbour_histogram,
-    )
+    steps, pairs, histogram = options.steps(known), options.pairwise_statistics, options.neighbour_histogram
     usual_shares = options.shares or Shares()
-    if pairwise_statistics == "auto":
-        pairwise_statistics = default_rules.has_pairwise_statistics(
+    if pairs == "auto":
+        pairs = default_rules.has_pairwise_statistics(
             schema, known, options.epsilon, delta, usual_shares.pairwise_statistics
         )
-    if neighbour_histogram == "auto":
+    if histogram == "auto":
         room = options.shares is None or not steps or options.shares.with_neighbour_histogram < 1
-        neighbour_histogram = (
-            pairwise_statistics
+        histogram = (
+            pairs
             and room
             and default_rules.has_neighbour_histogram(
                 known, options.epsilon, delta, usual_shares.neighbour_histogram
@@ -90,8 +86,8 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
         marginals=thesis or options.marginals != "none",
         base_model=base_model,
         plan=plan,
-        pairwise_statistics=refinable and pairwise_statistics,
-        neighbour_histogram=refinable and neighbour_histogram,
+        pairwise_statistics=refinable and pairs,
+        neighbour_histogram=refinable and histogram,
         studies=options.studies,
         n_std=n_std,
     )

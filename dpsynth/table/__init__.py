@@ -5,8 +5,9 @@ The names below are loaded when first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
     from dpsynth.table.column import Column
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     from dpsynth.table.schema_inference import infer
 
 _HOMES = {
-    "Column": "column",
-    "Conformed": "conform",
-    "CsvFormat": "csv_format",
-    "ParquetTable": "parquet",
-    "Schema": "schema",
-    "infer": "schema_inference",
-    "read_table": "io",
-    "require_reviewed": "schema",
-    "write_table": "io",
+    "Column": "dpsynth.table.column",
+    "Conformed": "dpsynth.table.conform",
+    "CsvFormat": "dpsynth.table.csv_format",
+    "ParquetTable": "dpsynth.table.parquet",
+    "Schema": "dpsynth.table.schema",
+    "infer": "dpsynth.table.schema_inference",
+    "read_table": "dpsynth.table.io",
+    "require_reviewed": "dpsynth.table.schema",
+    "write_table": "dpsynth.table.io",
 }
 
 __all__ = [
@@ -41,8 +42,4 @@ __all__ = [
     "write_table",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = first_used(__name__, _HOMES)

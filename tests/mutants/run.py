@@ -318,7 +318,11 @@ def touched(mutants: Sequence[Mutant], files: Sequence[str]) -> list[Mutant]:
         Relative to the repository.
     """
     paths = [Path(file) for file in files]
-    if any(path.parts[:2] == ("tests", "helpers") or path.name == "conftest.py" for path in paths):
+    shared = ("tests/helpers", "tests/mutants", "dpsynth")  # Python files there serve every room
+    if any(
+        path.suffix == ".py" and (path.parent.as_posix() in shared or path.name == "conftest.py")
+        for path in paths
+    ):
         return list(mutants)
     rooms = {path.parts[1] for path in paths if path.parts[0] == "dpsynth"}
     lists = {path.stem for path in paths if path.suffix == ".toml" and path.parent.name == "mutants"}

@@ -142,6 +142,8 @@ def test_exit_code(small, name, code):
         (["tests/mutants/y.toml"], "b"),
         (["tests/model/test_step.py"], "bc"),
         (["tests/helpers/releases.py"], "abc"),
+        (["tests/mutants/run.py"], "abc"),
+        (["dpsynth/checks.py"], "abc"),
     ],
 )
 def test_what_a_change_may_concern_is_run(files, names):

@@ -113,12 +113,7 @@ class _Fit:
         chains: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        self.base_model, self.released, self.chains, self.rng = (
-            base_model,
-            released,
-            chains,
-            rng,
-        )
+        self.base_model, self.released, self.chains, self.rng = base_model, released, chains, rng
         #: of each kind, and of each product
         self.weights, self.weight = weights, of_each
         self.bath = base_model.heat_bath()
