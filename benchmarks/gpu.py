@@ -27,7 +27,7 @@ COLUMNS, STEPS = 64, 20
 
 
 def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
-    """A training run on made-up records; the bank stands for draws of a prior."""
+    """A training run on made-up records; the bank stands for draws of a base model."""
     from dpsynth.mechanism.plan import Plan
     from dpsynth.model.wgan.settings import TrainingSettings
     from dpsynth.model.wgan.training import Trainer

@@ -137,7 +137,7 @@ def marginal(frame: pd.DataFrame, column: Column, table: Table) -> Detail:
     to 1. Bins of a column recorded in steps hold whole steps; edges lie half a step outside the recorded
     values.
     """
-    # A number of cells that the schema gives is meant for the prior and may be too many to draw.
+    # A number of cells that the schema gives is meant for the base model and may be too many to draw.
     plain = column.model_copy(update={"cells": None})
     grid = Grid.from_column(plain, max_values=_MAX_VALUES, default_cells=_BINS)
     counts = np.bincount(grid.encode(frame[column.name]), minlength=grid.size)

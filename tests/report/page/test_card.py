@@ -1,4 +1,4 @@
-"""The model card: what was bought beyond the prior, and why no more."""
+"""The model card: what was released beyond the base model, and why no more."""
 
 from __future__ import annotations
 
