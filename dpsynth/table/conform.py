@@ -228,7 +228,7 @@ _PLAIN = (str, int, float, np.generic)
 
 
 def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
-    """Distinct cells, and the place of each row's among them; -1 for a missing value.
+    """Distinct cells, and the place of each row's among them; -1 for a missing value. No scalars of NumPy.
 
     Cells of different types are told apart: ``True == 1``, and one must not decide how the other is read.
     """
@@ -244,7 +244,8 @@ def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
         keys = part if issubclass(kind, _PLAIN) else np.array([repr(cell) for cell in part], dtype=object)
         found, _ = pd.factorize(keys)
         codes[rows] = found + len(uniques)
-        uniques += list(part[np.unique(found, return_index=True)[1]])
+        firsts = np.unique(found, return_index=True)[1]
+        uniques += [cell.item() if isinstance(cell, np.generic) else cell for cell in part[firsts]]
     return codes, uniques
 
 
@@ -254,7 +255,6 @@ def _match(column: Column, value: Any) -> Any:
     Readers that know no schema turn codes into other types (``1`` into ``"1"``, or into ``1.0`` beside a
     missing value), so text and number are compared by what they say.
     """
-    value = value.item() if isinstance(value, np.generic) else value
     value = value.strip() if isinstance(value, str) else value
     is_flag = isinstance(value, bool)
     for category in column.categories:

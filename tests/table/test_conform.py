@@ -135,6 +135,7 @@ def conformed(schema: Schema, cells, dtype) -> list | None:
 )
 @example({"kind": "categorical", "categories": ("1", "true")}, [True, 1, 1.0, "1"], False, set(), object)
 @example({"kind": "categorical", "categories": ("true", "a")}, [True, 1, "1"], True, {"1"}, object)
+@example({"kind": "categorical", "categories": ("1", "true")}, [np.float32(1)], False, {"1.0"}, None)
 def test_a_record_is_read_alike_in_whatever_company(column, cells, missing, words, dtype):
     """Catches one record that changes how others are read: a True that makes every 1 a "true".
 
