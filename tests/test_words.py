@@ -1,0 +1,48 @@
+"""README and documentation are in plain English."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from plain_words import complaints, sentences, words
+
+ROOT = Path(__file__).resolve().parent.parent
+# Pages whose text stands elsewhere: docstrings and command help.
+GENERATED = ("api.md", "commands.md")
+PAGES = sorted(
+    page
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("index.md"), *(ROOT / "docs").glob("*/*.md")]
+    if page.name not in GENERATED and page.parent.name not in ("attacks", "replications")
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_a_page_is_in_plain_english(page):
+    """Catches long sentences, subjects that come late, and words that have a plainer one in the glossary."""
+    glossary = page.name not in ("glossary.md", "CHANGELOG.md")
+    assert not complaints(page.read_text(encoding="utf-8"), glossary=glossary)
+
+
+def test_the_complaints_are_heard():
+    """Catches a check that finds nothing: each fault is in one sentence of its own."""
+    faults = {
+        " ".join(["word"] * 26) + ".": "26 words",
+        "One is here; two is there.": "semicolon",
+        "Of each row.": "starts with Of",
+        "The records vote.": "'vote'",
+        "The critic has two layers.": "'critic'",
+    }
+    for text, said in faults.items():
+        assert any(said in complaint for complaint in complaints(text)), text
+    assert not complaints(
+        "The WGAN critic has two layers. Its `votes` are off.\n\n```\nvotes\n```\n\n| votes |\n|-|\n"
+    )
+
+
+def test_sentences_are_counted_as_readers_count():
+    """Catches list items, links and code that run together, and so hide long sentences."""
+    text = (
+        "One [link here](http://x.y/z.html) ends. Two ends e.g. here.\n\n- three `a b c d` (4.5 %)\n- four\n"
+    )
+    assert [words(s) for s in sentences(text)] == [4, 4, 3, 1]
