@@ -10,7 +10,7 @@ MEAN = 15
 # first words that hide the subject
 WEAK = ("Of", "Where", "What", "That", "Whoever")
 
-# Pattern to what to write instead. Words of the glossary that have another ordinary sense (made, memory, table,
+# Pattern to what to write instead. Words of the glossary with another ordinary sense (made, memory, table,
 # unit, ledger) are left to the reader.
 GLOSSARY = {
     r"priors?\b(?! (probabilit|knowledge|odds|belief))": "base model, or prior probability",
