@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plain_words import complaints, sentences, words
+from plain_words import complaints, complaints_of_code, sentences, words
 
 ROOT = Path(__file__).resolve().parent.parent
 # Pages whose text stands elsewhere: docstrings and command help.
@@ -22,6 +22,32 @@ def test_a_page_is_in_plain_english(page):
     """Catches long sentences, subjects that come late, and words that have a plainer one in the glossary."""
     glossary = page.name not in ("glossary.md", "CHANGELOG.md")
     assert not complaints(page.read_text(encoding="utf-8"), glossary=glossary)
+
+
+MODULES = [path for room in () for path in sorted((ROOT / "dpsynth" / room).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=[str(path.relative_to(ROOT)) for path in MODULES])
+def test_a_module_is_in_plain_english(module):
+    """Catches docstrings and messages of errors that a reader has to read twice."""
+    assert not complaints_of_code(module.read_text(encoding="utf-8"))
+
+
+def test_the_help_of_commands_is_in_plain_english():
+    """Catches help that starts with "Of", runs on, or uses a word with a plainer one in the glossary."""
+    from typer.main import get_command
+
+    from dpsynth.cli import app
+
+    def texts(command):
+        yield command.help or ""
+        yield from (getattr(parameter, "help", None) or "" for parameter in command.params)
+        for inner in getattr(command, "commands", {}).values():
+            yield from texts(inner)
+
+    found = list(texts(get_command(app)))
+    assert len(found) > 200
+    assert not [one for text in found for one in complaints(text) if "on average" not in one]
 
 
 def test_the_complaints_are_heard():

@@ -27,10 +27,10 @@ _MODELS = ("critic", "dp-sgd")
 
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")]
-LevelOption = Annotated[float, typer.Option("--level", help="Of the confidence intervals.")]
+LevelOption = Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder where rounds are kept; the same command goes on with the others."),
+    typer.Option("--out", help="Folder where rounds are kept. The same command continues with the others."),
 ]
 
 
@@ -38,9 +38,9 @@ OutOption = Annotated[
 def attack_training(
     dataset: DatasetOption = None,
     data: DataOption = None,
-    schema: Annotated[Path | None, typer.Option("--schema", help="YAML file; goes with --data.")] = None,
+    schema: Annotated[Path | None, typer.Option("--schema", help="YAML file for --data.")] = None,
     model: Annotated[
-        str, typer.Option("--model", help="critic (that of our own generator) or dp-sgd (a classifier).")
+        str, typer.Option("--model", help="`critic` (of our own WGAN) or `dp-sgd` (a classifier).")
     ] = "dp-sgd",
     belief: Annotated[
         float, typer.Option("--belief", help="rho_beta: the belief that the noise is meant to prevent.")
@@ -48,9 +48,11 @@ def attack_training(
     delta: Annotated[float, typer.Option("--delta", help="But for this probability.")] = 0.01,
     steps: Annotated[int, typer.Option("--steps", help="Noisy sums of one training.", min=1)] = 30,
     sampling_prob: Annotated[
-        float, typer.Option("--sampling-prob", help="Of each record in each step.")
+        float, typer.Option("--sampling-prob", help="Probability of each record in each step.")
     ] = 1.0,
-    runs: Annotated[int, typer.Option("--runs", help="Trainings; half are on the neighbour.", min=2)] = 1000,
+    runs: Annotated[
+        int, typer.Option("--runs", help="Number of trainings. Half are on the neighbouring dataset.", min=2)
+    ] = 1000,
     neighbour: Annotated[
         str, typer.Option("--neighbour", help="removed, or replaced by a record that is not in the table.")
     ] = "removed",
@@ -61,17 +63,17 @@ def attack_training(
         bool,
         typer.Option(
             "--local-noise",
-            help="NOT PRIVATE: noise in proportion to the two records, to see the belief reach its law; "
-            "dp-sgd alone.",
+            help="NOT PRIVATE: noise in proportion to the two records, to see the belief. "
+            "For `dp-sgd` alone.",
         ),
     ] = False,
     hidden: Annotated[
-        int, typer.Option("--hidden", help="Hidden units of dp-sgd; 0 for softmax regression.", min=0)
+        int, typer.Option("--hidden", help="Hidden units of `dp-sgd`. 0 for softmax regression.", min=0)
     ] = 0,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of dp-sgd.")] = 0.5,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Learning rate of `dp-sgd`.")] = 0.5,
     jobs: Annotated[int, typer.Option("--jobs", help="Rounds of trainings at a time.", min=1)] = 1,
     seed: Annotated[
-        int, typer.Option("--seed", help="Of the experiment, which releases nothing.", min=0)
+        int, typer.Option("--seed", help="Seed of the experiment, which publishes nothing.", min=0)
     ] = 0,
     level: LevelOption = 0.95,
     out: OutOption = None,
@@ -79,12 +81,13 @@ def attack_training(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Guess, from every noisy sum of a training, whether one record is in the table.
+    """Guess from every noisy sum of a training whether one record is in the table.
 
     The adversary A_DI of MOSAICrOWN D5.3 knows all other records, sees every step and updates its belief.
-    Half of the table trains; a replacement comes from the other half, on which classifiers are measured.
-    With all records in every step the noise is the document's (Renyi composition), with sampling the least
-    that keeps the belief but for delta. Results are internal: they are about real records.
+    Half of the table trains. A replacement comes from the other half, on which classifiers are measured.
+    With all records in every step, the noise is that of the document (Renyi composition). With sampling, it
+    is the smallest that keeps the belief except with probability delta. Results are confidential: they are
+    about real records.
     """
     from dpsynth.checks import in_range, inside, one_of
     from dpsynth.datasets import train_test
@@ -210,7 +213,7 @@ def attack_classifier(
     dataset: DatasetOption = None,
     data: DataOption = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="YAML file, with an outcome; goes with --data.")
+        Path | None, typer.Option("--schema", help="YAML file for --data, with an outcome.")
     ] = None,
     model: Annotated[
         str,
@@ -235,14 +238,14 @@ def attack_classifier(
         int,
         typer.Option(
             "--retrainings",
-            help="How often the attacker trains with each of the two; 0 not at all, from 2 on also the Bayes "
+            help="How often the attacker trains with each of the two. 0: never. From 2 on: also the Bayes "
             "attack.",
             min=0,
         ),
     ] = 1,
     shadows: Annotated[
         int,
-        typer.Option("--shadows", help="Shadow models on random halves, an even number; 0 none.", min=0),
+        typer.Option("--shadows", help="Shadow models on random halves, an even number. 0 for none.", min=0),
     ] = 0,
     anew: Annotated[
         bool, typer.Option("--anew", help="The defender trains anew in each round, with a seed of its own.")
@@ -254,17 +257,17 @@ def attack_classifier(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Rounds at a time.", min=1)] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draws of records and pairs.", min=0)] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random records and pairs.", min=0)] = 0,
     level: LevelOption = 0.95,
     out: OutOption = None,
     as_json: console.JsonFlag = False,
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Tell which of two records a classifier was trained on, knowing everything else.
+    """Guess which of two records a classifier was trained on, with all other records known.
 
     The leave-two-unlabeled attacker of Pedersen (2022), sections 4.2 and 5, with its strategies: scores of
-    the model, a bounded loss, retraining on both, Bayes. Results are internal: they are about real records.
+    the model, a bounded loss, retraining on both, Bayes. Results are confidential.
     """
     from dpsynth.research.ltu.experiment import attack_trainer
     from dpsynth.research.ltu.results import told

@@ -27,7 +27,7 @@ def run_protocol(
     name: Annotated[
         str,
         typer.Argument(
-            help="Of `dpsynth replication list`, or the YAML file of a protocol.", show_default=False
+            help="Name in `dpsynth replication list`, or the YAML file of a protocol.", show_default=False
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
@@ -42,17 +42,17 @@ def run_protocol(
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option("--epsilon", help="In place of the protocol's; may be repeated."),
+        typer.Option("--epsilon", help="Epsilon in place of the protocol's. Repeatable."),
     ] = None,
     coverage: Annotated[
         int | None,
-        typer.Option("--coverage", help="Resamples, in place of the protocol's; 0 for none.", min=0),
+        typer.Option("--coverage", help="Number of resamples in place of the protocol's. 0 for none.", min=0),
     ] = None,
     baseline_steps: Annotated[
         int | None,
         typer.Option(
             "--baseline-steps",
-            help="Critic steps of HealthGAN, in place of the protocol's; 0 for none.",
+            help="Steps of HealthGAN, in place of the protocol's. 0 for none.",
             min=0,
         ),
     ] = None,
@@ -65,8 +65,7 @@ def run_protocol(
     """Run a published study on real and on synthetic records, and put both beside what the paper says.
 
     Each generator is fitted to several splits of the records. Writes study.html, study.md, results.json and
-    tables/; all of it is internal. The same command goes on with what is there, after an interruption or with
-    more seeds.
+    tables/. All are confidential. The same command continues after an interruption or with more seeds.
     """
     from dpsynth.research.replications.protocol import find_protocol
     from dpsynth.research.replications.regression_tables import told

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 DELTA = 1e-5
 
 app = typer.Typer(
-    help="Print what a training run (--noise-multiplier, --sampling-prob, --steps), a mechanism "
-    "(--mechanism) or everything in a ledger (--ledger) gives away, exact from the privacy-loss distribution."
+    help="Print the privacy cost of a training run (--noise-multiplier, --sampling-prob, --steps), a "
+    "mechanism (--mechanism) or a ledger (--ledger), exact from the privacy-loss distribution."
 )
 
 NoiseOption = Annotated[
     float | None, typer.Option("--noise-multiplier", help="Noise std (Laplace: scale) over sensitivity.")
 ]
 SamplingOption = Annotated[float, typer.Option("--sampling-prob", help="Poisson sampling probability.")]
-StepsOption = Annotated[int, typer.Option("--steps", help="Number of noisy sums, or of releases.")]
+StepsOption = Annotated[int, typer.Option("--steps", help="Number of noisy sums, or of noisy statistics.")]
 DeltaOption = Annotated[
     float | None,
-    typer.Option("--delta", help="Probability of failure; by default a ledger's own, else 1e-5."),
+    typer.Option("--delta", help="Probability of failure. By default the ledger's own, else 1e-5."),
 ]
 AdjacencyOption = Annotated[str, typer.Option("--adjacency", help="add/remove or replace-one.")]
 PriorOption = Annotated[float, typer.Option("--prior", help="An attacker's belief beforehand.")]
@@ -53,7 +53,7 @@ def print_cost(
         str | None, typer.Option("--mechanism", help="gaussian, laplace, staircase or exponential.")
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="Of one release of the mechanism.")
+        float | None, typer.Option("--epsilon", help="Epsilon of one use of the mechanism.")
     ] = None,
     gamma: Annotated[
         float | None, typer.Option("--gamma", help="Width of the staircase's upper step.")
@@ -151,7 +151,9 @@ def print_noise(
     fpr: FprOption = 0.01,
     ledger: Annotated[
         Path | None,
-        typer.Option("--ledger", help="Earlier releases about the same table, which count as well."),
+        typer.Option(
+            "--ledger", help="Ledger of earlier noisy statistics of the same table, which count as well."
+        ),
     ] = None,
     as_json: console.JsonFlag = False,
 ) -> None:

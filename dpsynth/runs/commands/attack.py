@@ -46,15 +46,15 @@ def attack_table(
         typer.Option("--linked", help="Columns of two files to join: age,sex:wbc,crp. Default: every other."),
     ] = None,
     sensitive: Annotated[
-        list[str] | None, typer.Option("--sensitive", help="Column to infer; may be repeated. Default: all.")
+        list[str] | None, typer.Option("--sensitive", help="Column to infer. Repeatable. Default: all.")
     ] = None,
     shadow: Annotated[
         int | None,
         typer.Option("--shadow", help="Fit the run's generator so often, with and without canaries.", min=4),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Shadow models at a time.", min=1)] = 1,
-    level: Annotated[float, typer.Option("--level", help="Of the confidence intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Of the attackers' draws.", min=0)] = 0,
+    level: Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the attackers' random choices.", min=0)] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for attacks.json and attacks.txt.")
     ] = None,
@@ -65,9 +65,9 @@ def attack_table(
 ) -> None:
     """Attack a synthetic table as European guidance asks: singling out, linkability, inference, membership.
 
-    Each attack is made on the people of the training table, on people held out, and without the table. With
-    --shadow the run's generator itself is attacked; with --out the same command goes on after an
-    interruption. All results are internal.
+    Each attack targets people of the training table and people held out. It is repeated without the table as
+    a control. With --shadow the run's generator itself is attacked. With --out the same command continues
+    after an interruption. All results are confidential.
     """
     import numpy as np
 
@@ -225,27 +225,29 @@ _WHITE, _BLACK = "releases", "fits"
 
 def audit_releases(
     run: Annotated[Path, typer.Argument(help="Folder of a run, or a configuration's YAML file.")],
-    trials: Annotated[int, typer.Option("--trials", help="Of each release.", min=100)] = 10_000,
-    steps: Annotated[int, typer.Option("--steps", help="Noisy sums of a run of the critic.", min=1)] = 8,
+    trials: Annotated[
+        int, typer.Option("--trials", help="Number of trials for each noisy statistic.", min=100)
+    ] = 10_000,
+    steps: Annotated[int, typer.Option("--steps", help="Noisy sums of a run of the WGAN critic.", min=1)] = 8,
     white_box: Annotated[
-        bool, typer.Option("--white-box", help="Audit the releases, also where --black-box is given.")
+        bool, typer.Option("--white-box", help="Audit the noisy statistics, also where --black-box is given.")
     ] = False,
     black_box: Annotated[
         int | None,
         typer.Option("--black-box", help="Fit the whole generator so often, and look at its tables.", min=2),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Releases or fits at a time.", min=1)] = 2,
-    seed: Annotated[int, typer.Option("--seed", help="Of canaries and fits of --black-box.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", help="Noisy statistics or fits at a time.", min=1)] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of canaries and fits of --black-box.", min=0)] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder where finished releases and fits are kept.")
+        Path | None, typer.Option("--out", help="Folder where finished audits and fits are kept.")
     ] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Run each release many times on two made-up tables, and print what was found beside what is declared.
+    """Run each noisy statistic many times on two simulated tables, and compare it with its stated cost.
 
-    No private record is read, so that the result may be released; --black-box alone reads the training table
-    and is internal. With --out the same command goes on after an interruption. The exit status is 1 where
-    more was found than is declared, or where the audit sees too little to be one.
+    No private record is read, and the result may be shared. Only --black-box reads the training table. Its
+    result is confidential. With --out the same command continues after an interruption. The exit status is 1
+    if the audit finds more than the stated cost, or has too little power.
     """
     from dpsynth.runs.attack_inputs import to_audit
 

@@ -42,24 +42,27 @@ SchemaOption = Annotated[Path, typer.Option("--schema", help="YAML file.", show_
 EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="Total budget.")]
 DeltaOption = Annotated[float | None, typer.Option("--delta", help="Probability of failure.")]
 BaseModelOption = Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")]
-StepsOption = Annotated[int | None, typer.Option("--steps", help="Critic steps.")]
+StepsOption = Annotated[int | None, typer.Option("--steps", help="Steps of the WGAN critic.")]
 NotPrivateFlag = Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")]
 UnreviewedFlag = Annotated[
-    bool, typer.Option("--accept-unreviewed", help="Use fields read off the data; the ledger says so.")
+    bool,
+    typer.Option("--accept-unreviewed", help="Use fields that were read off the data. The ledger says so."),
 ]
 LedgerOption = Annotated[
     Path | None,
-    typer.Option("--ledger", help="ledger.json of earlier releases about the same table, to go on from."),
+    typer.Option("--ledger", help="ledger.json of earlier noisy statistics of the same table, to continue."),
 ]
 ForgetFlag = Annotated[
     bool,
-    typer.Option("--forget-earlier", help="Leave earlier releases from this folder out; the ledger says so."),
+    typer.Option(
+        "--forget-earlier", help="Leave out the ledger of earlier runs in this folder. The ledger says so."
+    ),
 ]
 StudyOption = Annotated[
     list[str] | None,
     typer.Option(
         "--study",
-        help="Regression to buy estimates of, such as 'logistic: death ~ age + sex'; may be repeated.",
+        help="Pre-specified regression to estimate, such as 'logistic: death ~ age + sex'. Repeatable.",
     ),
 ]
 AcceptNFlag = Annotated[
@@ -72,7 +75,7 @@ SchedulerOption = Annotated[
 WorkersOption = Annotated[
     int | None,
     typer.Option(
-        "--workers", help="Dask workers to start here, to work in parts; default one a core.", min=1
+        "--workers", help="Dask workers to start here, to work in parts. Default: one per core.", min=1
     ),
 ]
 
@@ -219,14 +222,17 @@ __all__ = ["CsvFormat", "read_named", "reads_tables"]
 
 _OPTIONS: dict[str, Any] = {
     "sep": Annotated[
-        str | None, typer.Option("--sep", help="Sign between cells of the CSV file, or 'tab'; else guessed.")
+        str | None,
+        typer.Option("--sep", help="Sign between cells of the CSV file, or 'tab'. Default: guessed."),
     ],
     "decimal": Annotated[
-        str | None, typer.Option("--decimal", help="'.' or ',' in numbers of the CSV file; else guessed.")
+        str | None, typer.Option("--decimal", help="'.' or ',' in numbers of the CSV file. Default: guessed.")
     ],
     "encoding": Annotated[
         str | None,
-        typer.Option("--encoding", help="Of the CSV file, such as utf-8 or cp1252; else guessed."),
+        typer.Option(
+            "--encoding", help="Encoding of the CSV file, such as utf-8 or cp1252. Default: guessed."
+        ),
     ],
 }
 

@@ -75,11 +75,11 @@ def fetch_files(
     name: Annotated[list[str], typer.Argument(help="Data sets, or YAML files of cards.", show_default=False)],
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", help="Folder to put the files in; default the system's cache folder."),
+        typer.Option("--dir", help="Folder to put the files in. Default: the system's cache folder."),
     ] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Download the files of data sets, unless they are there; only files of the card's checksum are kept."""
+    """Download missing files of data sets. Only files with the card's checksum are kept."""
     from dpsynth.datasets.download import fetch
     from dpsynth.datasets.registry import card
 
@@ -195,7 +195,7 @@ def mimic3(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Make one of the thesis's three tables out of MIMIC-III: one row a patient, its schema beside it.
+    """Make one of the three tables of Pedersen (2022) from MIMIC-III: one row per patient, with its schema.
 
     The table is private. So is what is printed: rows, share with the outcome, and what each step left.
     """
@@ -265,10 +265,10 @@ def infer(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Draft a schema; every field that is read off the data is marked as unreviewed.
+    """Draft a schema. Every field that is read off the data is marked as unreviewed.
 
-    Names what it leaves out (identifiers, dates, free text) and asks what only the table's owner knows; the
-    questions stand beside the columns in the YAML file. The draft is private.
+    It lists what it leaves out (identifiers, dates, free text). Its questions for the table's owner stand
+    beside the columns in the YAML file. The draft is private.
     """
     from dpsynth.table.io import read_table
     from dpsynth.table.schema_inference import draft
@@ -316,7 +316,7 @@ def check(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Check a schema, and a table against it; lists unreviewed fields, clipped values and broken rules."""
+    """Check a schema, and a table against it. Lists unreviewed fields, clipped values and broken rules."""
     from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
     from dpsynth.table.schema import Schema

@@ -38,7 +38,7 @@ def evaluate_table(
     synthetic: Annotated[Path | None, typer.Option("--synthetic", help="Synthetic table.")] = None,
     train: Annotated[Path | None, typer.Option("--train", help="Real records it was made from.")] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="YAML file; by default that of --model.")
+        Path | None, typer.Option("--schema", help="YAML file. Default: the schema of --model.")
     ] = None,
     test: Annotated[Path | None, typer.Option("--test", help="Real records held out.")] = None,
     model: Annotated[
@@ -48,9 +48,10 @@ def evaluate_table(
         Path | None, typer.Option("--ledger", help="ledger.json of the table, where there is no --model.")
     ] = None,
     delta: Annotated[
-        float | None, typer.Option("--delta", help="At which epsilon is told; by default the ledger's own.")
+        float | None,
+        typer.Option("--delta", help="Delta at which epsilon is reported. Default: the ledger's own."),
     ] = None,
-    outcome: Annotated[str | None, typer.Option("--outcome", help="What classifiers predict.")] = None,
+    outcome: Annotated[str | None, typer.Option("--outcome", help="Column that classifiers predict.")] = None,
     effects: Annotated[
         list[str] | None,
         typer.Option("--effects", help="Regression to replicate, such as 'logistic: death ~ age + sex'."),
@@ -59,8 +60,8 @@ def evaluate_table(
         list[str] | None, typer.Option("--constraint", help="Rule for records, such as 'low <= high'.")
     ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
-    level: Annotated[float | None, typer.Option("--level", help="Of the confidence intervals.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of models and subsamples.", min=0)] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Level of the confidence intervals.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of models and subsamples.", min=0)] = None,
     records: Annotated[
         str | None, typer.Option("--records", help="Records of each table for slow measures: N or all.")
     ] = None,
@@ -72,13 +73,14 @@ def evaluate_table(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Utility, replication, similarity, neighbours and disclosure of a synthetic table from any tool.
+    """Measure utility, replication, similarity, neighbours and disclosure of any tool's synthetic table.
 
-    --sep, --decimal and --encoding are those of the real records.
+    --sep, --decimal and --encoding describe the file of real records.
 
-    It is measured against real records, whose numbers are internal. Without --test nothing tells memory from
-    coincidence. With --model or --ledger the page opens with the guarantee, as that of a run does. With RUN,
-    the real table is read and split as the run's configuration says, and the run's report is written anew.
+    The table is compared with real records, so its numbers are confidential. Without --test, memorisation
+    cannot be separated from coincidence. With --model or --ledger the page starts with the guarantee.
+    With RUN, the real table is read and split as in the run's configuration. The run's report is written
+    again.
     """
     from dpsynth.evaluation.evaluators import evaluate_tables
     from dpsynth.evaluation.tables import Tables
@@ -216,21 +218,25 @@ class Mode(StrEnum):
 
 def draw_report(
     folder: Annotated[
-        Path, typer.Argument(help="What `dpsynth run` or `dpsynth evaluate --out` wrote.", show_default=False)
+        Path,
+        typer.Argument(
+            help="Folder written by `dpsynth run` or `dpsynth evaluate --out`.", show_default=False
+        ),
     ],
     mode: Annotated[
-        Mode, typer.Option("--mode", help="internal: everything; release: only what may be shared.")
+        Mode, typer.Option("--mode", help="`internal` shows everything, `release` only what may be shared.")
     ] = Mode.INTERNAL,
     out: Annotated[
-        Path | None, typer.Option("--out", help="HTML file; FOLDER/report.html or FOLDER/release.html.")
+        Path | None,
+        typer.Option("--out", help="HTML file. Default: `FOLDER/report.html` or `FOLDER/release.html`."),
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """One self-contained HTML page: guarantee, cost, worth, plots and model card.
+    """Write one self-contained HTML page: guarantee, cost, quality, plots and model card.
 
-    It reads records of results only, never a table. In release mode nothing that was computed from real
-    records without payment is on the page.
+    It reads results only, never a table. With `--mode release`, the page has no number that was computed from
+    real records without noise.
     """
     from dpsynth.report.page.html import write_page
     from dpsynth.runs.run_folder import RunFolder

@@ -49,10 +49,10 @@ def fit(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Fit a model on a private table; the folder holds no private record and may be shared.
+    """Fit a model to a private table. The model's folder may be shared under the guarantee.
 
-    A folder of Parquet files is a table in parts: it is never in memory as a whole, and no critic
-    steps can be made.
+    A folder of Parquet files is a table in parts. It is never in memory as a whole, and the WGAN critic
+    cannot be trained on it.
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
@@ -125,13 +125,15 @@ def sample(
     n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
     out: Annotated[
         Path,
-        typer.Option("--out", help=".csv or .parquet file; in parts or many, a folder.", show_default=False),
+        typer.Option(
+            "--out", help="File .csv or .parquet. For parts or several tables: a folder.", show_default=False
+        ),
     ],
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", help="Condition on every record, such as 'age >= 65'; may be repeated."),
+        typer.Option("--where", help="Condition on every record, such as 'age >= 65'. Repeatable."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of the sampling.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the sampling.", min=0)] = None,
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -143,7 +145,10 @@ def sample(
         typer.Option("--tables", help="Tables to draw, to analyse alike and combine.", min=2),
     ] = None,
     study: Annotated[
-        str | None, typer.Option("--study", help="With --tables: for this declared study, by its name.")
+        str | None,
+        typer.Option(
+            "--study", help="With --tables: name of the pre-specified regression that the tables are for."
+        ),
     ] = None,
     scheduler: console.SchedulerOption = None,
     workers: console.WorkersOption = None,
@@ -154,9 +159,9 @@ def sample(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Draw synthetic records from a model, at no further cost, in bounded memory.
+    """Generate synthetic records from a model, at no further privacy cost and in bounded memory.
 
-    With --tables, a folder of tables whose differences tell how far the released numbers may be off.
+    With --tables, write a folder of tables. Their differences show how far the noisy statistics may be off.
     """
     from dpsynth.cluster import connected
     from dpsynth.runs.run_folder import RunFolder
@@ -224,7 +229,7 @@ def fit_studies(
     delta: console.DeltaOption = None,
     share: Annotated[
         float | None,
-        typer.Option("--share", help="Part of the budget (of mu^2) for the studies; 0.5 by default."),
+        typer.Option("--share", help="Share of the privacy budget for the regressions. Default: 0.5."),
     ] = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Estimate without any noise.")] = False,
     accept_unreviewed: console.UnreviewedFlag = False,
@@ -290,23 +295,23 @@ def fit_studies(
 def show_studies(
     folder: Annotated[
         Path,
-        typer.Argument(help="Of `dpsynth study fit`, of a model or of a run.", show_default=False),
+        typer.Argument(help="Folder of `dpsynth study fit`, of a model or of a run.", show_default=False),
     ],
-    name: Annotated[str | None, typer.Option("--name", help="Of one study; all by default.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of one regression. Default: all.")] = None,
     rehearse: Annotated[
         int | None,
         typer.Option(
             "--rehearse",
-            help="Also draw so many tables from what was released, and count what the intervals hold.",
+            help="Also simulate this many tables from the model, and count how often the intervals cover.",
             min=1,
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of --rehearse.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of --rehearse.", min=0)] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Print the private estimates that were bought before; reads no table and costs nothing.
+    """Print private estimates of an earlier fit. It reads no table and costs nothing.
 
-    With --rehearse, for a model or a run: whether the intervals are honest for a table such as this.
+    With --rehearse, check by simulation how often the intervals of a model or a run cover the true value.
     """
     from dpsynth.runs.private_estimates import read_estimates, read_model
 

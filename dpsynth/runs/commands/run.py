@@ -40,7 +40,7 @@ def run_configuration(
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     evaluate: Annotated[
-        bool, typer.Option(help="Evaluate the table; without, `dpsynth evaluate` does so later.")
+        bool, typer.Option(help="Evaluate the table. Without it, `dpsynth evaluate` does so later.")
     ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
@@ -50,8 +50,8 @@ def run_configuration(
     """Fit, sample, evaluate and report, as a YAML file or --data, --schema and --epsilon say.
 
     Writes synthetic.csv, model/ and ledger.json, and then evaluates the table for report.json, report.md and
-    report.html. Ctrl-C during the evaluation keeps the table; `dpsynth evaluate` goes on. Half of the records
-    train and half test; a YAML file can change that and everything else.
+    report.html. Ctrl-C during the evaluation keeps the table. `dpsynth evaluate` then continues. Half of the
+    records train and half test. A YAML file can change that and everything else.
     """
     from dpsynth.accounting.journal import journal_file
     from dpsynth.runs import pipeline
