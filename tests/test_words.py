@@ -24,7 +24,8 @@ def test_a_page_is_in_plain_english(page):
     assert not complaints(page.read_text(encoding="utf-8"), glossary=glossary)
 
 
-MODULES = [path for room in () for path in sorted((ROOT / "dpsynth" / room).rglob("*.py"))]
+PLAIN_ROOMS = ("mechanism",)
+MODULES = [path for room in PLAIN_ROOMS for path in sorted((ROOT / "dpsynth" / room).rglob("*.py"))]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=[str(path.relative_to(ROOT)) for path in MODULES])

@@ -12,8 +12,8 @@
 ==================  ==================================================================================
 
 The theorems are Pedersen's (2022). A bound is a function of released weights and of the schema, so it costs
-nothing. Nothing here knows a model; :mod:`dpsynth.model.wgan` trains one with it. The names below are loaded
-when first used, because some load TensorFlow.
+nothing. Nothing here depends on a model. :mod:`dpsynth.model.wgan` trains one with it. The names below are
+loaded when first used, because some load TensorFlow.
 """
 
 from __future__ import annotations

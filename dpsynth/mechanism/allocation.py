@@ -1,17 +1,17 @@
-"""How much noise each component gets (Pedersen 2022, Theorem 3.1.2) and the least noise.
+"""Allocation of the noise to components: Theorem 3.1.2 of Pedersen (2022), and the smallest noise.
 
 A diagonal Gaussian with stds ``sigma_k`` is a Gaussian mechanism of multiplier z iff
-``max_g sum_k g_k^2 / sigma_k^2 <= 1 / z^2`` over what a record can contribute. For z = 1, half ranges r_k:
+``max_g sum_k g_k^2 / sigma_k^2 <= 1 / z^2`` over a record's contributions g. For z = 1, half ranges r_k:
 
-* ``spherical``: ``sigma_k = ||r||_2``;
-* ``proportional`` (Theorem 3.1.2): ``sigma_k = sqrt(d) r_k``, the same total variance ``d ||r||^2``;
-* ``optimal`` (not in the thesis; Lagrange): ``sigma_k^2 = r_k sum_j r_j``, total ``(sum r)^2``, at most
-  ``d ||r||^2``;
+* ``spherical``: ``sigma_k = ||r||_2``.
+* ``proportional`` (Theorem 3.1.2): ``sigma_k = sqrt(d) r_k``, the same total variance ``d ||r||^2``.
+* ``optimal`` (by Lagrange, not in Pedersen): ``sigma_k^2 = r_k sum_j r_j``, total ``(sum r)^2``, which is at
+  most ``d ||r||^2``.
 * ``layerwise``: the optimal split between layers, spherical within a layer.
 
-A layer known by a ball of radius s over n entries is treated by ``optimal`` and ``layerwise`` as n components
-of half range ``s / sqrt(n)``: ``sum g_k^2 / (s S / sqrt n) <= s sqrt(n) / S``. The theorem's own formula for
-epsilon holds for one release and epsilon < 1 only; here z is accounted by the privacy-loss distribution.
+Let a ball of radius s bound a layer of n entries. ``optimal`` and ``layerwise`` treat it as n components of
+half range ``s / sqrt(n)``: ``sum g_k^2 / (s S / sqrt n) <= s sqrt(n) / S``. The theorem's own formula for
+epsilon holds for one use and epsilon < 1 only. Here z is accounted by the privacy-loss distribution.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FLOOR = 2.0**-60
 
 
 def _half_ranges(lo: Sequence[Any], hi: Sequence[Any], centred: bool) -> tuple[list[Any], list[Any]]:
-    """Centre and half range of every component of a box; about 0 where not centred."""
+    """Centre and half range of every component of a box, with centre 0 if not centred."""
     if not centred:
         reach = [tf.maximum(tf.abs(low), tf.abs(high)) for low, high in zip(lo, hi, strict=True)]
         return [tf.zeros_like(r) for r in reach], [r + _FLOOR for r in reach]
@@ -81,18 +81,19 @@ def allocate(
 ) -> tuple[list[Any], list[Any]]:
     """Centre and std for noise multiplier 1 of every array, so that the noise is ``z * std * N(0, 1)``.
 
-    Adjacency: add or remove one record. The query is ``sum_i (g_i - c)``; every record's ``sum_k (g_k -
+    Adjacency: add or remove one record. The query is ``sum_i (g_i - c)``. Every record's ``sum_k (g_k -
     c_k)^2 / std_k^2`` is at most 1, rounding included. Under replace-one the sensitivity is twice that. Both
-    outputs depend on released weights only. They come in the order W1, b1, W2, ...; the centre is 0 where a
-    layer's ball is the smaller bound or not ``centred``, and a std is a scalar where a whole array has one.
+    outputs depend on released weights only. They come in the order W1, b1, W2 and so on. The centre is 0 if
+    not ``centred``, and where a layer's ball is the smaller bound. A std is a scalar if a whole array has
+    one.
 
-    ``extra_radii`` are, for each layer, the norm bound of what is added to a record's gradient beside the
-    critic's term: lambda times `dpsynth.mechanism.bounds.penalty_radii`. The bounds add, since both move
+    ``extra_radii`` bound, for each layer, the norm of a term added to a record's gradient beside the critic's
+    term: lambda times `dpsynth.mechanism.bounds.penalty_radii`. The bounds add, since both terms move
     together. A penalty at private records has no componentwise bound, so componentwise shapes refuse it.
 
     Examples
     --------
-    The thesis's example, section 3.1.3: 98 <= g_1 <= 100 and -50 <= g_2 <= 50.
+    Pedersen (2022), section 3.1.3: 98 <= g_1 <= 100 and -50 <= g_2 <= 50.
 
     >>> box = LayerBounds(((2,),), (tf.constant([98.0, -50.0]),), (tf.constant([100.0, 50.0]),), None)
     >>> for shape in ("spherical", "proportional", "optimal"):
@@ -108,7 +109,7 @@ def allocate(
     if extra_radii is not None:
         if shape not in ("spherical", "layerwise"):
             raise PrivacyError(
-                f"noise shape {shape!r} needs a box, and a penalty at private records has none; "
+                f"noise shape {shape!r} needs a box, and a penalty at private records has none: "
                 "use 'spherical' or 'layerwise'"
             )
         if len(extra_radii) != len(bounds):

@@ -1,17 +1,17 @@
 """Norm bounds of a critic's gradient, the gradient penalty's share, and all bounds of a layer together.
 
-Norms (thesis future work, section 3.2). With every ``||W||_2 <= 1`` and an activation that is 1-Lipschitz and
-maps 0 to 0, the gradient block of a layer is the rank-one matrix ``x delta^T`` (and ``delta`` for the bias),
-so ``||x|| ||delta||`` bounds it; cf. Bethune et al. (2023), "DP-SGD without clipping". The projection needs a
-*guaranteed* upper bound of ``||W||_2``: Gram iteration (Delattre et al. 2023, "Efficient bound of Lipschitz
-constant for convolutional layers by Gram iteration"), widened for float32. Power iteration is a lower
-estimate and not safe.
+Norms (future work in Pedersen 2022, section 3.2). Let every ``||W||_2 <= 1``, and let the activation be
+1-Lipschitz and map 0 to 0. A layer's gradient block is the rank-one matrix ``x delta^T`` (``delta`` for the
+bias), so ``||x|| ||delta||`` bounds it. Compare Bethune et al. (2023), "DP-SGD without clipping". The
+projection needs a *guaranteed* upper bound of ``||W||_2``: Gram iteration, widened for float32
+(Delattre et al. 2023, "Efficient bound of Lipschitz constant for convolutional layers by Gram iteration").
+Power iteration is a lower estimate and not safe.
 
 Penalty (Pedersen 2022, Theorem 3.1.3). ``grad_x D`` is a product of the matrices and of diagonal 0/slope/1
-matrices, so its gradient with respect to one matrix is a rank-one matrix. The thesis bounds the factors by
-Frobenius norms, with ``||phi'||_F = sqrt(width)``; spectral norms (1 for phi') hold as well and are smaller
-by four orders of magnitude at the thesis's architecture. Gradients with respect to biases are 0, because
-phi'' is. For one record the critic's term and the penalty's move together, so their bounds *add*; line 7 of
+matrices. Its gradient with respect to one matrix is therefore a rank-one matrix. Pedersen bounds the factors
+by Frobenius norms, with ``||phi'||_F = sqrt(width)``. Spectral norms (1 for phi') hold as well. They are
+smaller by four orders of magnitude for that architecture. Gradients with respect to biases are 0, because
+phi'' is 0. For one record the critic's term and the penalty's move together, so their bounds *add*. Line 7 of
 Algorithm 1 prints a root of squares, which under-states the sensitivity.
 """
 
@@ -80,10 +80,10 @@ def bjorck(matrix: Any, *, steps: int) -> Any:
 
 
 def project(matrix: Any, *, bjorck_steps: int = 0) -> Any:
-    """The matrix scaled down so that its spectral norm is at most 1, rounding included.
+    """Scale a matrix down until its spectral norm is at most 1, rounding included.
 
-    One within the bound is left as it is. Björck's orthonormalising steps come first and scale the matrix to
-    norm 1, also upward. A function of released weights: post-processing.
+    A matrix within the bound is left unchanged. Björck's orthonormalising steps come first and scale the
+    matrix to norm 1, also upward. It is a function of released weights: post-processing.
     """
     # fl(W / c) differs from W / c by 2u per entry, hence by at most 2u sqrt(rank) ||W||_2 / c in norm.
     margin = 1.0 + 4.0 * UNIT * np.sqrt(min(matrix.shape))
@@ -108,9 +108,9 @@ def layer_radii(
     ``s_l^2 = (||x^(l-1)||^2 + 1) ||delta^l||^2`` (without the 1 where there is no bias), with
 
     * ``||x^l|| <= ||W^l||_2 ||x^(l-1)|| + ||b^l||`` from the domain's radius on,
-    * ``||delta^l|| <= ||W^(l+1)||_2 ||delta^(l+1)||`` from ``delta = 1`` at the output,
+    * ``||delta^l|| <= ||W^(l+1)||_2 ||delta^(l+1)||`` from ``delta = 1`` at the output.
 
-    and the norm of the box in place of either where that is smaller. ``norms`` are upper bounds of every
+    The norm of the box replaces either one where it is smaller. ``norms`` are upper bounds of every
     ``||W||_2``: 1 after `project`, else `spectral_norm_bound`. Valid for gradients computed in float32.
 
     Examples
@@ -156,8 +156,8 @@ def _product_without(factors: Sequence[Any], left_out: int) -> Any:
 def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> list[Any]:
     """The bound as printed, ``2 max(||grad_x D|| - 1, 1) prod_{k != l} ||W^k||_F prod ||phi'^k||_F`` (3.34).
 
-    Of the gradient of ``(||grad_x D|| - 1)^2`` with respect to each matrix. Kept for comparison: it is right
-    but of no use. ``input_gradient_norm`` is an upper bound of ``||grad_x D(x)||``.
+    It bounds the gradient of ``(||grad_x D|| - 1)^2`` with respect to each matrix. It is right but far too
+    large, and kept for comparison. ``input_gradient_norm`` is an upper bound of ``||grad_x D(x)||``.
 
     Examples
     --------
@@ -174,10 +174,9 @@ def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> lis
 def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
     """The tight bound ``C_l = 2 max(prod ||W||_2 - 1, 1) prod_{k != l} ||W^k||_2``, widened for float32.
 
-    For the gradient with respect to each matrix; multiply by lambda. ``norms`` are upper bounds of every
-    ``||W||_2``; where all are at most 1, so is half of every C_l. It holds for one interpolated point per
-    record and for penalties written with ``sqrt(sum of squares + small)`` (Theorem 3.1.3, with spectral
-    norms).
+    It bounds the gradient with respect to each matrix. Multiply it by lambda. ``norms`` are upper bounds of
+    every ``||W||_2``. If all are at most 1, so is half of every C_l. It holds for one interpolated point per
+    record and for penalties written with ``sqrt(sum of squares + small)`` (Theorem 3.1.3, spectral norms).
     """
     norms = [tf.cast(norm, tf.float32) for norm in norms]
     # Four passes through every matrix: two to reach grad_x D, two to differentiate its norm.
@@ -192,10 +191,10 @@ def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class LayerBounds:
-    """Where one record's gradient with respect to a layer's arrays lies: a box, a ball around 0, or both.
+    """Bounds of one record's gradient with respect to a layer's arrays: a box, a ball around 0, or both.
 
-    ``shapes`` are those of the layer's arrays, ``(W.shape,)`` or ``(W.shape, b.shape)``; ``lo`` and ``hi``
-    bound each array componentwise; ``radius`` bounds the Euclidean norm of all of them together.
+    ``shapes`` are those of the layer's arrays, ``(W.shape,)`` or ``(W.shape, b.shape)``. ``lo`` and ``hi``
+    bound each array componentwise. ``radius`` bounds the Euclidean norm of all of them together.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -223,20 +222,20 @@ def gradient_bounds(
 ) -> list[LayerBounds]:
     """Bounds of ``grad_W D(x)`` for every record x, a layer at a time.
 
-    Sensitivity of the sum of gradients to adding or removing one record follows from them in
-    `dpsynth.mechanism.allocation`. Can stand inside ``tf.function(jit_compile=True)``.
+    `dpsynth.mechanism.allocation` derives from them the sensitivity of the sum of gradients to adding or
+    removing one record. The function may stand inside ``tf.function(jit_compile=True)``.
 
     Parameters
     ----------
     weights : sequence of (W (n_in, n_out), b (n_out,) or None)
-        Of the critic, float32, released; the last layer has one output.
+        Released weights of the critic, float32. The last layer has one output.
     domain : Domain
-        Where records can lie.
+        Box that contains every record.
     norms : sequence of scalars, optional
-        Upper bounds of every ``||W||_2`` (1 after `dpsynth.mechanism.bounds.project`); without them there are
+        Upper bounds of every ``||W||_2`` (1 after `dpsynth.mechanism.bounds.project`). Without them there are
         no balls.
     activation : {"relu", "leaky_relu", "maxmin"}
-        Between the layers.
+        Activation between the layers.
     slope : float
         Negative slope of ``leaky_relu``, in [0, 1].
 

@@ -1,6 +1,6 @@
-"""Where records can lie: the input of every bound, as plain numpy arrays.
+"""The domain of records: the input of every bound, as plain numpy arrays.
 
-A record reaches the critic as a point of a public box; in a one-hot group exactly one entry is 1. Nothing
+A record reaches the critic as a point of a public box. In a one-hot group exactly one entry is 1. Nothing
 here is read off a record.
 """
 
@@ -81,7 +81,7 @@ class Domain:
 
     @classmethod
     def box(cls, lo: ArrayLike, hi: ArrayLike) -> Domain:
-        """A plain box; its radius is the norm of its farthest corner."""
+        """A plain box. Its radius is the norm of its farthest corner."""
         low, high = np.asarray(lo, np.float32), np.asarray(hi, np.float32)
         farthest = np.maximum(np.abs(low), np.abs(high)).astype(float)
         return cls(low, high, (), float(np.linalg.norm(farthest)) * (1.0 + _RADIUS_SLACK))

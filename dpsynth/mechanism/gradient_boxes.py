@@ -1,24 +1,30 @@
 """Componentwise bounds of the critic's gradient (Pedersen 2022, Theorem 3.1.1), by interval propagation.
 
-Corrections to the printed theorem: (3.9) and (3.10) omit the bias; (3.14), (3.23) and (3.24) print the
-gradient with respect to the activation where the activation itself belongs; (3.21) and (3.22) sum over the
-wrong index. The product with a matrix is written by midpoint and half range, ``W m -+ |W| r``, which is the
-same interval as W's positive and negative parts give. One-hot groups enter the first layer by the largest
-and smallest weight of the group instead of the sums of the signs.
+Corrections to the printed theorem:
 
-MaxMin is not in the thesis (sorted pairs; Anil, Lucas and Grosse 2019). It has slope 1 in every direction
-and permutes its inputs, so its derivative is exact wherever the order of a pair is certain. A critic must
-route a tie by *one* comparison for both outputs; TensorFlow's own gradients of ``maximum`` and ``minimum``
+* (3.9) and (3.10) omit the bias.
+* (3.14), (3.23) and (3.24) print the gradient with respect to the activation. The activation belongs there.
+* (3.21) and (3.22) sum over the wrong index.
+
+The product with a matrix is written by midpoint and half range, ``W m -+ |W| r``. The positive and negative
+parts of W give the same interval. One-hot groups enter the first layer by the largest and smallest weight of
+the group instead of the sums of the signs.
+
+MaxMin sorts pairs (Anil, Lucas and Grosse 2019, not in Pedersen). It has slope 1 in every direction and
+permutes its inputs. Its derivative is therefore exact wherever the order of a pair is certain. A critic must
+route a tie by *one* comparison for both outputs. TensorFlow's own gradients of ``maximum`` and ``minimum``
 send both to the same input, which no permutation does.
 
-Rounding. For a dot product of n terms, in any order and with or without fused multiply-add, ``|fl(x.w) - x.w|
-<= gamma_n sum |x_i||w_i|`` with ``gamma_n = n u / (1 - n u)``, ``u = 2^-24`` (Higham 2002, *Accuracy and
-Stability of Numerical Algorithms*, section 3.1). The critic that sees the records and the bound itself both
-round, so every bound is widened outward by ``4 (n + 8) u`` times that sum: n for the critic, up to 2n for the
-bound's own two dot products, the rest for sums over one-hot groups, the bias, halving, and second-order terms
-(n < 2^16). Two things lie outside: products in TF32 or bfloat16 (switch them off on a GPU:
-``tf.config.experimental.enable_tensor_float_32_execution(False)``), and the rounding of the *sum* over a
-batch, which is not linear in its records; floating-point attacks (Mironov 2012) are not covered.
+Rounding. Take a dot product of n terms, in any order, with or without fused multiply-add. Then ``|fl(x.w) -
+x.w| <= gamma_n sum |x_i||w_i|`` with ``gamma_n = n u / (1 - n u)``, ``u = 2^-24`` (Higham 2002, *Accuracy and
+Stability of Numerical Algorithms*, section 3.1). Both the critic and the bound round. Every bound is
+therefore widened outward by ``4 (n + 8) u`` times that sum. The critic needs n of it. The bound's own two dot
+products need up to 2n. The rest covers sums over one-hot groups, the bias, halving, and second-order terms (n
+< 2^16).
+
+Two things are not covered. Products in TF32 or bfloat16 must be switched off on a GPU
+(``tf.config.experimental.enable_tensor_float_32_execution(False)``). The rounding of the *sum* over a batch
+is not linear in its records (floating-point attacks, Mironov 2012).
 """
 
 from __future__ import annotations
@@ -72,7 +78,7 @@ def product(y: Interval, z: Interval) -> Interval:
 
 @dataclass(frozen=True)
 class LeakyReLU:
-    """``s`` where s > 0, ``slope * s`` elsewhere (3.5), ``slope`` in [0, 1]; slope 0 is ReLU."""
+    """``s`` for s > 0, ``slope * s`` elsewhere (3.5), with ``slope`` in [0, 1]. Slope 0 is ReLU."""
 
     slope: float = 0.2
 
@@ -91,7 +97,7 @@ class LeakyReLU:
 
 @dataclass(frozen=True)
 class MaxMin:
-    """Maxima of neighbouring pairs, then their minima; the width must be even."""
+    """Maxima of neighbouring pairs, then their minima. The width must be even."""
 
     def forward(self, s: Interval) -> Interval:
         """Bounds of the outputs, ``[max(s_0, s_1), max(s_2, s_3), ..., min(s_0, s_1), ...]``."""
@@ -103,7 +109,7 @@ class MaxMin:
         )
 
     def backward(self, s: Interval, upstream: Interval) -> Interval:
-        """The gradients swapped back where the order of a pair is certain, else the hull of both."""
+        """Swap the gradients back if the order of a pair is certain, else take the hull of both."""
         half = s.lo.shape[0] // 2
         first_above = s.lo[0::2] > s.hi[1::2]
         second_above = s.lo[1::2] > s.hi[0::2]
@@ -129,11 +135,11 @@ def interval_activation(kind: str, slope: float = 0.2) -> LeakyReLU | MaxMin:
 
 
 class GradientBox(NamedTuple):
-    """Bounds of ``grad D(x)`` for every record x, and of what it is made of; lists over layers.
+    """Bounds of ``grad D(x)`` and of its parts for every record x, as lists over layers.
 
-    ``matrices[l]`` bounds the gradient with respect to W (n_in, n_out), ``biases[l]`` that with respect to b
-    (n_out,) or is None where the layer has none; ``inputs[l]`` bounds the layer's input (n_in,) and
-    ``deltas[l]`` the gradient with respect to its sum ``x W + b`` (n_out,).
+    ``matrices[l]`` bounds the gradient with respect to W (n_in, n_out). ``biases[l]`` bounds that with
+    respect to b (n_out,), or is None for a layer without bias. ``inputs[l]`` bounds the layer's input
+    (n_in,), and ``deltas[l]`` the gradient with respect to its sum ``x W + b`` (n_out,).
     """
 
     matrices: list[Interval]
@@ -155,11 +161,11 @@ def check_weights(weights: Weights, dim: int) -> None:
         if bias is not None and tuple(bias.shape) != (width,):
             raise InputError(f"layer {layer} has {width} outputs, but a bias of shape {tuple(bias.shape)}")
     if width != 1:
-        raise InputError(f"the critic must have one output, but the last layer has {width}")
+        raise InputError(f"the WGAN critic must have one output, but the last layer has {width}")
 
 
 def _spread(matrix: Any, half_range: Any, magnitude: Any) -> tuple[Any, Any]:
-    """``(|W|^T r, |W|^T m)`` for W (n_in, n_out): half range of a linear map and the size of its terms."""
+    """``(|W|^T r, |W|^T m)`` for W (n_in, n_out): half range of a linear map, and size of its terms."""
     both = tf.matmul(tf.stack([half_range, magnitude + TINY]), tf.abs(matrix) + TINY)
     return both[0], both[1]
 
@@ -196,7 +202,7 @@ def _first_affine(domain: Domain, matrix: Any, bias: Any) -> Interval:
 
 
 def _group_rows(groups: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Rows of each group, (groups, longest); short groups repeat their last row, which moves no extreme."""
+    """Rows of each group, (groups, longest). Short groups repeat their last row, which moves no extreme."""
     longest = max(stop - start for start, stop in groups)
     return np.array([[min(start + i, stop - 1) for i in range(longest)] for start, stop in groups], np.int32)
 
@@ -222,7 +228,7 @@ def gradient_box(
     """Bounds of every component of ``grad_W D(x)`` that hold for all records of the domain (Theorem 3.1.1).
 
     ``weights`` are the critic's, float32 and released. Equal ends of the domain give the gradient itself up
-    to the widening for float32; elsewhere interval arithmetic is loose. Can stand inside
+    to the widening for float32. Elsewhere interval arithmetic is loose. The function may stand inside
     ``tf.function(jit_compile=True)``.
     """
     check_weights(weights, domain.dim)

@@ -1,12 +1,12 @@
-"""Random numbers that a guarantee rests on: seeded by the operating system, drawn in float64, drawn ahead.
+"""Random numbers that a guarantee depends on: seeded by the operating system, in float64, drawn ahead.
 
-Normals are drawn in float64 and cast: generators that work in float32 stop between 5 and 6 standard
-deviations, and that mismatch of supports can cost up to 1e-4 of delta by itself. Drawing is the larger part
-of a training step's time, so a background thread draws the next chunk while the current one is used (NumPy
-releases the interpreter lock while it draws).
+Normals are drawn in float64 and cast. Generators that work in float32 stop between 5 and 6 standard
+deviations. Such a mismatch of supports can cost up to 1e-4 of delta by itself. Drawing takes most of a
+training step's time. A background thread therefore draws the next chunk while the current one is used. NumPy
+releases the interpreter lock while it draws.
 
-Attacks on the rounding of floating-point noise (Mironov 2012) are not covered, but for a private number of
-records, which is released as a whole number.
+Attacks on the rounding of floating-point noise (Mironov 2012) are not covered. The exception is a private
+number of records, which is rounded to a whole number.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _SLAB = 1 << 16
 def secure_generator() -> np.random.Generator:
     """AES-128 in counter mode under a key of 128 random bits from the operating system.
 
-    A cryptographic generator: whoever sees its output cannot tell it from true randomness or find what comes
-    next. It is secret: keep neither the object nor its state with what is released.
+    The generator is cryptographic: its output cannot be distinguished from true randomness or predicted. It
+    is secret: keep neither the object nor its state with anything that is shared.
     """
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
 
 def describe_generator(rng: np.random.Generator) -> str:
-    """What draws the noise, in words, for the ledger."""
+    """Name the generator of the noise in words, for the ledger."""
     name = type(rng.bit_generator).__name__
     if name == "AESCounter":
         return "AES-128 in counter mode, key from the operating system's randomness"
@@ -66,10 +66,10 @@ class _Failure:
 
 
 class NoiseStream(Generic[T]):
-    """Chunks drawn ahead by a background thread; an iterator to be used in a ``with`` statement.
+    """Iterator over chunks drawn ahead by a background thread, for use in a ``with`` statement.
 
-    The chunks are those that calling ``draw(rng)`` again and again would give. The thread is the only user
-    of ``rng`` while the stream is open, and it draws at most two chunks that nobody has asked for.
+    The chunks equal those of repeated calls of ``draw(rng)``. The thread is the only user of ``rng`` while
+    the stream is open. It draws at most two chunks that nobody has asked for.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class NoiseStream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """The next chunk, waiting for it if need be; what ``draw`` raised is raised here as it was."""
+        """Wait for the next chunk. An exception of ``draw`` is raised here unchanged."""
         if self._failure is not None:
             raise self._failure.error
         if self._thread is None or self._stop.is_set():

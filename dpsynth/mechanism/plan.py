@@ -1,7 +1,7 @@
 """One frozen object that joins sampler, sensitivity, noise and the event that describes them.
 
-A training run reads its sampling probability, its noise and its number of steps from the plan, and the
-ledger posts the plan's event, so the two cannot disagree. No TensorFlow.
+A training run reads its sampling probability, noise and number of steps from the plan. The ledger posts the
+plan's event. The two therefore cannot disagree. No TensorFlow is loaded.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 NoiseShape = Literal["spherical", "layerwise", "proportional", "optimal"]
-#: The noise shapes by name; `dpsynth.mechanism.allocation` says what they are.
+#: The noise shapes by name, explained in `dpsynth.mechanism.allocation`.
 NOISE_SHAPES: tuple[str, ...] = get_args(NoiseShape)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the private steps of one training run sample, release and cost.
+    """Sampling, noise and cost of the private steps of one training run.
 
-    Each step takes every record independently with probability ``sampling_prob`` and releases
-    ``sum_i (g_i - c) + expected_batch * c + noise_multiplier * std * N(0, 1)`` with centre and std from
-    `dpsynth.mechanism.allocation.allocate`, for which one record's contribution has norm at most 1 in units
-    of the stds. Adding ``expected_batch * c`` back is post-processing because it is public.
+    Each step takes every record independently with probability ``sampling_prob``. It releases
+    ``sum_i (g_i - c) + expected_batch * c + noise_multiplier * std * N(0, 1)``. Centre and std come from
+    `dpsynth.mechanism.allocation.allocate`. In units of the stds, one record's contribution has norm at most
+    1. Adding ``expected_batch * c`` back is post-processing because it is public.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Plan:
     Raises
     ------
     ConfigError
-        If a field is out of range; the message names it and its value.
+        If a field is out of range. The message names it and its value.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def event(self) -> DpEvent:
-        """What the whole run costs, for the ledger."""
+        """Cost of the whole run, for the ledger."""
         if self.noise_multiplier is None:
             return non_private_event()
         return training_event(self.noise_multiplier, self.sampling_prob, self.steps)

@@ -18,8 +18,8 @@ _BLOCK = 1 << 22
 def _included(rng: np.random.Generator, shape: tuple[int, int], prob: float) -> NDArray[np.bool_]:
     """Independent events of probability ``prob``, exactly as the float says.
 
-    ``U < prob`` for a uniform U is decided by U's first 16 bits unless they equal those of ``prob``; only
-    then, once in 65,536, the next 53 bits are drawn.
+    ``U < prob`` for a uniform U is decided by U's first 16 bits unless they equal those of ``prob``. In that
+    case, once in 65,536, the next 53 bits are drawn.
     """
     scaled = prob * 65536.0  # exact: a power of two
     first = int(scaled)
@@ -35,10 +35,10 @@ def poisson_batches(
 ) -> NDArray[np.int32]:
     """Record indices of ``steps`` Poisson-sampled batches.
 
-    Batches are never cut: where one has more than ``capacity`` records the whole array is wider (by whole
-    eighths of the capacity, so that few widths occur). Hence nothing is added to delta for an overflow, and
-    the guarantee of `PoissonSampledDpEvent` holds for every number of records. The width is internal, like
-    the realised batch sizes, and not for release.
+    Batches are never cut. If one has more than ``capacity`` records, the whole array becomes wider by whole
+    eighths of the capacity, so few widths occur. Nothing is added to delta for an overflow, and the guarantee
+    of `PoissonSampledDpEvent` holds for every number of records. The width and the realised batch sizes are
+    confidential.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ def poisson_batches(
     sampling_prob : float
         In [0, 1].
     steps, capacity : int
-        Number of batches, at least 0, and their least width, at least 1.
+        Number of batches, at least 0, and their smallest width, at least 1.
 
     Returns
     -------
     ndarray (steps, width) of int32, width >= capacity
-        Indices in increasing order, then -1; ``(batches >= 0).sum(axis=1)`` are the realised sizes.
+        Indices in increasing order, then -1. ``(batches >= 0).sum(axis=1)`` are the realised sizes.
 
     Raises
     ------

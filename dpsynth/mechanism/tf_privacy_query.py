@@ -1,9 +1,9 @@
 """The critic's private sum as a TensorFlow Privacy ``DPQuery``, for loops written against that interface.
 
-Nothing is clipped: the bounds are proved from the weights (`dpsynth.mechanism.bounds`), each record is
-centred, and the noise has the stds of `dpsynth.mechanism.allocation`. The bounds are those of the weights at
-which the gradients are taken, so they are asked for anew in every step and no state outlives an update.
-TensorFlow Privacy's Keras optimizers are refused by Keras 3; its queries work.
+Nothing is clipped. The bounds are proved from the weights (`dpsynth.mechanism.bounds`), each record is
+centred, and the noise has the stds of `dpsynth.mechanism.allocation`. The bounds belong to the weights at
+which the gradients are taken. They are computed again in every step, and no state outlives an update.
+Keras 3 refuses TensorFlow Privacy's Keras optimizers. Its queries work.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dpsynth.mechanism.bounds import LayerBounds
 from dpsynth.mechanism.plan import Plan
 
 _ABSENT = (
-    "tensorflow_privacy is not installed (its releases need Python < 3.12), so the DPQuery interface is not "
-    "available; everything else in dpsynth works without it"
+    "tensorflow_privacy is not installed, so the DPQuery interface is not available: use Python 3.11. "
+    "Everything else in dpsynth works without it"
 )
 
 
@@ -45,16 +45,16 @@ def sum_query_base() -> Any:
 class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
     """Noisy sum of per-record gradients that are known to lie within `LayerBounds`.
 
-    Adjacency: add or remove one record. The event of one call is ``GaussianDpEvent(noise_multiplier)``;
-    Poisson sampling with ``plan.sampling_prob`` is the loop's, and `Plan.event` is what all of it costs.
+    Adjacency: add or remove one record. The event of one call is ``GaussianDpEvent(noise_multiplier)``. The
+    loop samples with ``plan.sampling_prob``, and `Plan.event` describes the whole run.
 
     Parameters
     ----------
     plan : Plan
-        Its noise multiplier, shape and centring, and the public number of records expected in a sum.
+        Noise multiplier, shape and centring, and the public number of records expected in a sum.
     bounds : callable
-        Returns the bounds of one record's gradient at the weights as they are when it is called. It is
-        called at the beginning and at the end of every sample, between which weights must not change.
+        Returns the bounds of one record's gradient at the current weights. It is called at the beginning and
+        at the end of every sample. Weights must not change in between.
 
     Raises
     ------
@@ -65,8 +65,8 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
 
     Notes
     -----
-    Records must be structures that flatten to W1, b1, W2, ...; the noise is drawn in float64 from Philox
-    with counter and key from the operating system. ``docs/tf_privacy.md`` trains a Keras model with it.
+    Records must be structures that flatten to W1, b1, W2, ... The noise is drawn in float64 from Philox with
+    counter and key from the operating system. ``docs/how-to/tensorflow-privacy.md`` trains a Keras model.
     """
 
     def __init__(self, plan: Plan, bounds: Callable[[], Sequence[LayerBounds]]) -> None:
@@ -82,11 +82,11 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
         return allocate(self._bounds(), self._plan.noise_shape, centred=self._plan.centred)
 
     def derive_sample_params(self, global_state: Any) -> list[Any]:
-        """The centres, which every record needs; there is no global state."""
+        """The centres, which every record needs. There is no global state."""
         return self._scales()[0]
 
     def preprocess_record(self, params: list[Any], record: Any) -> Any:
-        """The record minus the centre; there is nothing to clip."""
+        """The record minus the centre. Nothing is clipped."""
         flat = tf.nest.flatten(record)
         return tf.nest.pack_sequence_as(record, [g - c for g, c in zip(flat, params, strict=True)])
 
