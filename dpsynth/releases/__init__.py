@@ -1,6 +1,6 @@
 """Every reading of private records, one module a release.
 
-A release states its sensitivity and the event that it posts; the ledger runs it. `PartitionedRecords` are
+A release states its sensitivity and the event that it posts. The ledger runs it. `PartitionedRecords` are
 private records in many files, which `DPWGANGP.fit` takes in place of a frame.
 """
 

@@ -5,9 +5,9 @@ equal released mass (quantiles of the private distribution). Rare categories sha
 special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
 laboratory values.
 
-An axis reads one record at a time, so that counts add up over parts of a table, wherever these lie. Each
-record lies in exactly one cell of an axis, and so of a table of several axes: adding or removing one record
-moves one count of the table by one.
+An axis reads one record at a time, so counts add up over parts of a table. Each record lies in exactly one
+cell of an axis, and of a table of several axes. Adding or removing one record therefore moves one count of
+the table by one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
 
     A cell that holds a bin's share gets a bin of its own, as long as there are bins left.
 
-    ``probabilities``, shape (cells,): not negative; without any mass all cells count alike.
+    ``probabilities``, shape (cells,): not negative. Without any mass all cells count alike.
 
     Examples
     --------
@@ -108,15 +108,15 @@ def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, ke
 def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
     """Number of bins of an ordered column by a rule that reads no records.
 
-    A discriminator finds the blur of wide bins, and noise it can hardly tell from sampling
-    (docs/generator.md). So there are as many as leave the expected absolute noise in the ``classes * k**2``
-    cells of a table, sqrt(2 / pi) * s * classes * k**2 with s its standard deviation, at 23 hundredths of the
-    records; the nearest even number, so that an edge is at the median where no heavy cell lies across it:
-    `dpsynth.releases.features` uses the half in which a value lies. Where that were 2, noise hides halves,
-    and there are 3.
+    A classifier of real and synthetic records finds the blur of wide bins, but hardly the noise
+    (docs/explanation/method.md). The expected absolute noise in the ``classes * k**2`` cells of a table is
+    sqrt(2 / pi) * s * classes * k**2, with s its standard deviation. It is to be 23 hundredths of the
+    records. The nearest even number of bins puts an edge at the median if no heavy cell lies across it:
+    `dpsynth.releases.features` uses the half in which a value lies. Noise hides halves of 2 bins, so there
+    are 3 then.
 
-    ``noise_std``: standard deviation of the noise in a cell; at least 1 is assumed, for sampling itself is
-        noisy.
+    ``noise_std``: standard deviation of the noise in a cell. At least 1 is assumed, because sampling itself
+        is noisy.
     ``classes``: number of outcome values in a three-way table.
 
     Examples
@@ -130,7 +130,7 @@ def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The axes of a base model's tables; make them with `Bins.of`."""
+    """The axes of a base model's tables, made with `Bins.of`."""
 
     grids: tuple[Grid, ...]
     binnings: tuple[Binning, ...]
@@ -150,7 +150,7 @@ class Bins:
 
         ``root``: A column that keeps all its cells: the outcome.
         ``classes``: cells of the outcome where every table has it as an axis, else 1.
-        ``n_bins``: most bins of an ordered column; by default `default_bins`, a rule that reads no records.
+        ``n_bins``: most bins of an ordered column. The default is `default_bins`, which reads no records.
         """
         if n_bins is not None and n_bins < 1:
             raise ConfigError(f"n_bins is {n_bins}, but must be at least 1")
@@ -167,14 +167,14 @@ class Bins:
 
 
 class Axis(Protocol):
-    """A partition of records into cells; picklable, and compared by identity."""
+    """A partition of records into cells, picklable and compared by identity."""
 
     @property
     def size(self) -> int:
         """Number of cells."""
 
     def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
-        """Cell of each record, from 0 to ``size - 1``; shape (n,)."""
+        """Cell of each record, from 0 to ``size - 1``, shape (n,)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dpsynth.releases.records import Records
 
 @dataclass(frozen=True, kw_only=True)
 class CountRelease(GaussianRelease[float]):
-    """The number of records, whole and at least 1; sensitivity 1 under add/remove.
+    """The number of records, whole and at least 1, with sensitivity 1 under add/remove.
 
     ``detail``: what of the budget it takes, for the ledger.
 

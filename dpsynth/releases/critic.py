@@ -1,8 +1,7 @@
 """The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
 
-A `Transcript` is what an adversary with all records but one sees of them; it is for audits and attacks
-only. It holds sums over real records without noise: it is as secret as the records, and no model or report
-keeps one.
+A `Transcript` is the view of an adversary with all records but one. It is for audits and attacks only. It
+holds sums over real records without noise. It is as secret as the records, and no model or report keeps one.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ Trained = TypeVar("Trained", covariant=True)
 class CriticRelease(Generic[Trained]):
     """A training run under a plan (Pedersen 2022, Algorithm 1).
 
-    The plan joins sampler, noise and event; the sensitivity of each step is proved from the critic's weights
-    while it runs (`dpsynth.model.wgan.sensitivity`), and the step's noise is the plan's multiplier times
-    that.
+    The plan joins sampler, noise and event. The sensitivity of each step is proved from the critic's weights
+    while it runs (`dpsynth.model.wgan.sensitivity`). The step's noise is the plan's multiplier times it.
 
     ``sensitivity``: of a step, in words.
     ``train``: ``train(records, plan, rng)`` makes the plan's steps on records in memory.
@@ -54,11 +52,11 @@ class CriticRelease(Generic[Trained]):
 
     @property
     def event(self) -> DpEvent:
-        """What the whole run costs, whether or not it ends early."""
+        """Cost of the whole run, whether or not it ends early."""
         return self.plan.event
 
     def __call__(self, records: Records, rng: np.random.Generator) -> Trained:
-        """Train; a ledger calls it when the steps are posted."""
+        """Train. A ledger calls it when the steps are posted."""
         return self.train(records.frame(), self.plan, rng)
 
 
@@ -69,14 +67,13 @@ Floats = NDArray[np.float64]
 class Transcript:
     """A training run of T steps that each release P numbers, seen by an adversary.
 
-    Table D holds one record that D' lacks or has another in place of. Each step takes that record with
-    probability ``sampling_prob``; which others were taken is known. Under D the numbers of step t
-    are normal with standard deviations ``stds[t]`` and mean ``others[t] + records[0, t]`` where the record
-    was taken, ``others[t]`` where it was not; under D' likewise with ``records[1]``.
+    Table D holds one record that D' lacks or replaces. Each step takes that record with probability
+    ``sampling_prob``. The adversary sees which others were taken. Under D the numbers of step t are normal
+    with standard deviations ``stds[t]``. Their mean is ``others[t] + records[0, t]`` if the record was taken,
+    else ``others[t]``. Under D' the same holds with ``records[1]``.
 
     ``others``: their means without the differing record.
-    ``records``: what the differing record adds where it is taken, under D and under D'; zeros where there is
-        none.
+    ``records``: contribution of the differing record if taken, under D and under D', zeros if there is none.
     ``stds``: of the noise, greater than 0.
     ``sampling_prob``: q in (0, 1].
 

@@ -1,20 +1,20 @@
 """Features of records: products of pairs of columns, and random Fourier features of all columns.
 
-Each column has a few numbers that place a record in it: the rank of an ordered column's bin, an indicator of
-each category and of a missing value, centred and divided by their standard deviation under the released
-marginals. These, and the length below, come from what was released before; frequencies are drawn before any
-record is read.
+Each column has a few numbers that place a record in it. An ordered column has the rank of its bin. Other
+columns have an indicator of each category. A missing value has one too. The numbers are centred and divided
+by their standard deviation under the released marginals. These numbers and the length below come from earlier
+noisy statistics. Frequencies are drawn before any record is read.
 
-A pair of columns has the products of their numbers. Where there is an outcome of one number, there are also
-these products times the outcome, and those of two ordered columns' halves (above the median or below) times
-the outcome: an interaction may be one of how large both are, or of thresholds. A record's products, in one
-vector, are scaled down to a length that half of the base model's draws have: long vectors are those of rare
-values, and noise is in proportion to the longest.
+A pair of columns has the products of their numbers. If the outcome is one number, these products are also
+multiplied by the outcome. So are those of two ordered columns' halves (above the median or below): an
+interaction may be one of sizes, or of thresholds. A record's products form one vector. It is scaled down to
+a length that half of the base model's samples have. Long vectors belong to rare values, and noise is in
+proportion to the longest.
 
-Fourier features (Rahimi and Recht 2007, "Random features for large-scale kernel machines") are cosine and
-sine of w'x for many frequencies w, drawn from a normal distribution, with x the numbers of all columns.
-Their products approximate a Gaussian kernel; their mean is the records' characteristic function at these
-frequencies. A record's vector has length 1 whatever the record is, because cos^2 + sin^2 = 1.
+Fourier features are cosine and sine of w'x for many frequencies w (Rahimi and Recht 2007, "Random features
+for large-scale kernel machines"). The frequencies are drawn from a normal distribution, and x are the numbers
+of all columns. Their products approximate a Gaussian kernel. Their mean is the records' characteristic
+function at these frequencies. Every record's vector has length 1, because cos^2 + sin^2 = 1.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ OUTCOME_WEIGHT = 0.5
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """Products of the columns' numbers, one vector a record; make them with `PairFeatures.of`.
+    """Products of the columns' numbers, one vector a record, made with `PairFeatures.of`.
 
     ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
-    ``cap``: longest vector; others are scaled down to it.
+    ``cap``: longest vector. Longer ones are scaled down to it.
     ``outcome``: A column of one number, by which the products of all others are multiplied once more.
     ``halves``, shapes (bins, numbers), optional: numbers whose products are multiplied by the outcome as
-        well; 0, by default, where there is none.
+        well, 0 by default.
     """
 
     tables: tuple[NDArray[np.float32], ...]
@@ -62,8 +62,8 @@ class PairFeatures:
     def of(cls, bins: Bins, draws: NDArray[np.int64], outcome: int | None = None) -> PairFeatures:
         """Features of binned columns.
 
-        ``draws``, shape (m, columns): Bins of the base model's draws: half of them keep their length.
-        ``outcome``: which column the outcome is; it counts only where it has one number.
+        ``draws``, shape (m, columns): bins of the base model's samples. Half of them keep their length.
+        ``outcome``: index of the outcome. It counts only if it has one number.
         """
         tables = tables_of(bins)
         known = None if outcome is None or tables[outcome].shape[1] > 1 else outcome
@@ -73,7 +73,7 @@ class PairFeatures:
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """Where the numbers of each column begin, and where the last end."""
+        """First index of the numbers of each column, and the end of the last."""
         return (0, *(int(end) for end in np.cumsum([table.shape[1] for table in self.tables])))
 
     @property
@@ -83,10 +83,10 @@ class PairFeatures:
 
     @cached_property
     def products(self) -> NDArray[np.bool_]:
-        """Which products there are, symmetric in each block; shape (size, size) or (size, 3 size).
+        """Mask of the products, symmetric in each block, shape (size, size) or (size, 3 size).
 
-        The first block has products of two different columns, the second those of two columns other than the
-        outcome, times the outcome, the third the same of their halves.
+        The first block has products of two different columns. The second has those of two columns other than
+        the outcome, times the outcome. The third has the same of their halves.
         """
         column = np.repeat(np.arange(len(self.tables)), np.diff(self.ends))
         different = column[:, None] != column[None, :]
@@ -99,10 +99,10 @@ class PairFeatures:
 
     @cached_property
     def kinds(self) -> NDArray[np.int64]:
-        """What each product is of, of the shape of ``products``.
+        """Kind of each product, of the shape of ``products``.
 
-        0: two columns, 1: a column and the outcome, 2: two columns, times the outcome. All are of two columns
-        where the outcome has not one number.
+        0: two columns, 1: a column and the outcome, 2: two columns, times the outcome. All have kind 0 if the
+        outcome is not one number.
         """
         kinds = np.full(self.products.shape, 2)
         kinds[:, : self.size] = 0
@@ -134,11 +134,11 @@ class PairFeatures:
     def sums(
         self, draws: NDArray[np.int64], dtype: type[np.floating] = np.float32
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """What `length_of` takes, shapes (2, m), (2, m) and (m,).
+        """Arguments of `length_of`, shapes (2, m), (2, m) and (m,).
 
-        Of the numbers and of the halves the sum of squared lengths over all columns but the outcome, and over
-        pairs of them of their products; and the squared outcome, 0 where there is none. All sums are of
-        positive numbers, so that nothing cancels.
+        The first are sums of squared lengths over all columns but the outcome, for numbers and halves. The
+        second are those of products over pairs of them. The last is the squared outcome, 0 without one. All
+        terms are positive, so nothing cancels.
         """
         total = np.zeros((2, len(draws)), dtype=dtype)
         pairs, outcome = np.zeros_like(total), np.zeros(len(draws), dtype=dtype)
@@ -156,13 +156,13 @@ class PairFeatures:
         return length_of(*self.sums(draws))
 
     def scale(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What each record's vector is multiplied by, shape (m,)."""
+        """Factor of each record's vector, shape (m,)."""
         return np.minimum(np.float32(1.0), np.float32(self.cap) / self.lengths(draws))
 
     def factors(
         self, draws: NDArray[np.int64], dtype: type[np.floating]
     ) -> list[tuple[NDArray[np.floating], NDArray[np.floating]]]:
-        """Whose products each block has, by record, shapes (m, size)."""
+        """Numbers whose products each block has, by record, shapes (m, size)."""
         values = self.values(draws).astype(dtype)
         if self.outcome is None:
             return [(values, values)]
@@ -201,9 +201,9 @@ def length_of(
 ) -> NDArray[np.floating]:
     """Length of a vector of products.
 
-    With Q the sum of the squared lengths of the columns' numbers but for the outcome's and P that of their
-    products by pairs, P' that of their halves', y^2 the outcome's and w its weight:
-    sqrt(P + y^2 (w^2 (P + P') + Q)).
+    It is sqrt(P + y^2 (w^2 (P + P') + Q)). Q is the sum of the squared lengths of the columns' numbers,
+    without the outcome's. P is that of their products by pairs, P' that of their halves. y^2 is the
+    outcome's, and w its weight.
 
     ``total``, ``pairs``, shapes (2, ...): Q and Q', P and P'.
     ``outcome``, shape (...): y^2.
@@ -227,7 +227,7 @@ def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
 
 
 def halves_of(bins: Bins, tables: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
-    """Of each ordered column of three bins and more the half in the place of the rank; all else is 0."""
+    """Half of each ordered column of three bins or more, in the place of the rank. All else is 0."""
     halves = tuple(map(np.zeros_like, tables))
     for half, grid, binning in zip(halves, bins.grids, bins.binnings, strict=True):
         apart = grid.size - grid.present
@@ -244,8 +244,8 @@ def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -
 def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
-    ``ordered``: one number, the rank; otherwise an indicator of each category, or of the second of two.
-    ``apart``: last bins of an ordered column that are of special codes or missing values: each has its own
+    ``ordered``: one number, the rank. Otherwise an indicator of each category, or of the second of two.
+    ``apart``: last bins of an ordered column, those of special codes or missing values. Each has its own
         number.
     ``halves``: in the place of a rank, the half in which a bin lies: -1, 1, or its mean where the median is
         in it.
@@ -285,7 +285,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
-    """Frequencies of random Fourier features; make them with `FourierFeatures.of`.
+    """Frequencies of random Fourier features, made with `FourierFeatures.of`.
 
     ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
     ``frequencies``, shape (numbers of all columns, frequencies).

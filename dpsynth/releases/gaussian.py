@@ -2,7 +2,7 @@
 
 Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy": noise of standard deviation
 ``noise_multiplier * sensitivity`` on every number of a query. The event names the multiplier, the noise is
-the multiplier times the sensitivity, and both come from this object, so that they cannot disagree.
+the multiplier times the sensitivity. Both come from this object and cannot disagree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Released = TypeVar("Released", covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianRelease(ABC, Generic[Released]):
-    """Counts of private records with Gaussian noise, and what is made of them afterwards.
+    """Counts of private records with Gaussian noise, and their post-processing.
 
     ``noise_multiplier``: noise standard deviation over L2 sensitivity. None releases exact counts: **not
         private**.
@@ -49,7 +49,7 @@ class GaussianRelease(ABC, Generic[Released]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What is read, for the ledger."""
+        """Name of the noisy statistic, for the ledger."""
 
     @property
     @abstractmethod
@@ -68,14 +68,14 @@ class GaussianRelease(ABC, Generic[Released]):
 
     @property
     def event(self) -> DpEvent:
-        """What it costs."""
+        """Its cost."""
         if self.noise_multiplier is None:
             return non_private_event()
         return gaussian_event(self.noise_multiplier)
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation of the noise on every count; 0 without noise."""
+        """Standard deviation of the noise on every count, 0 without noise."""
         return 0.0 if self.noise_multiplier is None else self.noise_multiplier * self.l2_sensitivity
 
     @abstractmethod
@@ -84,7 +84,7 @@ class GaussianRelease(ABC, Generic[Released]):
 
     @abstractmethod
     def finish(self, noisy: Sequence[Array]) -> Released:
-        """What is released, made of the noisy counts: post-processing."""
+        """Result made of the noisy counts: post-processing."""
 
     def measure(self, records: Records, rng: np.random.Generator) -> list[Array]:
         """The counts with noise of their own on each."""
@@ -92,5 +92,5 @@ class GaussianRelease(ABC, Generic[Released]):
         return [exact + std * rng.standard_normal(exact.shape) for exact in self.query(records)]
 
     def __call__(self, records: Records, rng: np.random.Generator) -> Released:
-        """Read the records; a ledger calls it when the reading is posted."""
+        """Read the records. A ledger calls it when the reading is posted."""
         return self.finish(self.measure(records, rng))

@@ -1,8 +1,8 @@
 """How many records of a survival study ended in each interval of time, and how.
 
-A record lies in exactly one cell: in the interval of its time, as ended by the event, last seen within the
-interval, or last seen at its very end; or in the cell of those whose time or event is not known. L2
-sensitivity 1 under add/remove one record. `dpsynth.studies.life_table` makes a survival curve of it.
+A record lies in exactly one cell. Each interval of time has three: ended by the event, last seen within the
+interval, and last seen at its very end. One more cell holds records with unknown time or event. The L2
+sensitivity is 1 under add/remove one record. `dpsynth.studies.life_table` makes a survival curve of it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ INTERVALS = 20
 
 @dataclass(frozen=True, eq=False)
 class LifeTable:
-    """Which columns are counted by which intervals of time; public or made of released numbers.
+    """Columns and intervals of time to count, public or made of noisy statistics.
 
     ``duration``, ``event``: column of the times, and of the event: the last of its two categories.
-    ``boundaries``, shape (J,): ends of the intervals, each of which its end belongs to; the last is the
-        duration's upper bound.
+    ``boundaries``, shape (J,): ends of the intervals, each with its end. The last is the duration's upper
+        bound.
     """
 
     schema: Schema
@@ -50,7 +50,7 @@ class LifeTable:
         draws: pd.DataFrame,
         intervals: Sequence[float] | None = None,
     ) -> LifeTable:
-        """Intervals in which about as many of the draws' times end each, the declared ends among theirs."""
+        """Intervals with about equally many of the samples' times, which include the declared ends."""
         times = column_values(schema, duration, draws)
         known = times[np.isfinite(times)]
         parts = np.arange(1, INTERVALS) / INTERVALS
@@ -77,7 +77,7 @@ class LifeTable:
 class LifeTableRelease(GaussianRelease[Array]):
     """Counts of a survival study's records by interval and end, shape (3 J + 1,).
 
-    ``table``: the intervals; released before and given with :meth:`at`.
+    ``table``: the intervals, made from earlier noisy statistics and given with :meth:`at`.
     """
 
     study: str
@@ -91,13 +91,15 @@ class LifeTableRelease(GaussianRelease[Array]):
         return f"life table of study {self.study}"
 
     def at(self, table: LifeTable) -> LifeTableRelease:
-        """The release with these intervals; its cost is the same."""
+        """The same release with these intervals, at the same cost."""
         return replace(self, table=table)
 
     def query(self, records: Records) -> list[Array]:
         """The exact counts."""
         if self.table is None:
-            raise PrivacyError("a life table needs intervals, which are released before; give them with at()")
+            raise PrivacyError(
+                "a life table needs intervals from earlier noisy statistics: give them with at()"
+            )
         return records.sums(self.table.counts)
 
     def finish(self, noisy: Sequence[Array]) -> Array:

@@ -1,7 +1,7 @@
-"""Noisy counts of every column's values: the first statistic of a run, on which the others rest.
+"""Noisy counts of every column's values: the first statistic of a run, used by all others.
 
 Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by value.
-Where three columns or more may be missing, the number of missing values a record is one more histogram.
+If three columns or more may be missing, the number of missing values a record is one more histogram.
 Adjacency is add/remove one record throughout. A record lies in exactly one cell of each histogram, so all
 counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian mechanism covers them.
 `dpsynth.model.columns.marginals` makes distributions of the counts.
@@ -46,8 +46,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
     """Every column's histogram, and the number of missing values a record.
 
     ``n``: ``schema.n_public`` or a noisy count, never the length of a table.
-    ``n_std``: standard deviation of the noise of ``n``; 0 where it is public.
-    ``counted``: how an earlier release counted; by default a rule on public numbers.
+    ``n_std``: standard deviation of the noise of ``n``, 0 if it is public.
+    ``counted``: how an earlier release counted. The default is a rule on public numbers.
 
     Examples
     --------
@@ -144,8 +144,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
     def query(self, records: Records) -> list[Array]:
         """Exact counts: a private quantity, never to be shown.
 
-        Returns list of arrays: for each column the counts of its cells; then the counts of the values of
-        those that are counted twice; last the records with 0, 1, ... missing values, where there is a panel.
+        Returns list of arrays: first, for each column, the counts of its cells. Then the counts of the values
+        of those that are counted twice. Last, with a panel, the records with 0, 1, 2, ... missing values.
         """
         axes = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
         names = tuple(self.schema.names[j] for j in self.panel)

@@ -1,16 +1,16 @@
-"""A noisy nearest-neighbour histogram: how many records are nearest to each group of draws.
+"""A noisy nearest-neighbour histogram: how many records are nearest to each group of samples.
 
-The histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024), "Differentially private synthetic data via
-foundation model APIs 1: images", for tables: sensitivity 1 over groups of the base model's draws. It measures
-all columns at once, and so parities, curves and formulas, which statistics of two or three columns miss. The
-same release sums random Fourier features (`dpsynth.releases.features`), which measure smooth structure with
-less noise than groups. `dpsynth.model.reweighting.fit_weights` weighs the draws by both.
+It adapts the histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024), "Differentially private synthetic
+data via foundation model APIs 1: images", to tables. Its sensitivity is 1 over groups of the base model's
+samples. It measures all columns at once: parities, curves and formulas, which statistics of two or three
+columns miss. The same release sums random Fourier features (`dpsynth.releases.features`). They measure smooth
+structure with less noise than groups. `dpsynth.model.reweighting.fit_weights` weighs the samples by both.
 
 Records are compared by the numbers of `dpsynth.releases.features`: ranks and indicators of their bins,
-standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over draws of the
+standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over samples of the
 released base model: no record is read for them. The group of a record is computed from its own bins alone, by
-additions in a fixed order. A product of matrices would round a row by its place among others, so that near
-ties would make one record more or less move the counts of many.
+additions in a fixed order. A product of matrices would round a row depending on its place among others. Near
+ties would then let one record move the counts of many.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DEVIATIONS, _MOST = 8.0, 1000
 def group_count(n: float, noise_std: float) -> int:
     """Number of groups, such that a group of average size stands clear of the noise.
 
-    ``noise_std``: of a count; 0 without noise.
+    ``noise_std``: that of a count, 0 without noise.
 
     Examples
     --------
@@ -52,9 +52,9 @@ def group_count(n: float, noise_std: float) -> int:
 class NeighbourHistogram:
     """The released histogram.
 
-    ``counts``, shape (groups.size,): with noise; some may be negative.
+    ``counts``, shape (groups.size,): with noise. Some may be negative.
     ``noise_std``: standard deviation of the noise in a count.
-    ``features``: None where tables are redrawn from a model without them.
+    ``features``: None if tables are redrawn from a model without them.
     ``fourier``, shape (features.size,), optional: sum of the records' features, with the same noise.
     """
 
@@ -73,9 +73,9 @@ class NeighbourHistogram:
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
-    """How many records are most like each group of draws, and the sum of their Fourier features.
+    """Number of records most like each group of samples, and the sum of their Fourier features.
 
-    ``features``: released or drawn before, and given with :meth:`of`.
+    ``features``: made before without records, and given with :meth:`of`.
     """
 
     bins: Bins | None = None
@@ -90,14 +90,12 @@ class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
     def of(
         self, bins: Bins, groups: Groups, features: FourierFeatures | None = None
     ) -> NeighbourHistogramRelease:
-        """The release for these groups, and of these features; its cost is the same."""
+        """The same release for these groups and features, at the same cost."""
         return replace(self, bins=bins, groups=groups, features=features)
 
     def _given(self) -> tuple[Bins, Groups]:
         if self.bins is None or self.groups is None:
-            raise PrivacyError(
-                "a nearest-neighbour histogram is of groups, which are made before and given with of()"
-            )
+            raise PrivacyError("a nearest-neighbour histogram needs groups of samples: give them with of()")
         return self.bins, self.groups
 
     def query(self, records: Records) -> list[Array]:
@@ -126,7 +124,7 @@ _BATCH, _ITERATIONS = 4096, 20
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Centres of groups; make them with `Groups.of`.
+    """Centres of groups, made with `Groups.of`.
 
     ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
     ``centres``, shape (groups, numbers of all columns).
@@ -137,10 +135,10 @@ class Groups:
 
     @classmethod
     def of(cls, bins: Bins, draws: NDArray[np.int64], size: int, rng: np.random.Generator) -> Groups:
-        """Groups around centres of draws.
+        """Groups around centres of samples.
 
-        ``draws``, shape (m, columns): Bins of the base model's draws.
-        ``size``: how many groups, at least 1; fewer where fewer draws differ.
+        ``draws``, shape (m, columns): bins of the base model's samples.
+        ``size``: number of groups, at least 1. There are fewer if fewer samples differ.
         """
         from sklearn.cluster import MiniBatchKMeans
 
@@ -184,7 +182,7 @@ class Groups:
 
     @cached_property
     def _products(self) -> tuple[NDArray[np.float32], ...]:
-        """What each bin adds to x . c - |c|^2 / 2, column by column, shapes (bins, groups)."""
+        """Contribution of each bin to x . c - |c|^2 / 2, column by column, shapes (bins, groups)."""
         ends = np.cumsum([0, *(table.shape[1] for table in self.tables)])
         products = [
             (table @ self.centres[:, start:end].T).astype(np.float32)

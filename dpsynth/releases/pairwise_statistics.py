@@ -1,9 +1,9 @@
 """Pairwise statistics, released at once: a critic that is solved in one step.
 
 A Wasserstein critic that is linear in fixed features of a record uses one statistic of the data, their mean
-feature; with it released, the critic's best answer to any generator follows without another reading. Here the
-features are those of pairs of columns (`dpsynth.releases.features`), their sum is read once under Gaussian
-noise, and `dpsynth.model.reweighting.fit_reweighting` makes the base model's draws agree with it.
+feature. Once it is released, the critic's best answer to any generator follows without another reading. Here
+the features are those of pairs of columns (`dpsynth.releases.features`). Their sum is read once under
+Gaussian noise. `dpsynth.model.reweighting.fit_reweighting` makes the base model's samples agree with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpsynth.releases.records import Records
 class PairwiseStatistics:
     """Released mean features.
 
-    ``mean``, shape of ``features.products``: symmetric, with noise; zero within a column.
+    ``mean``, shape of ``features.products``: symmetric, with noise, zero within a column.
     ``noise_std``: standard deviation of the noise in an entry of ``mean``.
     """
 
@@ -40,7 +40,7 @@ class PairwiseStatistics:
 class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
     """The sum of the records' pair features, each record's divided by the longest vector's length.
 
-    ``features``: released before, and given with :meth:`of`.
+    ``features``: made from earlier noisy statistics, and given with :meth:`of`.
     """
 
     bins: Bins | None = None
@@ -52,13 +52,13 @@ class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
     )
 
     def of(self, bins: Bins, features: PairFeatures) -> PairwiseStatisticsRelease:
-        """The release of these features; its cost is the same."""
+        """The same release of these features, at the same cost."""
         return replace(self, bins=bins, features=features)
 
     def _given(self) -> tuple[Bins, PairFeatures]:
         if self.bins is None or self.features is None:
             raise PrivacyError(
-                "pairwise statistics are of features, which are released before and given with of()"
+                "pairwise statistics need features from earlier noisy statistics: give them with of()"
             )
         return self.bins, self.features
 

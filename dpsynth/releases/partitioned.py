@@ -1,9 +1,8 @@
 """Private records in parts, on a Dask cluster: counted where they lie, summed where the noise is drawn.
 
-Counts add over parts, so that what `PartitionedRecords` answers is what `FrameRecords` answers for the same
-records, number for number; a release draws its noise once, at the driver, and posts what it posts for a
-frame. Workers hold exact counts of private records, as they hold the records: the cluster belongs to the
-table's owner.
+Counts add over parts. `PartitionedRecords` therefore give the same numbers as `FrameRecords` for the same
+records. A release draws its noise once, at the driver, and posts the same event as for a frame. Workers hold
+exact counts of private records, as they hold the records. The cluster belongs to the table's owner.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class PartitionedRecords(Records):
     schema : Schema
         Conforming is done part by part, each time that records are read.
     client : distributed.Client
-        Of workers that can read the table's files (`dpsynth.cluster.connected`).
+        Client of workers that can read the table's files (`dpsynth.cluster.connected`).
 
     Raises
     ------
@@ -49,12 +48,12 @@ class PartitionedRecords(Records):
         self._client = client
 
     def check(self) -> None:
-        """Read every record once to see that it fits the schema: before a budget is spent on them.
+        """Read every record once and check it against the schema, before budget is spent.
 
         Raises
         ------
         DataError
-            If one does not, naming file, column and row: for the table's owner only.
+            If one does not fit. The message names file, column and row, for the table's owner only.
         """
         for _ in each(self._client, partial(_check_part, schema=self.schema), self.table.parts):
             pass

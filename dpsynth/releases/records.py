@@ -1,8 +1,8 @@
 """Private records, which answer while the ledger runs a release on them and at no other time.
 
-All counts that are ever taken come from one method, `Records.counts`; what stands behind it is a frame in
-memory or a table in parts (`dpsynth.releases.partitioned`). The lock is against mistakes, not malice: code
-that reads records without posting the reading fails the first time it is run.
+All counts come from one method, `Records.counts`. The records are a frame in memory or a table in parts
+(`dpsynth.releases.partitioned`). The lock is against mistakes, not malice: code that reads records without
+posting the reading fails the first time it is run.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _BLOCK = 20_000
 
 
 class Records(ABC):
-    """A conformed private table; subclasses say how it is counted.
+    """A conformed private table, counted by its subclasses.
 
     Examples
     --------
     >>> records = FrameRecords(pd.DataFrame({"age": [30, 40]}))
     >>> records.size()
     Traceback (most recent call last):
-    dpsynth.errors.PrivacyError: private records can be read by a release that a ledger runs, not otherwise
+    dpsynth.errors.PrivacyError: private records can only be read through Ledger.run
     >>> with records.opened():
     ...     records.size()
     2
@@ -45,7 +45,7 @@ class Records(ABC):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Let the records be read; `dpsynth.accounting.Ledger.run` does so when the reading is posted."""
+        """Allow reading. `dpsynth.accounting.Ledger.run` does so when the reading is posted."""
         before, self._open = self._open, True
         try:
             yield
@@ -53,7 +53,7 @@ class Records(ABC):
             self._open = before
 
     def size(self) -> int:
-        """Number of records; sensitivity 1 under add/remove."""
+        """Number of records, with sensitivity 1 under add/remove."""
         self._check_open()
         return self._size()
 
@@ -70,20 +70,20 @@ class Records(ABC):
     def sums(self, of: Summing) -> list[NDArray[np.float64]]:
         """Exact sums over the records, of arrays to which each record adds something of its own.
 
-        ``of``: the sums of some records, a frame of them, which add up over frames; with no record, zeros.
-            What one record adds, and so the sensitivity, is for the release to bound.
+        ``of``: the sums of a frame of records, which add up over frames, and are zeros without records. The
+            release bounds the contribution of one record, and so the sensitivity.
         """
         self._check_open()
         return self._sums(of)
 
     def frame(self) -> pd.DataFrame:
-        """The records themselves, in memory: what a critic's steps are computed from."""
+        """The records themselves, in memory, for a critic's steps."""
         self._check_open()
         return self._frame()
 
     def _check_open(self) -> None:
         if not self._open:
-            raise PrivacyError("private records can be read by a release that a ledger runs, not otherwise")
+            raise PrivacyError("private records can only be read through Ledger.run")
 
     @abstractmethod
     def _size(self) -> int: ...

@@ -1,15 +1,15 @@
-"""What a declared study reads of the records: bounded scores of a regression, and its information.
+"""Private statistics of a pre-specified regression: bounded scores, and their information.
 
-The gradient of a log likelihood is a sum over records, and so is its information; our own technique with a
-critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is ``g = sum_j
-r_j x_j`` (`dpsynth.studies.families`). It is whitened by a matrix A made from synthetic draws, so that one
-spherical noise is in every direction in proportion to the records' information there, and weighted:
+The gradient of a log likelihood is a sum over records, and so is its information. This is our own technique
+with a critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is
+``g = sum_j r_j x_j`` (`dpsynth.studies.families`). It is whitened by a matrix A made from synthetic samples.
+Spherical noise is then in every direction in proportion to the records' information there. It is weighted by
 
     w(x) = min(1, C / reach(x)),   reach(x) = max over every outcome of |A g|.
 
-The weight looks at the predictors alone, so that the sum stays unbiased where the model holds, and ``|w A g|
-<= C`` whatever the outcome. The information ``w A sum_j v_j x_j x_j' A`` is scaled down to Frobenius norm K.
-Both are divided by their bounds: the sensitivity is 1.
+The weight depends on the predictors alone. The sum therefore stays unbiased where the model holds, and
+``|w A g| <= C`` for any outcome. The information ``w A sum_j v_j x_j x_j' A`` is scaled down to Frobenius
+norm K. Both are divided by their bounds: the sensitivity is 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ScorePoint:
-    """Where a score is taken, and how it is bounded; made of released numbers.
+    """Point and bounds of a score, made of noisy statistics.
 
     ``whitening``, shape (d, d): A, symmetric.
     ``bound``: C, on a record's whitened and weighted score.
@@ -58,7 +58,7 @@ class ScorePoint:
         return np.asarray(np.sqrt(np.maximum(squares, 0.0).max(axis=1)))
 
     def weights(self, x: Floats, reach: Floats | None = None) -> Floats:
-        """``min(1, C / reach)``, shape (k,); 0 for a record whose reach is no number.
+        """``min(1, C / reach)``, shape (k,), and 0 for a record whose reach is no number.
 
         ``reach`` is that of ``x``, if it is known already.
         """
@@ -73,7 +73,7 @@ class ScorePoint:
         return _finite(gradients * self.weights(x)[:, None])
 
     def curvatures(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Whitened rows (k, J, d), and what each adds to the information (k, J): a record K at most."""
+        """Whitened rows (k, J, d), and each one's information (k, J), at most K for a record."""
         rows, eta = self.rows(x)
         curvature = self.weights(x)[:, None] * self.design.family.curvature(eta, y)
         norms = _norms(rows, curvature)
@@ -135,9 +135,9 @@ def symmetric(vector: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRelease(GaussianRelease[Array]):
-    """A sum over the records of a declared study, one bounded contribution each.
+    """A sum over the records of a pre-specified regression, one bounded contribution each.
 
-    ``point``: where it is taken; released before and given with :meth:`at`.
+    ``point``: where it is taken, from earlier noisy statistics, given with :meth:`at`.
     """
 
     study: str
@@ -145,20 +145,20 @@ class StudyRelease(GaussianRelease[Array]):
     l2_sensitivity = 1.0
 
     def at(self, point: ScorePoint) -> StudyRelease:
-        """The release at this point; its cost is the same."""
+        """The same release at this point, at the same cost."""
         return replace(self, point=point)
 
     def _point(self) -> ScorePoint:
         if self.point is None:
             raise PrivacyError(
-                "a study's sums are taken at a point, which is released before; give it with at()"
+                "the sums of a regression need a point from earlier noisy statistics: give it with at()"
             )
         return self.point
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRelease(StudyRelease):
-    """The whitened score of a declared study at a point, shape (d,)."""
+    """The whitened score of a regression at a point, shape (d,)."""
 
     sensitivity = "1 (a record's whitened score, weighted by its predictors, over its bound)"
 
@@ -178,7 +178,7 @@ class ScoreRelease(StudyRelease):
 
 @dataclass(frozen=True, kw_only=True)
 class InformationRelease(StudyRelease):
-    """The information of a declared study at a point, shape (d, d)."""
+    """The information of a regression at a point, shape (d, d)."""
 
     sensitivity = "1 (a record's whitened information, scaled down to Frobenius norm 1)"
 

@@ -1,19 +1,19 @@
-"""Which columns the base model ties together: a spanning tree grown by private choices (theory of 1.8).
+"""The edges of the base model: a spanning tree grown by private choices.
 
-The tree grows from its root as Prim's algorithm does, but each new edge is drawn by the exponential
-mechanism among all edges between a column inside and one outside. A pair's score is
+The tree grows from its root by Prim's algorithm. Each new edge is drawn by the exponential mechanism among
+all edges between a column inside and one outside. A pair's score is
 
     sum over cells |n_ij - n p_i p_j|  -  expected absolute noise of a table of as many cells,
 
 with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record changes
 one n_ij by one and nothing else, so the score has sensitivity 1.
 
-With such scores the exponential mechanism (McSherry and Talwar 2007), which picks a candidate with
-probability proportional to ``exp(epsilon * score / 2)``, is (epsilon, 0)-differentially private. Its losses
-lie in an interval of length epsilon: one record moves each weight's logarithm by at most epsilon / 2 either
-way, and that of their sum is the same for all candidates. The largest of the scores plus independent Gumbel
-noise of scale ``2 / epsilon`` has exactly this distribution. Each choice uses fresh noise and is posted on
-its own, so later choices may depend on earlier ones.
+The exponential mechanism (McSherry and Talwar 2007) picks a candidate with probability proportional to
+``exp(epsilon * score / 2)``. With such scores it is (epsilon, 0)-differentially private. Its losses lie in an
+interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way. It
+moves that of their sum equally for all candidates. The largest of the scores plus independent Gumbel noise of
+scale ``2 / epsilon`` has exactly this distribution. Each choice uses fresh noise and is posted on its own, so
+later choices may depend on earlier ones.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
     """Index of a candidate, by the exponential mechanism.
 
-    ``scores``, shape (k,): each changes by at most 1 when one record is added or removed; k >= 1.
-    ``epsilon``: cost of this choice (`exponential_mechanism_event`); None takes the largest score: **not
+    ``scores``, shape (k,), k >= 1: each changes by at most 1 when one record is added or removed.
+    ``epsilon``: cost of this choice (`exponential_mechanism_event`). None takes the largest score: **not
         private**.
 
-    Source: McSherry and Talwar (2007), Theorem 6; the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
+    Source: McSherry and Talwar (2007), Theorem 6. For the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
 
     Examples
     --------
@@ -76,15 +76,15 @@ Family = tuple[int, ...]
 class EdgesRelease:
     """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
-    ``schema``: its outcome is the tree's root; without one the first column is.
-    ``kind``: one parent a column, or the outcome and another; "tan" needs an outcome.
-    ``epsilon``: of each choice, an exponential mechanism; None takes the best edges: **not private**.
-    ``table_std``: noise of a cell of the tables that follow, for which scores allow.
-    ``bins``: released before, and given with :meth:`of`.
+    ``schema``: its outcome is the tree's root. Without one the first column is.
+    ``kind``: one parent a column, or the outcome and another. "tan" needs an outcome.
+    ``epsilon``: cost of each choice, an exponential mechanism. None takes the best edges: **not private**.
+    ``table_std``: noise of a cell of the later tables, for which scores allow.
+    ``bins``: made from earlier noisy statistics, and given with :meth:`of`.
 
-    Source: Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN); McKenna et
-    al. (2021), "Winning the NIST contest", section 3 (choice by the exponential mechanism, scores that allow
-    for noise).
+    Source: Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN). The choice
+    by the exponential mechanism, with scores that allow for noise: McKenna et al. (2021), "Winning the NIST
+    contest", section 3.
     """
 
     schema: Schema
@@ -101,7 +101,7 @@ class EdgesRelease:
         if self.kind not in ("tree", "tan"):
             raise ConfigError(f"kind is {self.kind!r}, but must be 'tree' or 'tan'")
         if self.kind == "tan" and self.schema.outcome is None:
-            raise ConfigError("kind 'tan' needs a schema with an outcome; name one, or use kind 'tree'")
+            raise ConfigError("kind 'tan' needs a schema with an outcome: name one, or use kind 'tree'")
         check_epsilon(self.epsilon)
 
     @property
@@ -116,7 +116,7 @@ class EdgesRelease:
 
     @property
     def choices(self) -> int:
-        """Number of exponential mechanisms; where it is 0 nothing is read, see :meth:`only`."""
+        """Number of exponential mechanisms. If it is 0 nothing is read, see :meth:`only`."""
         return n_choices(len(self.columns))
 
     @property
@@ -128,28 +128,28 @@ class EdgesRelease:
 
     @property
     def event(self) -> DpEvent:
-        """What all choices cost."""
+        """Cost of all choices."""
         if self.epsilon is None:
             return non_private_event()
         return exponential_mechanism_event(self.epsilon, count=self.choices)
 
     def of(self, bins: Bins) -> EdgesRelease:
-        """The release among these bins; its cost is the same."""
+        """The same release among these bins, at the same cost."""
         return replace(self, bins=bins)
 
     def only(self) -> list[Family]:
-        """The families where there is no choice; no record is read."""
+        """The families if there is no choice. No record is read."""
         return self._families(np.zeros((len(self.schema),) * 2), np.random.default_rng(0))
 
     def scores(self, records: Records) -> NDArray[np.float64]:
-        """Each pair's distance from independence: private, sensitivity 1 each; shape (columns, columns)."""
+        """Each pair's distance from independence: private, sensitivity 1 each, shape (columns, columns)."""
         bins = self._given()
         pairs = list(combinations(self.columns, 2))
         tables = records.counts([(bins.axes[a], bins.axes[b]) for a, b in pairs])
         return pair_scores(dict(zip(pairs, tables, strict=True)), bins.binnings, bins.n)
 
     def __call__(self, records: Records, rng: np.random.Generator) -> list[Family]:
-        """Choose; a ledger calls it when the choices are posted."""
+        """Choose. A ledger calls it when the choices are posted."""
         binnings = self._given().binnings
         classes = binnings[self.root].size if self.kind == "tan" else 1
         allowance = noise_allowance(binnings, self.table_std, classes)
@@ -157,7 +157,9 @@ class EdgesRelease:
 
     def _given(self) -> Bins:
         if self.bins is None:
-            raise PrivacyError("edges are chosen among bins, which are released before and given with of()")
+            raise PrivacyError(
+                "edges are chosen among bins from earlier noisy statistics: give them with of()"
+            )
         return self.bins
 
     def _families(self, scores: NDArray[np.float64], rng: np.random.Generator) -> list[Family]:
@@ -176,8 +178,8 @@ def pair_scores(
 ) -> NDArray[np.float64]:
     """Distance of every pair's counts from independence, before the noise is allowed for.
 
-    Private; each entry has sensitivity 1 under add/remove one record, because ``n`` and the binnings'
-    probabilities are released numbers that stay fixed.
+    The scores are private. Each entry has sensitivity 1 under add/remove one record, because ``n`` and the
+    binnings' probabilities are released numbers that stay fixed.
 
     Returns array, shape (columns, columns), symmetric, zero for other pairs.
     """

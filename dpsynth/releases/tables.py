@@ -1,7 +1,7 @@
-"""The base model's tables: counts of the columns that it ties together, with Gaussian noise.
+"""The base model's tables: counts of the columns that it joins, with Gaussian noise.
 
-Where the outcome is a parent of all, it is also counted with each other column alone. A classifier needs
-those two-way tables, and the sum of a three-way one over its third column adds up the noise of all its cells.
+If the outcome is a parent of all, it is also counted with each other column alone. A classifier needs those
+two-way tables. The sum of a three-way table over its third column adds up the noise of all its cells.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ OUTCOME_SHARE = 1.0 / 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class TablesRelease(GaussianRelease[dict[Family, Array]]):
-    """One table for every family of columns; make it with `TablesRelease.plan`.
+    """One table for every family of columns, made with `TablesRelease.plan`.
 
-    A record lies in one cell of each table, so all of them together have L2 sensitivity sqrt(count +
-    with_outcome / 3) under add/remove of one record. The number of tables is public; which columns they have
-    is released before them, and given with :meth:`of`.
+    A record lies in one cell of each table. All tables together have L2 sensitivity
+    sqrt(count + with_outcome / 3) under add/remove of one record. The number of tables is public. Their
+    columns come from an earlier noisy choice, and are given with :meth:`of`.
 
-    ``count``: number of tables in which a record counts for 1; ``noise_std`` is that of their cells.
+    ``count``: number of tables in which a record counts for 1. ``noise_std`` is that of their cells.
     ``with_outcome``: number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
-    ``families``: columns of each table, the child last; those of the outcome and one column first.
+    ``families``: columns of each table, the child last. Those of the outcome and one column come first.
     """
 
     count: int
@@ -47,7 +47,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         super().__post_init__()
         if self.bins is not None and len(self.families) != len(self.weights):
             raise PrivacyError(
-                f"{len(self.families)} tables are to be released, but {len(self.weights)} were planned"
+                f"{len(self.families)} tables are to be counted, but {len(self.weights)} were planned"
             )
 
     @classmethod
@@ -61,9 +61,9 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
     ) -> TablesRelease:
         """The tables of a base model of so many columns.
 
-        ``columns``: but for the root.
-        ``three_way``: whether the root is a parent of all; of two columns there is one table all the same.
-        ``noise_multiplier``: over their sensitivity together; None: exact, **not private**.
+        ``columns``: all but the root.
+        ``three_way``: whether the root is a parent of all. Two columns have one table in any case.
+        ``noise_multiplier``: over their sensitivity together. None: exact, **not private**.
         """
         three_way = three_way and columns > 1
         return cls(
@@ -74,7 +74,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         )
 
     def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
-        """The release for these families of a base model; its cost is the same."""
+        """The same release for these families of a base model, at the same cost."""
         counted = tuple(families)
         if self.with_outcome:
             alone = tuple((family[0], family[-1]) for family in families)
@@ -83,7 +83,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """What a record counts for in each table."""
+        """Weight of a record in each table."""
         return (math.sqrt(OUTCOME_SHARE),) * self.with_outcome + (1.0,) * self.count
 
     @property
@@ -104,7 +104,9 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
     def query(self, records: Records) -> list[Array]:
         """Exact tables of all families, shapes by their columns' bins, each times its weight."""
         if self.bins is None:
-            raise PrivacyError("tables are counted in bins, which are released before and given with of()")
+            raise PrivacyError(
+                "tables are counted in bins from earlier noisy statistics: give them with of()"
+            )
         axes = self.bins.axes
         exact = records.counts([tuple(axes[j] for j in family) for family in self.families])
         return [weight * counts for weight, counts in zip(self.weights, exact, strict=True)]

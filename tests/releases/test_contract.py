@@ -318,7 +318,7 @@ def test_no_more_tables_than_planned():
         release.of(release.bins, release.families[:1])
     with pytest.raises(PrivacyError, match="planned"):
         release.of(release.bins, ())
-    with pytest.raises(PrivacyError, match="given with of"):
+    with pytest.raises(PrivacyError, match="give them with of"):
         read(replace(release, bins=None, families=()), table(5))
 
 
@@ -376,7 +376,7 @@ class Silent(FrameRecords):
 def test_nothing_is_read_that_is_not_posted(name):
     """A reading before its entry, or without one; and records that stay open after the release."""
     release, records = CASES[name].make(), FrameRecords(table(60))
-    with pytest.raises(PrivacyError, match="can be read by a release that a ledger runs"):
+    with pytest.raises(PrivacyError, match="can only be read through Ledger.run"):
         release(records, np.random.default_rng(0))
     ledger = Ledger()
     silent = Silent(table(60))
