@@ -9,7 +9,7 @@
 `classifiers`: ten scikit-learn classifiers with default parameters, 1,600 records on each side, 100 rounds,
 three scenarios of what the attacker knows of order and seed. `vectors`: SVC on pairs without a support
 vector. `retrained`: unseeded trainers, trained many times with each candidate. `singles`: one and the same
-attack judged on pairs and on single records, and individual scores, drawn to docs/figures/ltu.svg.
+attack judged on pairs and on single records, and individual scores, drawn to benchmarks/results/ltu.svg.
 `critic`: the trained critic of our own synthesizer as a score, beside nearest-neighbour accuracy. Each
 prints Markdown; FOLDER keeps rounds, so that an interrupted part goes on. Run it with `nice -n 10`.
 """
@@ -197,7 +197,7 @@ def singles(options) -> None:
                 f"| {name} | {one.strategy} | {estimate(one.pairwise)} | {estimate(one.per_record)} | "
                 f"{low.get(0.1, '')} | {low.get(0.01, '')} | {gamma} |"
             )
-    draw({name: found[name] for name in SINGLES[:2]}, Path("docs/figures/ltu.svg"))
+    draw({name: found[name] for name in SINGLES[:2]}, Path("benchmarks/results/ltu.svg"))
 
 
 TITLES = {"random_forest": "random forest", "mlp": "multi-layer perceptron"}
