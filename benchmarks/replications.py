@@ -2,8 +2,8 @@
 
     python benchmarks/replications.py flchain-mortality support2-mortality --out runs/studies --jobs 2
 
-A study that is there already is not run again. Its tables go to ``benchmarks/results/replications/NAME/*.csv``,
-and the section "Results" of ``benchmarks/results/replications/NAME.md`` names them.
+A study that is there already is not run again. Its tables go to ``benchmarks/results/replications/NAME/``, and
+the section "Results" of ``benchmarks/results/replications/NAME.md`` names them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ WANTED = ("findings", r"regression-\d+-estimates", r"regression-\d+-coverage", "
 #: explained once, in docs/reference/replication-protocols.md
 _READING = """\
 Medians over {seeds} splits, in parentheses the lowest and the highest (95 % intervals in the column of all
-real records). How to read them: [protocols](../../../docs/reference/replication-protocols.md). HealthGAN is NOT
-PRIVATE; its critic made {steps:,} steps."""
+real records). How to read them: [protocols](../../../docs/reference/replication-protocols.md). HealthGAN is
+NOT PRIVATE; its critic made {steps:,} steps."""
 
 
 def write_tables(found: dict[str, Any], page: Path) -> None:

@@ -10,8 +10,8 @@ Half of the runs of a game train on D, half on D'. The advantage is the share of
 less that of the runs of D'. The exceedance is the share of runs in which the belief in the table that was
 used passes rho_beta. A record that moves every step by the whole sensitivity passes it with exactly the
 probability that the privacy loss exceeds epsilon, ``Profile.exceedance``, which is not delta. For an observer
-of anything less that number is no bound (docs/explanation/attackers.md); :func:`largest_exceedance` bounds all of
-them.
+of anything less that number is no bound (docs/explanation/attackers.md); :func:`largest_exceedance` bounds
+all of them.
 """
 
 from __future__ import annotations

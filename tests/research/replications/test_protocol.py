@@ -68,7 +68,9 @@ def test_protocols_fit_their_tables(name: str) -> None:
 def test_a_paper_has_its_page(name: str) -> None:
     """A number that nobody can trace: each stands on the page that says where it was read."""
     protocol = find_protocol(name)
-    page = (Path(__file__).parents[3] / "docs" / "replications" / f"{name}.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "benchmarks/results/replications" / f"{name}.md").read_text(
+        encoding="utf-8"
+    )
     assert 3 <= len(protocol.findings) <= 6 and "## Results" in page
     reported = [*protocol.aucs, *(f.reported for f in protocol.findings if f.reported)]
     for number in reported:
