@@ -2,8 +2,8 @@
 
     python benchmarks/replications.py flchain-mortality support2-mortality --out runs/studies --jobs 2
 
-A study that is there already is not run again. Its tables go to ``benchmarks/results/replications/NAME/``, and
-the section "Results" of ``benchmarks/results/replications/NAME.md`` names them.
+A study that is there already is not run again. Its tables go to ``benchmarks/results/replications/NAME/``,
+and the section "Results" of ``benchmarks/results/replications/NAME.md`` names them.
 """
 
 from __future__ import annotations
