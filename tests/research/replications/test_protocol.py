@@ -66,17 +66,19 @@ def test_protocols_fit_their_tables(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_has_its_page(name: str) -> None:
-    """A number that nobody can trace: each stands on the page that says where it was read."""
+    """A number that nobody can trace: each stands on the page that says where it was read, with its tables."""
     protocol = find_protocol(name)
-    page = (Path(__file__).parents[3] / "benchmarks/results/replications" / f"{name}.md").read_text(
-        encoding="utf-8"
-    )
+    folder = Path(__file__).parents[3] / "benchmarks" / "results" / "replications"
+    page = (folder / f"{name}.md").read_text(encoding="utf-8")
     assert 3 <= len(protocol.findings) <= 6 and "## Results" in page
     reported = [*protocol.aucs, *(f.reported for f in protocol.findings if f.reported)]
     for number in reported:
         assert f"{number.value:g}".lstrip("0") in page
     for finding in protocol.findings:
         assert f"`{finding.term}`" in page
+    kept = pd.read_csv(folder / name / "findings.csv", index_col=0)
+    assert len(kept) == len(protocol.findings) and "all real records here" in kept
+    assert all(f"({name}/{table.name})" in page for table in (folder / name).glob("*.csv"))
 
 
 @pytest.mark.parametrize("name", THESIS)
