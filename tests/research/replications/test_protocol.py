@@ -66,7 +66,7 @@ def test_protocols_fit_their_tables(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_has_its_page(name: str) -> None:
-    """A number that nobody can trace: each stands on the page that says where it was read, with its tables."""
+    """A number that nobody can trace, or a table that is lost: the page says where each was read."""
     protocol = find_protocol(name)
     folder = Path(__file__).parents[3] / "benchmarks" / "results" / "replications"
     page = (folder / f"{name}.md").read_text(encoding="utf-8")
