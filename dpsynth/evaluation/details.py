@@ -13,6 +13,8 @@ from typing import Any, Literal, Self
 from dpsynth.evaluation.estimates import Estimate
 
 Table = Literal["synthetic", "train", "test"]
+#: what a model learned from
+TrainedOn = Literal["synthetic", "train"]
 
 
 @dataclass(frozen=True)
@@ -302,6 +304,110 @@ class OutsideBounds(Data):
     rows: Sequence[OutsideRow]
 
 
+@dataclass(frozen=True)
+class TableOneRow:
+    """One column of one table, as a Table 1 tells it; of ``records`` so many are ``missing``.
+
+    ``form`` says what is told: ``mean`` with standard deviation (``low`` and ``high`` are None), ``median``
+    with the quartiles ``low`` and ``high``, or ``counts`` of the declared categories (``labels``). ``spread``
+    is the standard deviation. Numbers are None where a column has no value. ``missing`` is None where no value
+    may be missing. ``special`` counts codes that are no numbers, and is None where the schema has none.
+    """
+
+    column: str
+    unit: str | None
+    form: Literal["mean", "median", "counts"]
+    missing: int | None
+    special: int | None
+    center: float | None = None
+    spread: float | None = None
+    low: float | None = None
+    high: float | None = None
+    labels: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableOne(Data):
+    """Table 1 of one table, or of its records of one outcome (``group``): one entry a column."""
+
+    table: Table
+    group: str | None
+    records: int
+    rows: tuple[TableOneRow, ...]
+
+
+@dataclass(frozen=True)
+class SmdRow:
+    """Standardised mean difference of a column, synthetic minus real; None where it has no value.
+
+    Of more than two categories it is a distance, and so not negative.
+    """
+
+    column: str
+    smd: float | None
+
+
+@dataclass(frozen=True)
+class Differences(Data):
+    """Differences of a Table 1, one entry a column; ``group`` is as in :class:`TableOne`.
+
+    ``chance`` is what 95 of 100 differences stay below where both tables have one distribution.
+    """
+
+    group: str | None
+    chance: float
+    rows: tuple[SmdRow, ...]
+
+
+@dataclass(frozen=True)
+class SubgroupScores:
+    """Errors in the held-out records of a subgroup, by a model trained on one table.
+
+    ``calibration`` is calibration in the large: the observed minus the predicted share of the event. Where
+    a number is None, ``why`` says so.
+    """
+
+    trained_on: TrainedOn
+    auc: Estimate | None
+    calibration: Estimate | None
+    why: str
+
+
+@dataclass(frozen=True)
+class SubgroupRow:
+    """Records of one category or band of ``column``.
+
+    ``real`` and ``synthetic`` are its shares of the training and of the synthetic records. ``records`` are
+    held out and have a known outcome, ``events`` of them have it; both are None without such records.
+    """
+
+    column: str
+    name: str
+    real: Estimate
+    synthetic: Estimate
+    difference: Estimate
+    records: int | None
+    events: int | None
+    scores: tuple[SubgroupScores, ...]
+
+
+@dataclass(frozen=True)
+class Subgroups(Data):
+    """One entry a subgroup.
+
+    ``event`` and ``model`` are None where nothing is predicted, and ``note`` says why. With fewer than
+    ``fewest`` records with the event, or without it, a subgroup has no scores.
+    """
+
+    event: str | None
+    model: str | None
+    level: float
+    fewest: int
+    note: str
+    rows: tuple[SubgroupRow, ...]
+
+
 _KINDS: dict[str, type[Data]] = {
     "marginal": Marginal,
     "association": Associations,
@@ -314,6 +420,9 @@ _KINDS: dict[str, type[Data]] = {
     "missing_cells": MissingCells,
     "finer_than_declared": FinerThanDeclared,
     "outside_bounds": OutsideBounds,
+    "table_one": TableOne,
+    "table_one_differences": Differences,
+    "subgroups": Subgroups,
 }
 
 

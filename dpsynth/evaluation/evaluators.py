@@ -20,9 +20,11 @@ from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.evaluator import similarity
+from dpsynth.evaluation.similarity.table_one import table_one
 from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
+from dpsynth.evaluation.utility.subgroups import subgroups
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
@@ -43,6 +45,8 @@ EVALUATORS: tuple[tuple[str, Evaluator, int], ...] = (
     ("similarity of single columns", columns_believed, 5),
     ("neighbours", neighbours, 3),
     ("disclosure", disclosure, 4),
+    ("Table 1", table_one, 6),
+    ("subgroups", subgroups, 7),
 )
 
 
@@ -78,9 +82,8 @@ def evaluate(
     progress : callable, optional
         Receives a question and the part of the work on it that is done, in [0, 1].
     **options
-        ``outcome``, ``effects``, ``models``, ``constraints``, ``metric``, ``seed``, ``reference``,
-        ``records``, ``level``: see
-        :class:`~dpsynth.evaluation.settings.Settings`.
+        ``outcome``, ``effects``, ``models``, ``constraints``, ``metric``, ``groups``, ``seed``,
+        ``reference``, ``records``, ``level``: see :class:`~dpsynth.evaluation.settings.Settings`.
 
     Returns
     -------
@@ -141,6 +144,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
         "effects": [study.formula(schema) for study in settings.studies(schema)],
         "constraints": [rule.text for rule in settings.rules(schema)],
         "metric": settings.metric,
+        "groups": [grouping.column.name for grouping in settings.grouped(schema)],
         "seed": entropy,
         "level": settings.level,
         "records": settings.records,

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf
 
 from dpsynth.errors import InputError
+from dpsynth.evaluation.groups import Grouping, groupings
 from dpsynth.evaluation.tables import Most
 from dpsynth.evaluation.utility.models import Model, as_models
 from dpsynth.evaluation.utility.outcomes import check_outcome
@@ -44,6 +45,9 @@ class Settings(Section):
         violations are counted.
     metric : {"euclidean", "gower", "hamming"}
         Distance of nearest-neighbour accuracy.
+    groups : list of str, optional
+        Columns whose subgroups are compared: categories, or an age in years. By default columns whose names
+        say sex, gender or age. An empty list asks for none.
     level : float
         Of all confidence intervals, in (0, 1).
     outcome : str, optional
@@ -72,6 +76,7 @@ class Settings(Section):
     effects: Annotated[tuple[str | InstanceOf[EffectsModel], ...] | None, BeforeValidator(listed)] = None
     constraints: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     metric: Literal["euclidean", "gower", "hamming"] = "euclidean"
+    groups: Annotated[tuple[str, ...] | None, BeforeValidator(listed)] = None
     level: float = Field(default=0.95, gt=0, lt=1)
     outcome: str | None = None
     models: Annotated[Mapping[str, InstanceOf[Model]] | None, BeforeValidator(as_models)] = Field(
@@ -130,11 +135,16 @@ class Settings(Section):
             parse_rule(text, schema) for text in dict.fromkeys((*schema.constraints, *self.constraints))
         )
 
+    def grouped(self, schema: Schema) -> tuple[Grouping, ...]:
+        """Return the columns that make subgroups; raise InputError, naming the one that cannot."""
+        return groupings(schema, self.groups, self.predicted(schema))
+
     def check(self, schema: Schema) -> None:
         """Raise InputError, naming the option, unless all of them fit the schema; needs no records."""
         self.predicted(schema)
         self.studies(schema)
         self.rules(schema)
+        self.grouped(schema)
 
 
 def _study(study: str | EffectsModel, schema: Schema) -> EffectsModel:

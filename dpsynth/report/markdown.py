@@ -14,6 +14,9 @@ from dpsynth.errors import INTERNAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.formats import bound, levels_text, round_up, seconds_text
+from dpsynth.report.page.blocks import Bullets, Grid, Paragraph, Section, Sentence
+from dpsynth.report.page.subgroups import subgroup_section
+from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.wording import (
     HEADER,
@@ -43,6 +46,7 @@ def to_markdown(report: RunReport) -> str:
         lines += _excluded(report.guarantee.excluded)
         lines += ["## What it cost", "", *_ledger_table(report.summary)]
     lines += _attempts(report)
+    lines += section_lines(table_one_section(report.measured))
     lines += _studies(report)
     if report.evaluation is not None:
         lines += [
@@ -52,12 +56,38 @@ def to_markdown(report: RunReport) -> str:
             "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
             "",
             report.evaluation.to_markdown(level=3),
+            *section_lines(subgroup_section(report.evaluation)),
         ]
     lines += ["## How it was made", "", *_facts(report.table), ""]
     lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]
     lines.append(_joined("Versions", report.versions))
     lines += ["", f"Wall time (internal): {seconds_text(report.seconds)}.", ""]
     return "\n".join(lines)
+
+
+def section_lines(section: Section | None) -> list[str]:
+    """Return a section of a page as Markdown: its sentences and tables; nothing for None."""
+    if section is None:
+        return []
+    lines = [f"## {inert(section.title)}", ""]
+    for block in section.blocks:
+        if isinstance(block, Paragraph):
+            lines += [" ".join(map(_told, block.sentences)), ""]
+        elif isinstance(block, Bullets):
+            lines += [*(f"- {_told(item)}" for item in block.items), ""]
+        elif isinstance(block, Grid):
+            lines += [f"### {inert(block.caption)}", "", f"| {' | '.join(map(inert, block.header))} |"]
+            numbers = [cell.number for cell in block.rows[0]] if block.rows else [False] * len(block.header)
+            lines.append("|" + "|".join("---:" if right else "---" for right in numbers) + "|")
+            for row in block.rows:
+                cells = (f"{cell.text} {INTERNAL if cell.internal else ''}".strip() for cell in row)
+                lines.append(f"| {' | '.join(map(inert, cells))} |")
+            lines.append("")
+    return lines
+
+
+def _told(sentence: Sentence) -> str:
+    return inert(sentence.text) + (f" *({INTERNAL})*" if sentence.internal else "")
 
 
 def _studies(report: RunReport) -> list[str]:

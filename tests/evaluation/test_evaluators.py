@@ -64,6 +64,7 @@ def test_every_number_of_real_records_is_internal(result: Evaluation) -> None:
     assert {d.name for d in result.details if not d.internal} == {
         "association.synthetic",
         *(f"marginal[{column}].synthetic" for column in SCHEMA.names),
+        *(f"table_one{outcome}.synthetic" for outcome in ("", "[died = 0]", "[died = 1]")),
     }
 
 
@@ -185,6 +186,7 @@ def test_progress_is_told_stage_by_stage(result: Evaluation) -> None:
     """Would catch a bar that stands still: every stage begins, and parts lie in [0, 1]."""
     assert list(dict.fromkeys(stage for stage, _ in TOLD)) == [
         "utility", "replication", "similarity", "similarity of single columns", "neighbours", "disclosure",
+        "Table 1", "subgroups",
     ]  # fmt: skip
     assert all(0 <= done <= 1 for _, done in TOLD)
 

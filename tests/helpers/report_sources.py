@@ -173,6 +173,8 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
     yield detail("effects", "effects.logistic", True, data | {"n_real": 7131, "n_synthetic": 500, "note": ""})
     yield compared_study(study_of("<i>mortality</i>", columns), numbers)
     yield from believable_details(columns, numbers)
+    yield from table_one_details(columns, numbers)
+    yield subgroup_detail(columns, numbers)
     data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
     data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
     data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
@@ -245,6 +247,67 @@ def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[D
     for table, values in (("train", 7134), ("synthetic", 12)):
         rows = [{"column": columns[0], "values": values, "step": 0.1, "unit": None}]
         yield detail("finer_than_declared", f"finer_than_declared.{table}", table == "train", {"rows": rows})
+
+
+def table_one_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+    """Table 1 of both tables, whole and of one outcome; that of the real one holds planted numbers."""
+    for group in (None, "death = <i>yes</i>"):
+        mark = "" if group is None else f"[{group}]"
+        for table in ("synthetic", "train"):
+            internal = table == "train"
+            rows = [
+                _summary(place, name, numbers if internal else None) for place, name in enumerate(columns)
+            ]
+            data = {"table": table, "group": group, "records": 7135 if internal else 500, "rows": rows}
+            yield detail("table_one", f"table_one{mark}.{table}", internal, data)
+        smds: list[dict[str, Any]] = [{"column": name, "smd": numbers(0.7)} for name in columns]
+        smds[0]["smd"] = None
+        data = {"group": group, "chance": numbers(0.1), "rows": smds}
+        yield detail("table_one_differences", f"table_one_differences{mark}", True, data)
+
+
+def _summary(place: int, name: str, numbers: Numbers | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"column": name, "unit": "<i>mg</i>" if place % 2 else None}
+    told |= {"missing": (7136 if numbers else 3) if place % 2 else None}
+    told |= {"special": (7137 if numbers else 4) if place % 3 == 1 else None}
+    if place % 3 == 0:
+        counts = [7138, 7139, 7140] if numbers else [20, 30, 450]
+        kept = 2 if place % 2 else 3
+        labels = ["<b>none</b>", "a|b", "other"]
+        return told | {"form": "counts", "labels": labels[:kept], "counts": counts[:kept]}
+    values = [numbers(near) if numbers else near for near in (50.0, 12.0, 40.0, 60.0)]
+    if place % 3 == 1:
+        return told | {"form": "mean"} | dict(zip(("center", "spread"), values, strict=False))
+    return told | {"form": "median"} | dict(zip(("center", "spread", "low", "high"), values, strict=True))
+
+
+def subgroup_detail(columns: tuple[str, ...], numbers: Numbers) -> Detail:
+    """Subgroups with scores, too few records, and without a score; everything in them is planted."""
+
+    def estimate(near: float) -> dict[str, float]:
+        return {"value": numbers(near), "lower": numbers(near - 0.1), "upper": numbers(near + 0.1)}
+
+    def scores(table: str, place: int) -> dict[str, Any]:
+        told = {"trained_on": table, "auc": None, "calibration": None, "why": ""}
+        if place % 3 == 1:
+            return told | {"why": "too few"}
+        return told | {"auc": estimate(0.8)} | ({} if place % 3 else {"calibration": estimate(0.1)})
+
+    rows = [
+        {
+            "column": name,
+            "name": "<b>F</b>",
+            "real": estimate(0.4),
+            "synthetic": estimate(0.5),
+            "difference": estimate(0.1),
+            "records": 7141 + place,
+            "events": 7151 + place,
+            "scores": [scores(table, place) for table in ("synthetic", "train")],
+        }
+        for place, name in enumerate(columns)
+    ]
+    data = {"event": "death = <i>yes</i>", "model": "logistic_regression", "level": 0.95, "fewest": 20}
+    return detail("subgroups", "subgroups", True, data | {"note": "", "rows": rows})
 
 
 def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]:

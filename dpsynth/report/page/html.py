@@ -17,7 +17,9 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
 from dpsynth.report.page import card, guarantee, risks, similarity, utility
 from dpsynth.report.page.blocks import Section, column_tables, home, measure_tables
+from dpsynth.report.page.subgroups import subgroup_section
 from dpsynth.report.page.summary import boxes
+from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.run_report import RunReport
 
 if TYPE_CHECKING:
@@ -150,7 +152,9 @@ def _sections(report: RunReport) -> list[Section]:
     measured = report.measured
     parts = (
         risks.attempts_section(report),
+        table_one_section(measured),
         utility.section(measured),
+        subgroup_section(measured),
         utility.replication_section(report),
         similarity.section(measured),
         similarity.closeness_section(measured),

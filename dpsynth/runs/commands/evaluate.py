@@ -60,6 +60,10 @@ def evaluate_table(
         list[str] | None, typer.Option("--constraint", help="Rule for records, such as 'low <= high'.")
     ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="Column whose subgroups are compared (repeatable; default: sex and age)."),
+    ] = None,
     level: Annotated[float | None, typer.Option("--level", help="Level of the confidence intervals.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of models and subsamples.", min=0)] = None,
     records: Annotated[
@@ -93,6 +97,7 @@ def evaluate_table(
         "effects": effects,
         "constraints": constraint,
         "metric": metric,
+        "groups": group,
         "level": level,
         "records": int(records) if records is not None and records.isdecimal() else records,
     }
@@ -205,8 +210,14 @@ def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _
 
 
 def _markdown(result: Evaluation) -> str:
+    from dpsynth.report.markdown import section_lines
+    from dpsynth.report.page.subgroups import subgroup_section
+    from dpsynth.report.page.table_one import table_one_section
+
     said = ["## In plain words (internal)", "", *judgement(result), ""]
-    return "\n".join([*said, result.to_markdown(level=2)])
+    sections = (table_one_section(result), subgroup_section(result))
+    told = [line for section in sections for line in section_lines(section)]
+    return "\n".join([*said, *told, result.to_markdown(level=2)])
 
 
 class Mode(StrEnum):

@@ -1,0 +1,168 @@
+"""Errors by subgroup: is each group there in its real share, and are predictions as good in it as elsewhere?
+
+A subgroup is one category of a column, or one band of an age in years. Its representation is its share of the
+training and of the synthetic records. Its errors are those of one model, in held-out records of the subgroup:
+the AUC, and calibration in the large (the observed minus the predicted share of the event). The model learns
+from the synthetic and from the training records. Both models are trained on all records, not on the subgroup.
+
+A subgroup with fewer than 20 held-out records with the event, or without it, has no scores: their intervals
+would say nothing. The intervals are over records, with the model held fixed. AUCs have DeLong's, shares
+Wilson's and differences of shares Newcombe's. Calibration has Student's interval of a mean.
+
+Everything here reads real records without payment: internal.
+
+References
+----------
+Van Calster et al. (2019), "Calibration: the Achilles heel of predictive analytics", BMC Medicine 17.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.evaluation.details import SubgroupRow, Subgroups, SubgroupScores, TrainedOn
+from dpsynth.evaluation.estimates import Estimate, auc, share, share_difference
+from dpsynth.evaluation.groups import Grouping
+from dpsynth.evaluation.records import Detail, Findings
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, random_rows, silent, within
+from dpsynth.evaluation.utility.models import Prediction, chosen_models, learn_and_predict
+from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, outcome_kind
+
+#: a subgroup with fewer held-out records with the event, or without it, has no scores
+FEWEST = 20
+
+
+def subgroups(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Compare shares and errors of each subgroup; nothing is measured where no column makes any.
+
+    Errors need held-out records and an outcome of two categories. They are those of the first of the models.
+    """
+    schema, outcome = tables.schema, settings.predicted(tables.schema)
+    chosen = settings.grouped(schema)
+    if not chosen:
+        return Findings()
+    event, model, note = None, None, ""
+    known, positive = None, None
+    predictions: dict[TrainedOn, Prediction] = {}
+    if outcome is None:
+        note = "The schema names no outcome, and so nothing is predicted."
+    elif outcome_kind(schema.column(outcome)) != "binary":
+        note = f"Scores need an outcome of two categories, and {outcome} is none."
+    elif tables.test is None:
+        note = "Scores need held-out records, and none were given."
+    else:
+        event = f"{outcome} = {schema.column(outcome).categories[1]}"
+        known, positive, model, predictions = _predicted(
+            tables, tables.test, settings, outcome, rng, progress
+        )
+    rows = [
+        row
+        for grouping in chosen
+        for row in _rows(grouping, tables, settings.level, known, positive, predictions)
+    ]
+    data = Subgroups(event, model, settings.level, FEWEST, note, tuple(rows))
+    return Findings(details=(Detail("subgroups", "subgroups", True, data),))
+
+
+def _predicted(
+    tables: Tables,
+    test: pd.DataFrame,
+    settings: Settings,
+    outcome: str,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[pd.DataFrame, NDArray[np.bool_], str, dict[TrainedOn, Prediction]]:
+    """Held-out records with a known outcome, which have the event, and a model's predictions by its table."""
+    schema = tables.schema
+    tested = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
+    known, y = known_outcomes(tested, schema, outcome)
+    name, model = next(iter(chosen_models("binary", settings.models).items()))
+    limit = settings.most(schema, LEARNED)
+    arms: dict[TrainedOn, pd.DataFrame] = {"synthetic": tables.synthetic}
+    if settings.reference:
+        arms["train"] = tables.train
+    predictions: dict[TrainedOn, Prediction] = {}
+    for place, (arm, table) in enumerate(arms.items()):
+        if not len(y):
+            predictions[arm] = Prediction(None, failure=f"no held-out record has a known {outcome}")
+            continue
+        learned = learn_and_predict(
+            table.iloc[random_rows(len(table), limit, rng)],
+            known,
+            schema,
+            outcome,
+            models={name: model},
+            rng=rng,
+            progress=within(progress, place / len(arms), (place + 1) / len(arms)),
+        )
+        predictions[arm] = learned.predictions[name]
+    return known, y == 1, name, predictions
+
+
+def _rows(
+    grouping: Grouping,
+    tables: Tables,
+    level: float,
+    known: pd.DataFrame | None,
+    positive: NDArray[np.bool_] | None,
+    predictions: dict[TrainedOn, Prediction],
+) -> list[SubgroupRow]:
+    made, real = (grouping.codes(frame) for frame in (tables.synthetic, tables.train))
+    held_out = None if known is None else grouping.codes(known)
+    rows = []
+    for code, name in enumerate(grouping.names):
+        synthetic, train = (
+            share(int((codes == code).sum()), len(codes), level, method="wilson") for codes in (made, real)
+        )
+        records = events = None
+        scores: list[SubgroupScores] = []
+        if held_out is not None and positive is not None:
+            among = held_out == code
+            records, events = int(among.sum()), int(positive[among].sum())
+            scores = [_scores(arm, one, positive, among, level) for arm, one in predictions.items()]
+        rows.append(
+            SubgroupRow(
+                grouping.column.name,
+                name,
+                train,
+                synthetic,
+                share_difference(synthetic, train),
+                records,
+                events,
+                tuple(scores),
+            )
+        )
+    return rows
+
+
+def _scores(
+    arm: TrainedOn,
+    prediction: Prediction,
+    positive: NDArray[np.bool_],
+    among: NDArray[np.bool_],
+    level: float,
+) -> SubgroupScores:
+    y = positive[among]
+    events = int(y.sum())
+    if min(events, len(y) - events) < FEWEST:
+        return SubgroupScores(arm, None, None, "too few")
+    if prediction.predicted is None:
+        return SubgroupScores(arm, None, None, prediction.failure)
+    risk = prediction.predicted[among, 1]
+    return SubgroupScores(arm, auc(risk[y], risk[~y], level), _calibration(y, risk, prediction, level), "")
+
+
+def _calibration(
+    y: NDArray[np.bool_], risk: NDArray[np.float64], prediction: Prediction, level: float
+) -> Estimate | None:
+    if not prediction.probabilities:
+        return None
+    excess = y.astype(np.float64) - risk
+    interval = mean_interval(excess, level)
+    assert interval is not None  # there are at least twice FEWEST records
+    return Estimate(float(excess.mean()), *interval)

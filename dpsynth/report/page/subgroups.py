@@ -1,0 +1,134 @@
+"""Errors by subgroup: is each group there in its real share, and do predictions hold in it? All internal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsynth.evaluation.details import SubgroupRow, Subgroups, SubgroupScores
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.records import Detail, Evaluation
+from dpsynth.report.formats import between, decimals, in_percent, level_text
+from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Section, Sentence, number, paragraph
+
+#: rows that are shown without unfolding
+_MOST = 15
+
+
+def subgroup_section(evaluation: Evaluation) -> Section | None:
+    """Return the section; None where no column makes subgroups."""
+    found = evaluation.of(Subgroups)
+    if not found:
+        return None
+    detail = found[0]
+    data = detail.data
+    intro = paragraph(
+        "Each subgroup should have its real share of the records.",
+        "Predictions should be as good in it as those of a model that learned from real records.",
+        f"Intervals are of {level_text(data.level)}.",
+    )
+    blocks: list[Block] = [intro]
+    if worst := tuple(_worst(detail)):
+        blocks.append(Bullets(worst))
+    blocks.append(_representation(detail))
+    if data.note:
+        blocks.append(paragraph(data.note))
+    if data.event is not None and data.model is not None:
+        blocks.append(
+            paragraph(
+                f"The model ({data.model.replace('_', ' ')}) predicts {data.event}.",
+                "It learned from all records, and is tested on held-out records of the subgroup.",
+                f"With fewer than {data.fewest} records with or without the event, a subgroup has too few "
+                "records for scores.",
+                "AUC 0.5 is blind guessing and 1 is perfect. Calibration is the observed minus the predicted "
+                "share of the event, in percentage points. Above 0, too few events were predicted.",
+            )
+        )
+        blocks += [_scores(detail, "AUC"), _scores(detail, "Calibration")]
+    return Section("subgroups", "Subgroups", tuple(blocks))
+
+
+def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
+    """The subgroups whose share, and whose AUC, differ most."""
+    rows = detail.data.rows
+    if rows:
+        row = max(rows, key=lambda row: abs(row.difference.value))
+        beyond = sum(not row.difference.lower <= 0 <= row.difference.upper for row in rows)
+        yield Sentence(
+            f"The share of {_name(row)} differs most: {in_percent(row.real.value)} of the training records, "
+            f"{in_percent(row.synthetic.value)} of the synthetic ones. The interval of the difference leaves "
+            f"out 0 in {beyond} of {len(rows)} subgroups.",
+            detail.internal,
+        )
+    losses = {}
+    for place, row in enumerate(rows):
+        made, real = (_of(row, table).auc for table in ("synthetic", "train"))
+        if made is not None and real is not None:
+            losses[place] = (real.value - made.value, made, real)
+    if losses:
+        place = max(losses, key=lambda place: losses[place][0])
+        _, made, real = losses[place]
+        yield Sentence(
+            f"The AUC in {_name(rows[place])} loses most: {decimals(made.value)} from synthetic records, "
+            f"{decimals(real.value)} from real ones.",
+            detail.internal,
+        )
+
+
+def _representation(detail: Detail[Subgroups]) -> Grid:
+    rows = tuple(
+        (
+            Cell(_name(row)),
+            number(_percent(row.real)),
+            number(_percent(row.synthetic)),
+            number(_points(row.difference)),
+            Cell("", internal=detail.internal),
+        )
+        for row in detail.data.rows
+    )
+    header = ("subgroup", "share, real (training)", "share, synthetic", "difference, points", "status")
+    return Grid("Subgroups: representation", header, rows, folded=len(rows) > _MOST)
+
+
+def _scores(detail: Detail[Subgroups], what: str) -> Grid:
+    tables = list(dict.fromkeys(score.trained_on for row in detail.data.rows for score in row.scores))
+    rows = tuple(
+        (
+            Cell(_name(row)),
+            number(f"{row.records:,}"),
+            number(f"{row.events:,}"),
+            *(number(_score(_of(row, table), what)) for table in tables),
+            Cell("", internal=detail.internal),
+        )
+        for row in detail.data.rows
+    )
+    learned = {"synthetic": "learned from synthetic", "train": "learned from real"}
+    header = ("subgroup", "held-out records", "events", *(learned[table] for table in tables), "status")
+    return Grid(f"Subgroups: {what} in held-out records", header, rows, folded=len(rows) > _MOST)
+
+
+def _score(score: SubgroupScores, what: str) -> str:
+    if score.why:
+        return score.why
+    if what == "AUC":
+        return "n/a" if score.auc is None else between(score.auc.value, score.auc.lower, score.auc.upper)
+    return "n/a" if score.calibration is None else _points(score.calibration)
+
+
+def _of(row: SubgroupRow, table: str) -> SubgroupScores:
+    none = SubgroupScores("synthetic", None, None, "n/a")
+    return next((score for score in row.scores if score.trained_on == table), none)
+
+
+def _name(row: SubgroupRow) -> str:
+    return f"{row.column}: {row.name}"
+
+
+def _percent(share: Estimate) -> str:
+    return f"{in_percent(share.value)} ({100 * share.lower:.1f} to {100 * share.upper:.1f})"
+
+
+def _points(difference: Estimate) -> str:
+    value, lower, upper = (
+        f"{100 * end:z.1f}" for end in (difference.value, difference.lower, difference.upper)
+    )
+    return f"{value} ({lower} to {upper})"
