@@ -310,8 +310,8 @@ class TableOneRow:
 
     ``form`` says what is told: ``mean`` with standard deviation (``low`` and ``high`` are None), ``median``
     with the quartiles ``low`` and ``high``, or ``counts`` of the declared categories (``labels``). ``spread``
-    is the standard deviation. Numbers are None where a column has no value. ``missing`` is None where no value
-    may be missing. ``special`` counts codes that are no numbers, and is None where the schema has none.
+    is the standard deviation. Numbers are None where a column has no value. ``missing`` is None where no
+    value may be missing. ``special`` counts codes that are no numbers, and is None where the schema has none.
     """
 
     column: str

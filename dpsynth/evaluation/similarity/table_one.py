@@ -1,7 +1,8 @@
 """Table 1 as clinicians publish it: each column in both tables, with standardised mean differences.
 
 The public schema alone decides how a column is told. Numbers on a logarithmic scale are declared to be
-skewed: they have median and quartiles. Other numbers have mean and standard deviation. Categories have counts.
+skewed: they have median and quartiles. Other numbers have mean and standard deviation. Categories have
+counts.
 
 The standardised mean difference (SMD) of numbers is the difference of the means over the root of the mean of
 both variances (Austin 2009). Columns with median and quartiles have the same. Of two categories it is that of

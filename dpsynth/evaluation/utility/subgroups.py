@@ -154,15 +154,13 @@ def _scores(
     if prediction.predicted is None:
         return SubgroupScores(arm, None, None, prediction.failure)
     risk = prediction.predicted[among, 1]
-    return SubgroupScores(arm, auc(risk[y], risk[~y], level), _calibration(y, risk, prediction, level), "")
+    calibration = calibration_in_the_large(y, risk, level) if prediction.probabilities else None
+    return SubgroupScores(arm, auc(risk[y], risk[~y], level), calibration, "")
 
 
-def _calibration(
-    y: NDArray[np.bool_], risk: NDArray[np.float64], prediction: Prediction, level: float
-) -> Estimate | None:
-    if not prediction.probabilities:
-        return None
+def calibration_in_the_large(y: NDArray[np.bool_], risk: NDArray[np.float64], level: float) -> Estimate:
+    """Observed minus predicted share of the event, with Student's interval; of at least two records."""
     excess = y.astype(np.float64) - risk
     interval = mean_interval(excess, level)
-    assert interval is not None  # there are at least twice FEWEST records
+    assert interval is not None
     return Estimate(float(excess.mean()), *interval)
