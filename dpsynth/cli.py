@@ -1,4 +1,4 @@
-"""The command line: ``dpsynth run | fit | sample | study | evaluate | report | data | cohort | ...``.
+"""The command line: ``dpsynth run | fit | sample | study | evaluate | report | registry | data | ...``.
 
 Results go to stdout, one JSON object with ``--json``; progress, logs and errors go to stderr. Exit status: 0
 success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. What is
@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import account, attack, console, data, evaluate, models, run
+from dpsynth.runs.commands import account, attack, console, data, evaluate, models, registry, run
 
 app = typer.Typer(
     name="dpsynth",
@@ -31,6 +31,7 @@ app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate_table)
 app.command("report")(evaluate.draw_report)
+app.command("registry")(registry.print_record)
 app.command("calibrate")(account.print_noise)
 _GROUPS = {
     "account": account.app,

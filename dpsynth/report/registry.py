@@ -1,0 +1,226 @@
+"""The public record of one release, after the fields of the Differential Privacy Deployments Registry.
+
+The part ``record`` has the fields of that registry's schema (https://registry.opendp.org), as of commit
+3e9c812a924c of 15 July 2026 of ``schemas/deployments-schema.yaml`` in ``opendp/deployments-registry-data``.
+The schema allows no other field. Numbers that it has no field for stand in the part ``details``: the total
+variation, each noisy statistic with its event, and the versions of the software.
+
+Some fields only the publisher can fill: they hold :data:`TO_COMPLETE`, and ``to_complete`` names them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dpsynth.accounting.events import event_to_dict
+from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.report.page.card import NOT_GUARANTEED
+from dpsynth.report.run_report import RunReport
+
+FORMAT, VERSION = "dpsynth registry record", 1
+#: which schema the part ``record`` follows
+FOLLOWS = {
+    "repository": "https://github.com/opendp/deployments-registry-data",
+    "file": "schemas/deployments-schema.yaml",
+    "commit": "3e9c812a924cf01d228f26f6c462c59c391c3f2a",
+    "date": "2026-07-15",
+}
+#: stands where only the publisher knows what to write
+TO_COMPLETE = "To be completed by the publisher."
+_OPEN = ("data_curators", "intended_use", "data_product_region")
+
+
+def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
+    """Return the record of a private release, from public facts alone (:meth:`RunReport.released`).
+
+    Parameters
+    ----------
+    report : RunReport
+        With its ledger.
+    contact : str
+        Whom readers may ask: a name, an address, or both.
+
+    Returns
+    -------
+    dict
+        What JSON can hold: ``format``, ``version``, ``follows``, ``contact``, ``to_complete``, ``record`` and
+        ``details``.
+
+    Raises
+    ------
+    InputError
+        If the contact is empty, the report has no ledger, or it names no day.
+    PrivacyError
+        If there is no guarantee.
+    """
+    contact = " ".join(contact.split())
+    if not contact:
+        raise InputError("contact must name whom readers may ask, and it is empty")
+    report = report.released()
+    ledger, guarantee, summary = report.ledger, report.guarantee, report.summary
+    if ledger is None or guarantee is None or summary is None:
+        raise InputError("a record needs the ledger of the release, and there is none")
+    if not guarantee.private:
+        raise PrivacyError(f"a record is written of private releases alone, and this one is: {guarantee}")
+    if report.day is None:
+        raise InputError("a record needs the day of the release, and the report names none")
+    statistics = [
+        {
+            "name": cost["name"],
+            "stage": cost["stage"],
+            "event": event_to_dict(entry.event),
+            "event_in_words": cost["event"],
+            "sensitivity": cost["sensitivity"],
+            "detail": cost["detail"],
+            "epsilon_alone": cost["epsilon_alone"],
+        }
+        for entry, cost in zip(ledger.entries, summary["entries"], strict=True)
+    ]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "follows": dict(FOLLOWS),
+        "contact": contact,
+        "to_complete": [f"deployment.basic.{name}" for name in _OPEN],
+        "record": _record(report, contact),
+        "details": {
+            "guarantee": str(guarantee),
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
+            "total_variation": guarantee.tv,
+            "attack_accuracy_bound": summary["attack_accuracy_bound"],
+            "privacy_unit": guarantee.unit,
+            "neighbouring_datasets": guarantee.adjacency,
+            "model_of_trust": "central",
+            "not_covered": list(guarantee.excluded),
+            "released": _products(report),
+            "made_on": report.day,
+            "software": dict(report.versions),
+            "noise_drawn_by": list(ledger.generators),
+            "stages": [dict(stage) for stage in summary["stages"]],
+            "statistics": statistics,
+        },
+    }
+
+
+def _record(report: RunReport, contact: str) -> dict[str, Any]:
+    """The fields of the registry."""
+    guarantee, ledger = report.guarantee, report.ledger
+    assert guarantee is not None and ledger is not None and report.day is not None
+    pure = guarantee.delta == 0
+    variant: dict[str, Any] = {
+        "variant_name": "Pure DP" if pure else "Approximate DP",
+        "data_domain": _domain(report),
+    }
+    if guarantee.excluded:
+        variant["unprotected_quantities"] = _list(guarantee.excluded)
+    parameters = {"epsilon": guarantee.epsilon} | ({} if pure else {"delta": guarantee.delta})
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{report.title} {report.day[:4]}".casefold()).strip("-")
+    return {
+        "url_slug": slug,
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": {
+                "name": report.title,
+                "data_curators": [TO_COMPLETE],
+                "intended_use": TO_COMPLETE,
+                "data_product_type": "Synthetic data",
+                "data_product_region": TO_COMPLETE,
+                "description": _list(_products(report)),
+                "publication_date": report.day,
+            },
+            "dp_variant": variant,
+            "privacy_loss": {
+                "privacy_unit": guarantee.unit,
+                "privacy_unit_details": _neighbours(guarantee.adjacency),
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": f"{guarantee} Total variation: {round_up(guarantee.tv)}.",
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "actors": (
+                    "The holder of the real records runs the software, and is trusted with them. "
+                    "Readers of what is released need not be trusted, and may work together."
+                ),
+                "release_type": "One release",
+                "release_type_details": (
+                    "The parameters hold for all statistics in the ledger. "
+                    "Other releases about the same people add to them."
+                ),
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "post_processing": (
+                    "Synthetic records are drawn from the noisy statistics alone. "
+                    "Fitting and drawing them is post-processing."
+                ),
+                "composition": _composition(guarantee.stages),
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": (
+                    "Bounds, steps and categories come from a public schema. "
+                    "Values outside the bounds are clipped. Tuning on real records is not in the ledger."
+                ),
+                "mechanisms": _mechanisms(report),
+            },
+            "administrative": {"notes": f"Contact: {contact}", "registry_authors": [contact]},
+        },
+    }
+
+
+def _products(report: RunReport) -> list[str]:
+    """What is released."""
+    table = report.table
+    products = ["The fitted model.", "The privacy ledger: each noisy statistic and its cost."]
+    if count := table.get("synthetic_records"):
+        columns = f", {table['columns']} columns" if table.get("columns") else ""
+        products.insert(0, f"A synthetic table: {count:,} records{columns}.")
+    if report.studies:
+        names = ", ".join(study.study for study in report.studies)
+        products.append(f"Private estimates of pre-specified regressions: {names}.")
+    return products
+
+
+def _domain(report: RunReport) -> str:
+    table = report.table
+    columns = f"Tables of {table['columns']} columns" if table.get("columns") else "Tables"
+    said = [f"{columns}, with public bounds and categories."]
+    if digest := table.get("schema_sha256"):
+        said.append(f"The SHA-256 of the schema is {digest}.")
+    if n_public := table.get("n_public"):
+        said.append(f"The number of real records, {n_public:,}, is public.")
+    return " ".join(said)
+
+
+def _neighbours(adjacency: str) -> str:
+    if adjacency == ADD_REMOVE:
+        return "Two tables are neighbours if one of them has one record more, and is the same otherwise."
+    return "Two tables are neighbours if they have as many records, and differ in the values of one record."
+
+
+def _composition(stages: int) -> str:
+    exact = "The statistics of a stage compose exactly, on their privacy-loss distributions (dp-accounting)."
+    return f"{exact} The {stages} stages add up, by basic composition." if stages > 1 else exact
+
+
+def _mechanisms(report: RunReport) -> str:
+    assert report.summary is not None and report.ledger is not None
+    lines = [
+        f"{entry['name']}: {entry['event']}. Sensitivity: {entry['sensitivity']}."
+        for entry in report.summary["entries"]
+    ]
+    if report.ledger.generators:
+        lines.append(f"Noise drawn by: {', '.join(report.ledger.generators)}.")
+    software = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    lines += [f"Software: {software}."] if software else []
+    return f"{_list(lines)}\nNot guaranteed:\n{_list(NOT_GUARANTEED)}"
+
+
+def _list(lines: list[str] | tuple[str, ...]) -> str:
+    """Sentences as a list in Markdown, which the registry renders."""
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,44 @@
+"""``dpsynth registry``: the public record of a release, for a registry of private releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsynth.errors import InputError
+from dpsynth.files.atomic import dump_json, write_text
+from dpsynth.files.storage import require_free_file
+from dpsynth.runs.commands import console
+
+
+def print_record(
+    folder: Annotated[Path, typer.Argument(help="What `dpsynth run` wrote.", show_default=False)],
+    contact: Annotated[
+        str | None, typer.Option("--contact", help="Whom readers may ask: a name, an address or both.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="JSON file; by default the record is printed.")
+    ] = None,
+    force: console.ForceFlag = False,
+) -> None:
+    """Public record of a release as JSON, after the Differential Privacy Deployments Registry.
+
+    Privacy unit, neighbouring datasets, epsilon, delta, total variation, noisy statistics and software. No
+    table is read. The record names the fields that only the publisher can complete.
+    """
+    from dpsynth.report.registry import registry_record
+    from dpsynth.runs.run_folder import RunFolder
+
+    if contact is None or not contact.strip():
+        raise InputError(
+            "--contact is needed: whom readers of the record may ask, such as 'Data office, data@example.org'"
+        )
+    record = registry_record(RunFolder.of_run(folder).read_report(), contact)
+    if out is None:
+        console.emit(record, "", as_json=True)
+        return
+    require_free_file(out, force=force)
+    write_text(out, dump_json(record) + "\n")
+    console.emit({}, f"wrote {out}\nto complete: {', '.join(record['to_complete'])}", as_json=False)
