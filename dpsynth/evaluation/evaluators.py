@@ -20,11 +20,11 @@ from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.evaluator import similarity
-from dpsynth.evaluation.similarity.table_one import table_one
+from dpsynth.evaluation.similarity.table_one import summarise_tables
 from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.evaluation.utility.subgroups import subgroups
+from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
@@ -45,8 +45,8 @@ EVALUATORS: tuple[tuple[str, Evaluator, int], ...] = (
     ("similarity of single columns", columns_believed, 5),
     ("neighbours", neighbours, 3),
     ("disclosure", disclosure, 4),
-    ("Table 1", table_one, 6),
-    ("subgroups", subgroups, 7),
+    ("Table 1", summarise_tables, 6),
+    ("subgroups", compare_subgroups, 7),
 )
 
 

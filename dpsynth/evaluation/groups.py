@@ -23,7 +23,7 @@ AGES = (18, 40, 65, 80)
 
 @dataclass(frozen=True)
 class Grouping:
-    """A column and its subgroups; ``starts`` are the first ages of all bands but the lowest."""
+    """A column and its subgroups. ``starts`` are the first ages of all bands but the lowest."""
 
     column: Column
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Grouping:
 
     @classmethod
     def of(cls, column: Column) -> Grouping:
-        """Return the subgroups of a column; raise InputError if it has none.
+        """Return the subgroups of a column. Raise InputError if it has none.
 
         Examples
         --------
@@ -42,7 +42,7 @@ class Grouping:
         if column.is_numeric:
             if not is_age(column):
                 raise InputError(
-                    f"groups: {column.name!r} holds numbers; name a column of categories, or an age in years"
+                    f"groups: {column.name!r} holds numbers. Name a column of categories, or an age in years"
                 )
             lower, upper = column.bounds
             starts = tuple(start for start in AGES if lower < start <= upper)
@@ -52,7 +52,7 @@ class Grouping:
             return cls(column, (*names, *more), starts)
         if len(column.categories) > MOST_CATEGORIES:
             raise InputError(
-                f"groups: {column.name!r} has {len(column.categories)} categories; name a column of at most "
+                f"groups: {column.name!r} has {len(column.categories)} categories. Name a column of at most "
                 f"{MOST_CATEGORIES}"
             )
         return cls(column, (*map(str, column.categories), *more))
@@ -80,7 +80,7 @@ def groupings(schema: Schema, asked: Sequence[str] | None, outcome: str | None) 
     """
     if asked is not None:
         if outcome in asked:
-            raise InputError(f"groups: {outcome!r} is the outcome; name another column")
+            raise InputError(f"groups: {outcome!r} is the outcome. Name another column")
         return tuple(Grouping.of(schema.column(name)) for name in dict.fromkeys(asked))
     return tuple(
         Grouping.of(column)

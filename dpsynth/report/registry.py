@@ -1,9 +1,9 @@
-"""The public record of one release, after the fields of the Differential Privacy Deployments Registry.
+"""The public record of a synthetic table, after the fields of the Differential Privacy Deployments Registry.
 
 The part ``record`` has the fields of that registry's schema (https://registry.opendp.org), as of commit
 3e9c812a924c of 15 July 2026 of ``schemas/deployments-schema.yaml`` in ``opendp/deployments-registry-data``.
-The schema allows no other field. Numbers that it has no field for stand in the part ``details``: the total
-variation, each noisy statistic with its event, and the versions of the software.
+The schema allows no other field. Everything else stands in the part ``details``: total variation, each noisy
+statistic with its event, and the versions of the software.
 
 Some fields only the publisher can fill: they hold :data:`TO_COMPLETE`, and ``to_complete`` names them.
 """
@@ -34,7 +34,7 @@ _OPEN = ("data_curators", "intended_use", "data_product_region")
 
 
 def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
-    """Return the record of a private release, from public facts alone (:meth:`RunReport.released`).
+    """Return the record of a private table, from public facts alone (:meth:`RunReport.released`).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        What JSON can hold: ``format``, ``version``, ``follows``, ``contact``, ``to_complete``, ``record`` and
+        Ready for JSON: ``format``, ``version``, ``follows``, ``contact``, ``to_complete``, ``record`` and
         ``details``.
 
     Raises
@@ -62,11 +62,11 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
     report = report.released()
     ledger, guarantee, summary = report.ledger, report.guarantee, report.summary
     if ledger is None or guarantee is None or summary is None:
-        raise InputError("a record needs the ledger of the release, and there is none")
+        raise InputError("a record needs the ledger of the table, and there is none")
     if not guarantee.private:
-        raise PrivacyError(f"a record is written of private releases alone, and this one is: {guarantee}")
+        raise PrivacyError(f"only a private table has a record. {guarantee}")
     if report.day is None:
-        raise InputError("a record needs the day of the release, and the report names none")
+        raise InputError("a record needs the day of the run, and the report names none")
     statistics = [
         {
             "name": cost["name"],
@@ -174,7 +174,7 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
 
 
 def _products(report: RunReport) -> list[str]:
-    """What is released."""
+    """The published parts."""
     table = report.table
     products = ["The fitted model.", "The privacy ledger: each noisy statistic and its cost."]
     if count := table.get("synthetic_records"):

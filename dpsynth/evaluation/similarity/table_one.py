@@ -1,13 +1,13 @@
 """Table 1 as clinicians publish it: each column in both tables, with standardised mean differences.
 
-The public schema alone decides how a column is told. Numbers on a logarithmic scale are declared to be
+The public schema alone decides how a column is summarised. Numbers on a logarithmic scale are declared to be
 skewed: they have median and quartiles. Other numbers have mean and standard deviation. Categories have
 counts.
 
 The standardised mean difference (SMD) of numbers is the difference of the means over the root of the mean of
-both variances (Austin 2009). Columns with median and quartiles have the same. Of two categories it is that of
-the last category's indicator. Of more categories it is Mahalanobis' distance of the shares under the mean of
-both multinomial covariances (Yang and Dalton 2012). Missing values and special codes take no part.
+both variances (Austin 2009). Columns with median and quartiles have the same. Two categories have that of the
+last category's indicator. More categories have Mahalanobis' distance of the shares, under the mean of both
+multinomial covariances (Yang and Dalton 2012). Missing values and special codes take no part.
 
 The summaries of the synthetic table are read from that table and the schema. All else is internal.
 
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 MOST_OUTCOMES = 4
 
 
-def table_one(
+def summarise_tables(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
     """Summarise both tables, all records and those of each outcome, which has at most 4 categories."""
@@ -107,7 +107,7 @@ def summary(values: pd.Series, column: Column) -> TableOneRow:
 
 
 def smd(first: pd.Series, second: pd.Series, column: Column) -> float | None:
-    """Return the standardised mean difference of a column, the first minus the second; None if not defined.
+    """Return the standardised mean difference of a column, the first minus the second. None if not defined.
 
     It is not defined without a value, or where the values differ and do not vary.
     """
@@ -136,7 +136,7 @@ def _standardised(difference: float, variance: float) -> float | None:
 
 
 def _distance(p: Floats, q: Floats) -> float | None:
-    """Mahalanobis' distance of two vectors of shares; None where the covariance does not reach it."""
+    """Mahalanobis' distance of two vectors of shares. None where the covariance does not reach it."""
     occurring = (p > 0) | (q > 0)
     p, q = p[occurring][1:], q[occurring][1:]  # the first share follows from the others
     if not len(p):

@@ -1,9 +1,9 @@
 """Errors by subgroup: is each group there in its real share, and are predictions as good in it as elsewhere?
 
 A subgroup is one category of a column, or one band of an age in years. Its representation is its share of the
-training and of the synthetic records. Its errors are those of one model, in held-out records of the subgroup:
-the AUC, and calibration in the large (the observed minus the predicted share of the event). The model learns
-from the synthetic and from the training records. Both models are trained on all records, not on the subgroup.
+training and of the synthetic records. Its errors are those of one model, in held-out records of the subgroup.
+They are the AUC and calibration in the large: the observed minus the predicted share of the event. The model
+learns once from all synthetic records, and once from all training records.
 
 A subgroup with fewer than 20 held-out records with the event, or without it, has no scores: their intervals
 would say nothing. The intervals are over records, with the model held fixed. AUCs have DeLong's, shares
@@ -35,10 +35,10 @@ from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, o
 FEWEST = 20
 
 
-def subgroups(
+def compare_subgroups(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
-    """Compare shares and errors of each subgroup; nothing is measured where no column makes any.
+    """Compare shares and errors of each subgroup. Nothing is measured where no column makes any.
 
     Errors need held-out records and an outcome of two categories. They are those of the first of the models.
     """
@@ -159,7 +159,7 @@ def _scores(
 
 
 def calibration_in_the_large(y: NDArray[np.bool_], risk: NDArray[np.float64], level: float) -> Estimate:
-    """Observed minus predicted share of the event, with Student's interval; of at least two records."""
+    """Observed minus predicted share of the event, with Student's interval. Needs two records."""
     excess = y.astype(np.float64) - risk
     interval = mean_interval(excess, level)
     assert interval is not None

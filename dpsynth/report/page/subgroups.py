@@ -15,7 +15,7 @@ _MOST = 15
 
 
 def subgroup_section(evaluation: Evaluation) -> Section | None:
-    """Return the section; None where no column makes subgroups."""
+    """Return the section. None where no column makes subgroups."""
     found = evaluation.of(Subgroups)
     if not found:
         return None

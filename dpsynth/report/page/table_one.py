@@ -1,6 +1,6 @@
 """Table 1 as clinicians publish it: the real and the synthetic records, column by column.
 
-A page for release is built from an evaluation without internal details: it has the synthetic records alone.
+A page for release has the synthetic records alone. Its evaluation holds no internal details.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOTABLE = 0.1
 
 
 def table_one_section(evaluation: Evaluation) -> Section | None:
-    """Return the section; None where nothing was summarised."""
+    """Return the section. None where nothing was summarised."""
     tables = evaluation.of(TableOne)
     if not tables:
         return None

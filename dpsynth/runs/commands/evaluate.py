@@ -62,7 +62,9 @@ def evaluate_table(
     metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", help="Column whose subgroups are compared (repeatable; default: sex and age)."),
+        typer.Option(
+            "--group", help="Column whose subgroups are compared, repeatable. Default: sex and age."
+        ),
     ] = None,
     level: Annotated[float | None, typer.Option("--level", help="Level of the confidence intervals.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of models and subsamples.", min=0)] = None,

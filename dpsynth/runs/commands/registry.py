@@ -1,4 +1,4 @@
-"""``dpsynth registry``: the public record of a release, for a registry of private releases."""
+"""``dpsynth registry``: the public record of a synthetic table, for a registry of deployments."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dpsynth.runs.commands import console
 
 
 def print_record(
-    folder: Annotated[Path, typer.Argument(help="What `dpsynth run` wrote.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
     contact: Annotated[
         str | None, typer.Option("--contact", help="Whom readers may ask: a name, an address or both.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="JSON file; by default the record is printed.")
+        Path | None, typer.Option("--out", help="JSON file to write. By default the record is printed.")
     ] = None,
     force: console.ForceFlag = False,
 ) -> None:
-    """Public record of a release as JSON, after the Differential Privacy Deployments Registry.
+    """Public record of a synthetic table as JSON, after the Differential Privacy Deployments Registry.
 
     Privacy unit, neighbouring datasets, epsilon, delta, total variation, noisy statistics and software. No
     table is read. The record names the fields that only the publisher can complete.

@@ -13,7 +13,7 @@ import pytest
 from dpsynth.evaluation.details import Differences, TableOne
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.table_one import smd, summary, table_one
+from dpsynth.evaluation.similarity.table_one import smd, summarise_tables, summary
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 
@@ -30,7 +30,7 @@ SCHEMA = Schema(
 
 def compared(schema: Schema, synthetic: pd.DataFrame, train: pd.DataFrame) -> Evaluation:
     tables = Tables.of(synthetic, train=train, schema=schema)
-    return Evaluation((), {}, table_one(tables, Settings.of(), np.random.default_rng(0)).details)
+    return Evaluation((), {}, summarise_tables(tables, Settings.of(), np.random.default_rng(0)).details)
 
 
 def test_the_numbers_of_another_package():

@@ -16,7 +16,7 @@ from dpsynth.evaluation.groups import Grouping
 from dpsynth.evaluation.records import Detail
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.utility.subgroups import calibration_in_the_large, subgroups
+from dpsynth.evaluation.utility.subgroups import calibration_in_the_large, compare_subgroups
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -59,7 +59,7 @@ def found(
 ) -> Detail[Subgroups]:
     tables = Tables.of(synthetic, train=train, test=test, schema=SCHEMA)
     settings = Settings.of(**options)
-    (detail,) = subgroups(tables, settings, np.random.default_rng(0)).details
+    (detail,) = compare_subgroups(tables, settings, np.random.default_rng(0)).details
     return detail
 
 
@@ -156,8 +156,8 @@ def test_an_age_in_weeks_and_a_name_that_only_holds_the_word_are_no_default():
 @pytest.mark.parametrize(
     ("groups", "error", "words"),
     [
-        (["risk"], InputError, "groups: 'risk' holds numbers; name a column of categories"),
-        (["ward"], InputError, "groups: 'ward' has 21 categories; name a column of at most 20"),
+        (["risk"], InputError, "groups: 'risk' holds numbers. Name a column of categories"),
+        (["ward"], InputError, "groups: 'ward' has 21 categories. Name a column of at most 20"),
         (["died"], InputError, "groups: 'died' is the outcome"),
         (["nobody"], SchemaError, "'nobody' is not a column"),
         ("age", InputError, "groups"),
@@ -177,7 +177,7 @@ def test_without_held_out_records_or_outcome():
     detail = found(table(60, 0), table(60, 1), table(60, 2), outcome="ward")
     assert "two categories" in detail.data.note and detail.data.rows[0].scores == ()
     tables = Tables.of(table(60, 0), train=table(60, 1), schema=SCHEMA)
-    assert subgroups(tables, Settings.of(groups=[]), np.random.default_rng(0)).details == ()
+    assert compare_subgroups(tables, Settings.of(groups=[]), np.random.default_rng(0)).details == ()
 
 
 def test_everything_is_internal_and_a_failing_model_is_told():
