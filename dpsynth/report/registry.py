@@ -199,8 +199,8 @@ def _domain(report: RunReport) -> str:
 
 def _neighbours(adjacency: str) -> str:
     if adjacency == ADD_REMOVE:
-        return "Two tables are neighbours if one of them has one record more, and is the same otherwise."
-    return "Two tables are neighbours if they have as many records, and differ in the values of one record."
+        return "Two tables are neighbours if one has one more of these units, and is the same otherwise."
+    return "Two tables are neighbours if they have as many of these units, and differ in one of them."
 
 
 def _composition(stages: int) -> str:

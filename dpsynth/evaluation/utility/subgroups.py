@@ -18,6 +18,9 @@ Van Calster et al. (2019), "Calibration: the Achilles heel of predictive analyti
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -25,9 +28,9 @@ from numpy.typing import NDArray
 from dpsynth.evaluation.details import SubgroupRow, Subgroups, SubgroupScores, TrainedOn
 from dpsynth.evaluation.estimates import Estimate, auc, share, share_difference
 from dpsynth.evaluation.groups import Grouping
-from dpsynth.evaluation.records import Detail, Findings
+from dpsynth.evaluation.records import Detail, Findings, Part
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, random_rows, silent, within
+from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
 from dpsynth.evaluation.utility.models import Prediction, chosen_models, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, outcome_kind
 
@@ -46,9 +49,7 @@ def compare_subgroups(
     chosen = settings.grouped(schema)
     if not chosen:
         return Findings()
-    event, model, note = None, None, ""
-    known, positive = None, None
-    predictions: dict[TrainedOn, Prediction] = {}
+    event, tested, note = None, None, ""
     if outcome is None:
         note = "The schema names no outcome, and so nothing is predicted."
     elif outcome_kind(schema.column(outcome)) != "binary":
@@ -57,30 +58,36 @@ def compare_subgroups(
         note = "Scores need held-out records, and none were given."
     else:
         event = f"{outcome} = {schema.column(outcome).categories[1]}"
-        known, positive, model, predictions = _predicted(
-            tables, tables.test, settings, outcome, rng, progress
-        )
-    rows = [
-        row
-        for grouping in chosen
-        for row in _rows(grouping, tables, settings.level, known, positive, predictions)
-    ]
+        tested = _tested(tables, tables.test, settings, outcome, rng, progress)
+    rows = [row for grouping in chosen for row in _rows(grouping, tables, settings.level, tested)]
+    model = None if tested is None else tested.model
     data = Subgroups(event, model, settings.level, FEWEST, note, tuple(rows))
-    return Findings(details=(Detail("subgroups", "subgroups", True, data),))
+    parts = () if tested is None else tested.parts
+    return Findings(details=(Detail("subgroups", "subgroups", True, data),), parts=parts)
 
 
-def _predicted(
+@dataclass(frozen=True)
+class _Tested:
+    """Held-out records with a known outcome, which of them have the event, and predictions."""
+
+    records: pd.DataFrame
+    positive: NDArray[np.bool_]
+    model: str
+    predictions: Mapping[TrainedOn, Prediction]
+    parts: tuple[Part, ...]
+
+
+def _tested(
     tables: Tables,
     test: pd.DataFrame,
     settings: Settings,
     outcome: str,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[pd.DataFrame, NDArray[np.bool_], str, dict[TrainedOn, Prediction]]:
-    """Held-out records with a known outcome, which have the event, and a model's predictions by its table."""
+) -> _Tested:
     schema = tables.schema
-    tested = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
-    known, y = known_outcomes(tested, schema, outcome)
+    part = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
+    known, y = known_outcomes(part, schema, outcome)
     name, model = next(iter(chosen_models("binary", settings.models).items()))
     limit = settings.most(schema, LEARNED)
     arms: dict[TrainedOn, pd.DataFrame] = {"synthetic": tables.synthetic}
@@ -101,43 +108,27 @@ def _predicted(
             progress=within(progress, place / len(arms), (place + 1) / len(arms)),
         )
         predictions[arm] = learned.predictions[name]
-    return known, y == 1, name, predictions
+    parts = on_part((), "errors by subgroup", len(part), len(test), settings.level).parts
+    return _Tested(known, y == 1, name, predictions, parts)
 
 
-def _rows(
-    grouping: Grouping,
-    tables: Tables,
-    level: float,
-    known: pd.DataFrame | None,
-    positive: NDArray[np.bool_] | None,
-    predictions: dict[TrainedOn, Prediction],
-) -> list[SubgroupRow]:
+def _rows(grouping: Grouping, tables: Tables, level: float, tested: _Tested | None) -> Iterator[SubgroupRow]:
     made, real = (grouping.codes(frame) for frame in (tables.synthetic, tables.train))
-    held_out = None if known is None else grouping.codes(known)
-    rows = []
     for code, name in enumerate(grouping.names):
         synthetic, train = (
             share(int((codes == code).sum()), len(codes), level, method="wilson") for codes in (made, real)
         )
         records = events = None
-        scores: list[SubgroupScores] = []
-        if held_out is not None and positive is not None:
-            among = held_out == code
-            records, events = int(among.sum()), int(positive[among].sum())
-            scores = [_scores(arm, one, positive, among, level) for arm, one in predictions.items()]
-        rows.append(
-            SubgroupRow(
-                grouping.column.name,
-                name,
-                train,
-                synthetic,
-                share_difference(synthetic, train),
-                records,
-                events,
-                tuple(scores),
+        scores: tuple[SubgroupScores, ...] = ()
+        if tested is not None:
+            among = grouping.codes(tested.records) == code
+            records, events = int(among.sum()), int(tested.positive[among].sum())
+            scores = tuple(
+                _scores(arm, prediction, tested.positive, among, level)
+                for arm, prediction in tested.predictions.items()
             )
-        )
-    return rows
+        difference = share_difference(synthetic, train)
+        yield SubgroupRow(grouping.column.name, name, train, synthetic, difference, records, events, scores)
 
 
 def _scores(

@@ -24,6 +24,7 @@ def subgroup_section(evaluation: Evaluation) -> Section | None:
     intro = paragraph(
         "Each subgroup should have its real share of the records.",
         "Predictions should be as good in it as those of a model that learned from real records.",
+        "Shares are in percent, and differences in percentage points.",
         f"Intervals are of {level_text(data.level)}.",
     )
     blocks: list[Block] = [intro]
@@ -36,7 +37,8 @@ def subgroup_section(evaluation: Evaluation) -> Section | None:
         blocks.append(
             paragraph(
                 f"The model ({data.model.replace('_', ' ')}) predicts {data.event}.",
-                "It learned from all records, and is tested on held-out records of the subgroup.",
+                "It learned from all synthetic records, or from all real training records.",
+                "It is tested on held-out real records of the subgroup.",
                 f"With fewer than {data.fewest} records with or without the event, a subgroup has too few "
                 "records for scores.",
                 "AUC 0.5 is blind guessing and 1 is perfect. Calibration is the observed minus the predicted "
@@ -62,7 +64,7 @@ def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
     losses = {}
     for place, row in enumerate(rows):
         made, real = (_of(row, table).auc for table in ("synthetic", "train"))
-        if made is not None and real is not None:
+        if made is not None and real is not None and made.value < real.value:
             losses[place] = (real.value - made.value, made, real)
     if losses:
         place = max(losses, key=lambda place: losses[place][0])
@@ -85,8 +87,8 @@ def _representation(detail: Detail[Subgroups]) -> Grid:
         )
         for row in detail.data.rows
     )
-    header = ("subgroup", "share, real (training)", "share, synthetic", "difference, points", "status")
-    return Grid("Subgroups: representation", header, rows, folded=len(rows) > _MOST)
+    header = ("subgroup", "real", "synthetic", "difference", "status")
+    return Grid("Subgroups: share of the records", header, rows, folded=len(rows) > _MOST)
 
 
 def _scores(detail: Detail[Subgroups], what: str) -> Grid:
@@ -94,15 +96,14 @@ def _scores(detail: Detail[Subgroups], what: str) -> Grid:
     rows = tuple(
         (
             Cell(_name(row)),
-            number(f"{row.records:,}"),
-            number(f"{row.events:,}"),
+            number(f"{row.records:,} ({row.events:,})"),
             *(number(_score(_of(row, table), what)) for table in tables),
             Cell("", internal=detail.internal),
         )
         for row in detail.data.rows
     )
-    learned = {"synthetic": "learned from synthetic", "train": "learned from real"}
-    header = ("subgroup", "held-out records", "events", *(learned[table] for table in tables), "status")
+    learned = {"synthetic": "from synthetic", "train": "from real"}
+    header = ("subgroup", "records (events)", *(learned[table] for table in tables), "status")
     return Grid(f"Subgroups: {what} in held-out records", header, rows, folded=len(rows) > _MOST)
 
 

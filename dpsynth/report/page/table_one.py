@@ -44,6 +44,7 @@ def table_one_section(evaluation: Evaluation) -> Section | None:
 
 def _differing(detail: Detail[Differences]) -> Iterator[Sentence]:
     data = detail.data
+    yield Sentence("Real records are those that the synthetic ones were made from.")
     yield Sentence("The standardised mean difference (SMD) is synthetic minus real, in standard deviations.")
     sizes = {row.column: abs(row.smd) for row in data.rows if row.smd is not None}
     if sizes:
@@ -81,7 +82,7 @@ def _grid(evaluation: Evaluation, group: str | None) -> Grid:
         for label, cells in _lines(pair, records):
             rows.append(line(label, cells, first))
             first = ""
-    names = {"train": "real (training)", "synthetic": "synthetic"}
+    names = {"train": "real", "synthetic": "synthetic"}
     header = ("column", *(names[side] for side in sides), *(("SMD",) if compared else ()))
     caption = "Table 1" if group is None else f"Table 1 of the records with {group}"
     return Grid(

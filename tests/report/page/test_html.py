@@ -90,7 +90,7 @@ def test_everything_is_on_the_internal_page(report, pages):
         "Odds ratio of each term": 1, "missing: synthetic records": 3, "Difference: synthetic minus real": 1,
         "Declared study": 2, "declared as": 1, "naive: not valid as inference": 1, "paid for": 2,
         "Proved and attempted": 2, "membership, distance": 1, "white box, critic steps": 1,
-        "Table 1 of the records with": 1, "Subgroups: representation": 1, "too few": 2,
+        "Table 1 of the records with": 1, "Subgroups: share of the records": 1, "too few": 2,
         "Nearest-neighbour accuracy against 1/2": 1, "Signs of memory": 0, "nearest training record": 1,
     }  # fmt: skip
     for phrase, least in kinds.items():
