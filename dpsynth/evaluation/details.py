@@ -352,7 +352,8 @@ class SmdRow:
 class Differences(Data):
     """Differences of a Table 1, one entry a column; ``group`` is as in :class:`TableOne`.
 
-    ``chance`` is what 95 of 100 differences stay below where both tables have one distribution.
+    ``chance`` is what 95 of 100 differences stay below if both tables have one distribution. It holds for
+    numbers and two categories, without missing values.
     """
 
     group: str | None

@@ -56,9 +56,9 @@ def _differing(detail: Detail[Differences]) -> Iterator[Sentence]:
             detail.internal,
         )
     yield Sentence(
-        "By chance alone, two tables of these sizes stay below "
+        "By chance alone, two tables of these sizes stay below about "
         f"{decimals(data.chance, 2)} in 95 of 100 columns. "
-        "Columns of more than two categories may differ by more.",
+        "Columns with missing values, or of more than two categories, may differ by more.",
         detail.internal,
     )
 
@@ -131,9 +131,16 @@ def _number(row: TableOneRow, places: int) -> str:
 
 
 def _places(pair: tuple[TableOneRow, ...]) -> int:
-    """Decimals by the larger spread: two figures of it, and one decimal at least of a mean below 100."""
-    median = pair[0].form == "median"
-    spreads = [(row.high or 0.0) - (row.low or 0.0) if median else row.spread or 0.0 for row in pair]
-    size = max(spreads) or max(abs(row.center or 0.0) for row in pair) or 1.0
-    order = math.floor(math.log10(float(f"{size:.2g}")))
-    return min(max(1 - order, 0 if median or order > 1 else 1), 6)
+    """Decimals, the same in all tables: two figures of what a reader looks at.
+
+    That is the larger standard deviation, with one decimal at least below 100. Skewed numbers have it by the
+    smallest median or quartile range.
+    """
+    centers = [abs(row.center or 0.0) for row in pair]
+    if pair[0].form == "median":
+        sizes = [*centers, *((row.high or 0.0) - (row.low or 0.0) for row in pair)]
+        size, fewest = min((size for size in sizes if size > 0), default=1.0), 0
+    else:
+        size = max(row.spread or 0.0 for row in pair) or max(centers) or 1.0
+        fewest = 1 if size < 99.5 else 0
+    return min(max(1 - math.floor(math.log10(float(f"{size:.2g}"))), fewest), 6)

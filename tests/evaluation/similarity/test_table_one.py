@@ -88,6 +88,23 @@ def test_the_order_of_categories_changes_nothing():
     assert smd(first, second, turned) == pytest.approx(smd(first, second, SCHEMA["ward"]))
 
 
+def test_the_difference_that_chance_gives():
+    """Catches a chance value that two samples of one distribution pass more or less often than said."""
+    rng = np.random.default_rng(11)
+    frames = [
+        pd.DataFrame({"age": rng.integers(20, 90, n), "sex": rng.choice(["F", "M"], n)}) for n in (100, 250)
+    ]
+    schema = Schema(columns=(SCHEMA["age"], SCHEMA["sex"]))
+    (differences,) = compared(schema, *frames).of(Differences)
+    below = []
+    for _ in range(300):
+        made, real = (pd.Series(rng.normal(50, 10, n)) for n in (100, 250))
+        found = smd(made, real, SCHEMA["age"])
+        assert found is not None
+        below.append(abs(found) < differences.data.chance)
+    assert 0.915 <= np.mean(below) <= 0.98  # three standard errors about 0.95
+
+
 def test_special_codes_are_no_numbers():
     """Catches a code such as 999 in a mean or in an SMD, and codes that are not counted."""
     column = Column(name="score", kind="integer", lower=0, upper=9, special=(999,), missing=True)

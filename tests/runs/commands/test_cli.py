@@ -198,6 +198,10 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "percent as level": (
         nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --level 95", "got 95.0"
     ),
+    "group of numbers": (
+        nothing, "evaluate --synthetic good.csv --train good.csv --schema good.yaml --group sex --group crea",
+        "groups: 'crea' holds numbers",
+    ),
     "nothing to evaluate": (nothing, "evaluate", "--synthetic is needed, or the folder of a run"),
     "delta of no ledger": (
         ledger_file,
@@ -433,7 +437,8 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out == listed
     for name in (
-        "run", "fit", "sample", "evaluate", "report", "account", "account compare", "account figures",
+        "run", "fit", "sample", "evaluate", "report", "registry", "account", "account compare",
+        "account figures",
         "account verify", "calibrate", "schema", "schema infer", "schema check",
         "study", "study fit", "study show",
     ):  # fmt: skip
