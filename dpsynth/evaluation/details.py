@@ -306,12 +306,12 @@ class OutsideBounds(Data):
 
 @dataclass(frozen=True)
 class TableOneRow:
-    """One column of one table, as a Table 1 tells it; of ``records`` so many are ``missing``.
+    """One column of one table in a Table 1.
 
-    ``form`` says what is told: ``mean`` with standard deviation (``low`` and ``high`` are None), ``median``
-    with the quartiles ``low`` and ``high``, or ``counts`` of the declared categories (``labels``). ``spread``
-    is the standard deviation. Numbers are None where a column has no value. ``missing`` is None where no
-    value may be missing. ``special`` counts codes that are no numbers, and is None where the schema has none.
+    The form ``mean`` has ``center`` and ``spread``, the standard deviation. ``median`` also has the quartiles
+    ``low`` and ``high``. ``counts`` are those of the declared categories (``labels``). Numbers are None where
+    a column has no value. ``missing`` is None where no value may be missing. ``special`` counts codes that are
+    no numbers, and is None where the schema has none.
     """
 
     column: str
@@ -329,7 +329,7 @@ class TableOneRow:
 
 @dataclass(frozen=True)
 class TableOne(Data):
-    """Table 1 of one table, or of its records of one outcome (``group``): one entry a column."""
+    """Table 1 of one table, or of its records of one outcome (``group``), with one entry a column."""
 
     table: Table
     group: str | None
@@ -339,9 +339,9 @@ class TableOne(Data):
 
 @dataclass(frozen=True)
 class SmdRow:
-    """Standardised mean difference of a column, synthetic minus real; None where it has no value.
+    """Standardised mean difference of a column, synthetic minus real. None where it is not defined.
 
-    Of more than two categories it is a distance, and so not negative.
+    More than two categories have a distance, which is not negative.
     """
 
     column: str
@@ -350,7 +350,7 @@ class SmdRow:
 
 @dataclass(frozen=True)
 class Differences(Data):
-    """Differences of a Table 1, one entry a column; ``group`` is as in :class:`TableOne`.
+    """Differences of a Table 1, one entry a column. ``group`` is as in :class:`TableOne`.
 
     ``chance`` is what 95 of 100 differences stay below if both tables have one distribution. It holds for
     numbers and two categories, without missing values.
@@ -380,7 +380,8 @@ class SubgroupRow:
     """Records of one category or band of ``column``.
 
     ``real`` and ``synthetic`` are its shares of the training and of the synthetic records. ``records`` are
-    held out and have a known outcome, ``events`` of them have it; both are None without such records.
+    held out and have a known outcome, and ``events`` of them have the event. Both are None where nothing is
+    predicted.
     """
 
     column: str

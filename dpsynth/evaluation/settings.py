@@ -136,7 +136,7 @@ class Settings(Section):
         )
 
     def grouped(self, schema: Schema) -> tuple[Grouping, ...]:
-        """Return the columns that make subgroups; raise InputError, naming the one that cannot."""
+        """Return the columns that make subgroups. Raise InputError, naming the one that cannot."""
         return groupings(schema, self.groups, self.predicted(schema))
 
     def check(self, schema: Schema) -> None:

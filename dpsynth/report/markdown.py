@@ -46,7 +46,7 @@ def to_markdown(report: RunReport) -> str:
         lines += _excluded(report.guarantee.excluded)
         lines += ["## What it cost", "", *_ledger_table(report.summary)]
     lines += _attempts(report)
-    lines += section_lines(table_one_section(report.measured))
+    lines += section_lines(table_one_section(report))
     lines += _studies(report)
     if report.evaluation is not None:
         lines += [
@@ -56,7 +56,7 @@ def to_markdown(report: RunReport) -> str:
             "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
             "",
             report.evaluation.to_markdown(level=3),
-            *section_lines(subgroup_section(report.evaluation)),
+            *section_lines(subgroup_section(report)),
         ]
     lines += ["## How it was made", "", *_facts(report.table), ""]
     lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]

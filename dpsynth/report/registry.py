@@ -17,7 +17,6 @@ from dpsynth.accounting.events import event_to_dict
 from dpsynth.accounting.guarantee import round_up
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.report.page.card import NOT_GUARANTEED
 from dpsynth.report.run_report import RunReport
 
 FORMAT, VERSION = "dpsynth registry record", 1
@@ -31,6 +30,10 @@ FOLLOWS = {
 #: stands where only the publisher knows what to write
 TO_COMPLETE = "To be completed by the publisher."
 _OPEN = ("data_curators", "intended_use", "data_product_region")
+_UNPROTECTED = (
+    "Not protected against: attacks on floating-point arithmetic, and side channels of time and memory while "
+    "the table is made."
+)
 
 
 def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
@@ -163,7 +166,7 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": (
-                    "Bounds, steps and categories come from a public schema. "
+                    f"Bounds, steps and categories come from {_schema(report)}. "
                     "Values outside the bounds are clipped. Tuning on real records is not in the ledger."
                 ),
                 "mechanisms": _mechanisms(report),
@@ -189,12 +192,18 @@ def _products(report: RunReport) -> list[str]:
 def _domain(report: RunReport) -> str:
     table = report.table
     columns = f"Tables of {table['columns']} columns" if table.get("columns") else "Tables"
-    said = [f"{columns}, with public bounds and categories."]
+    said = [f"{columns}, with the bounds and categories of {_schema(report)}."]
     if digest := table.get("schema_sha256"):
         said.append(f"The SHA-256 of the schema is {digest}.")
     if n_public := table.get("n_public"):
         said.append(f"The number of real records, {n_public:,}, is public.")
     return " ".join(said)
+
+
+def _schema(report: RunReport) -> str:
+    """The schema in words. It may hold what was read off records where the guarantee leaves something out."""
+    whole = report.guarantee is not None and not report.guarantee.excluded
+    return "a public schema" if whole else "a schema (see the unprotected quantities)"
 
 
 def _neighbours(adjacency: str) -> str:
@@ -204,8 +213,8 @@ def _neighbours(adjacency: str) -> str:
 
 
 def _composition(stages: int) -> str:
-    exact = "The statistics of a stage compose exactly, on their privacy-loss distributions (dp-accounting)."
-    return f"{exact} The {stages} stages add up, by basic composition." if stages > 1 else exact
+    within = "The statistics of a stage compose on their privacy-loss distributions (dp-accounting)."
+    return f"{within} The {stages} stages add up, by basic composition." if stages > 1 else within
 
 
 def _mechanisms(report: RunReport) -> str:
@@ -218,7 +227,7 @@ def _mechanisms(report: RunReport) -> str:
         lines.append(f"Noise drawn by: {', '.join(report.ledger.generators)}.")
     software = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     lines += [f"Software: {software}."] if software else []
-    return f"{_list(lines)}\nNot guaranteed:\n{_list(NOT_GUARANTEED)}"
+    return _list([*lines, _UNPROTECTED])
 
 
 def _list(lines: list[str] | tuple[str, ...]) -> str:

@@ -113,6 +113,7 @@ def test_what_the_guarantee_leaves_out_is_told():
     variant = record["record"]["deployment"]["dp_variant"]
     assert variant["unprotected_quantities"] == "- bounds of age, read off the records"
     assert record["details"]["not_covered"] == ["bounds of age, read off the records"]
+    assert "public schema" not in json.dumps(record)
     # of bounds that were read off the records: a guess can be checked
     assert "abab" not in json.dumps(record)
 

@@ -152,9 +152,9 @@ def _sections(report: RunReport) -> list[Section]:
     measured = report.measured
     parts = (
         risks.attempts_section(report),
-        table_one_section(measured),
+        table_one_section(report),
         utility.section(measured),
-        subgroup_section(measured),
+        subgroup_section(report),
         utility.replication_section(report),
         similarity.section(measured),
         similarity.closeness_section(measured),

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 from dpsynth.evaluation.details import SubgroupRow, Subgroups, SubgroupScores
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Detail, Evaluation
+from dpsynth.evaluation.records import Detail
 from dpsynth.report.formats import between, decimals, in_percent, level_text
 from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Section, Sentence, number, paragraph
+from dpsynth.report.run_report import RunReport
 
 #: rows that are shown without unfolding
 _MOST = 15
 
 
-def subgroup_section(evaluation: Evaluation) -> Section | None:
+def subgroup_section(report: RunReport) -> Section | None:
     """Return the section. None where no column makes subgroups."""
-    found = evaluation.of(Subgroups)
+    found = report.measured.of(Subgroups)
     if not found:
         return None
     detail = found[0]

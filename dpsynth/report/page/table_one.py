@@ -12,6 +12,7 @@ from dpsynth.evaluation.details import Differences, TableOne, TableOneRow
 from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.report.formats import decimals
 from dpsynth.report.page.blocks import Block, Cell, Grid, Section, Sentence, number, paragraph
+from dpsynth.report.run_report import RunReport
 
 #: rows that are shown without unfolding
 _MOST = 15
@@ -19,8 +20,9 @@ _MOST = 15
 NOTABLE = 0.1
 
 
-def table_one_section(evaluation: Evaluation) -> Section | None:
+def table_one_section(report: RunReport) -> Section | None:
     """Return the section. None where nothing was summarised."""
+    evaluation = report.measured
     tables = evaluation.of(TableOne)
     if not tables:
         return None
@@ -131,10 +133,9 @@ def _number(row: TableOneRow, places: int) -> str:
 
 
 def _places(pair: tuple[TableOneRow, ...]) -> int:
-    """Decimals, the same in all tables: two figures of what a reader looks at.
+    """Decimals, the same in all tables: two figures of the larger standard deviation.
 
-    That is the larger standard deviation, with one decimal at least below 100. Skewed numbers have it by the
-    smallest median or quartile range.
+    Below 100 there is at least one decimal. Medians go by the smallest median or quartile range.
     """
     centers = [abs(row.center or 0.0) for row in pair]
     if pair[0].form == "median":

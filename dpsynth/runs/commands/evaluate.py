@@ -215,9 +215,11 @@ def _markdown(result: Evaluation) -> str:
     from dpsynth.report.markdown import section_lines
     from dpsynth.report.page.subgroups import subgroup_section
     from dpsynth.report.page.table_one import table_one_section
+    from dpsynth.report.run_report import RunReport
 
+    report = RunReport.of_evaluation(result)
     said = ["## In plain words (internal)", "", *judgement(result), ""]
-    sections = (table_one_section(result), subgroup_section(result))
+    sections = (table_one_section(report), subgroup_section(report))
     told = [line for section in sections for line in section_lines(section)]
     return "\n".join([*said, *told, result.to_markdown(level=2)])
 

@@ -16,6 +16,7 @@ from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.report.markdown import section_lines
 from dpsynth.report.page.subgroups import subgroup_section
 from dpsynth.report.page.table_one import table_one_section
+from dpsynth.report.run_report import RunReport
 
 
 def rows(
@@ -43,7 +44,7 @@ def evaluation() -> Evaluation:
 
 
 def cells(found: Evaluation) -> list[list[str]]:
-    section = table_one_section(found)
+    section = table_one_section(RunReport(evaluation=found))
     assert section is not None
     return [[cell.text for cell in row] for row in section.blocks[-1].rows]
 
@@ -66,13 +67,13 @@ def test_the_release_page_has_the_synthetic_column_alone():
     """Catches a real number, a difference or a badge in what may be shared."""
     found = evaluation().released()
     assert cells(found)[:2] == [["n", "2,000"], ["age (years), mean (SD)", "62.0 (10.0)"]]
-    text = "\n".join(section_lines(table_one_section(found)))
+    text = "\n".join(section_lines(table_one_section(RunReport(evaluation=found))))
     assert "internal" not in text and "SMD" not in text and "61.0" not in text
 
 
 def test_differences_are_summed_up():
     """Catches a count over columns without a difference, and a worst column that is not the worst."""
-    text = "\n".join(section_lines(table_one_section(evaluation())))
+    text = "\n".join(section_lines(table_one_section(RunReport(evaluation=evaluation()))))
     assert "It exceeds 0.1 in 1 of 2 columns. The largest is 0.30 (crea). *(internal" in text
     assert "stay below about 0.06 in 95 of 100 columns" in text
     assert "| a\\|b: yes, n (%) | 2,000 (100.0) | 500 (25.0) | n/a | internal: not for release |" in text
@@ -97,7 +98,8 @@ def test_subgroups_are_told():
     men = subgroup("M", 0.5, 0.5, synthetic=Estimate(0.8, 0.7, 0.9), train=Estimate(0.75, 0.65, 0.85))
     other = subgroup("x", 0.04, 0.0, synthetic=None, train=None)
     data = Subgroups("died = 1", "random_forest", 0.9, 20, "", (women, men, other))
-    section = subgroup_section(Evaluation((), {}, (Detail("subgroups", "subgroups", True, data),)))
+    found = Evaluation((), {}, (Detail("subgroups", "subgroups", True, data),))
+    section = subgroup_section(RunReport(evaluation=found))
     text = "\n".join(section_lines(section))
     assert "The share of sex: F differs most: 50.0 % of the training records, 45.0 % of the synthetic" in text
     assert "leaves out 0 in 2 of 3 subgroups" in text
@@ -111,5 +113,5 @@ def test_subgroups_are_told():
 
 def test_nothing_measured_is_no_section():
     """Catches an empty section on a page without these numbers."""
-    assert table_one_section(Evaluation(())) is None and subgroup_section(Evaluation(())) is None
+    assert table_one_section(RunReport()) is None and subgroup_section(RunReport()) is None
     assert section_lines(None) == []
