@@ -308,10 +308,10 @@ class OutsideBounds(Data):
 class TableOneRow:
     """One column of one table in a Table 1.
 
-    The form ``mean`` has ``center`` and ``spread``, the standard deviation. ``median`` also has the quartiles
-    ``low`` and ``high``. ``counts`` are those of the declared categories (``labels``). Numbers are None where
-    a column has no value. ``missing`` is None where no value may be missing. ``special`` counts codes that are
-    no numbers, and is None where the schema has none.
+    The form ``mean`` has ``center`` and ``spread``, the standard deviation. ``median`` also has the
+    quartiles ``low`` and ``high``. ``counts`` are those of the declared categories (``labels``). Numbers are
+    None where a column has no value. ``missing`` is None where no value may be missing. ``special`` counts
+    codes that are no numbers, and is None where the schema has none.
     """
 
     column: str
